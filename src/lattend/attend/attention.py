@@ -21,6 +21,7 @@ from lattend.attend.dropout import new_seed
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
 from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
+from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
@@ -29,16 +30,18 @@ from lattend.rules.rule import Rule
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
-    sinks: Tensor | None = ..., dropout: float = ..., cache: KVCache | None = ...,
-    return_lse: Literal[False] = ..., kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
+    cache: KVCache | None = ..., return_lse: Literal[False] = ..., kernel: str | None = ...,
+    deterministic: bool = ..., **values: Any,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
-    sinks: Tensor | None = ..., dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[True],
-    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
+    cache: KVCache | None = ..., return_lse: Literal[True], kernel: str | None = ...,
+    deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def attention(
     q: Tensor,
@@ -49,6 +52,7 @@ def attention(
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
     padding: Tensor | None = None,
+    cu_seqlens: CuSeqlens | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
     dropout: float = 0,
@@ -69,6 +73,12 @@ def attention(
 
     `padding` says which keys of each batch element are real: lengths [batch], or a mask [batch, m] that is
     True where a key is real, be the padding left, right or between. A query without real keys gives zeros.
+
+    With `cu_seqlens`, the cumulative lengths (0, l1, l1 + l2, …) of sequences laid end to end, q, k and v are
+    [total, heads, D], the output too; log-sum-exps are [total, heads]. The rule and the bias are read within
+    each sequence, as if it were called alone: positions begin at 0, n and m are its lengths, and `batch` in
+    a bias is the sequence. Where keys have lengths of their own, cu_seqlens is (of queries, of keys), and
+    query 0 stands at key 0, unless the rule says otherwise: lt.rules.causal(align="bottom-right").
 
     A `softcap` c bends the scaled scores s to c·tanh(s/c), before the bias. `sinks`, a tensor [heads], are
     logits that take part in every softmax of their head and give no value. `dropout` is the share of weights
@@ -107,6 +117,8 @@ def attention(
         q, k, v = as_one_kind(q, k, v)
         if dropout:
             raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
+        if cu_seqlens is not None:
+            raise NamingError("cu_seqlens: a cache holds one batch; give each sequence a cache of its own")
         if padding is not None:
             raise NamingError("padding: a cache holds real keys only; give each sequence a cache of its own")
         check_sinks(sinks, q)
@@ -114,7 +126,13 @@ def attention(
         return cache.attend(
             q, k, v, scale=scale, bias=bias, softcap=softcap, sinks=sinks, return_lse=return_lse
         )
-    q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
+    if cu_seqlens is not None:
+        if padding is not None:
+            raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
+        key, packed = packed_inputs((key, bound), values, (q, k, v), bias, cu_seqlens)
+        q, k, v, *given = packed
+    else:
+        q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     real = padding_given(padding, q, k)
     shape = q.shape[2:-1]
     if len(shape) > 1:
@@ -128,6 +146,8 @@ def attention(
     out, lse = run(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
+    if cu_seqlens is not None:
+        out, lse = unpacked(out), unpacked(lse)
     return (out, lse) if return_lse else out
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lattend.attend.call import AttentionCall
 from lattend.attend.compiled import constant
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.tensor_terms import ELEMENT, evaluate
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.limits import minus, plus, times
 from lattend.report.shown import Shown
@@ -32,7 +32,6 @@ from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import check_integer
 
-ELEMENT = "batch"  # the name of a batch element
 _AXES = {len(axes): axes for axes in (LINE, IMAGE, VOLUME)}
 
 
@@ -198,7 +197,7 @@ def check_term(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bo
 @lru_cache(maxsize=256)
 def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
     term, dims = parsed(text), dict(zip(tensors, axes, strict=True))
-    found = leaves(term, dims)
+    found = leaves(term, {**dims, **dict.fromkeys(expr.arrays(term))})
     for name in tensors:
         if name in RESERVED or name == ELEMENT:
             what = "a size" if name in RESERVED - POSITIONS else "a position"
@@ -248,9 +247,11 @@ def parts_of(key: str) -> tuple[list[str], Term]:
     return names.split(), parsed(text)
 
 
-def by_element(term: Term | None) -> bool:
-    """Whether a bias differs along the batch."""
-    return term is not None and ELEMENT in expr.names(term)
+def by_element(term: Term | None, data: Mapping[str, Tensor] | None = None) -> bool:
+    """Whether a bias may differ along the batch: it names the element, or reads data, which may differ."""
+    if term is None:
+        return False
+    return ELEMENT in expr.names(term) or any(name in (data or {}) for name in expr.arrays(term))
 
 
 def repeated_along_the_batch(key: str, batch: int) -> str:
@@ -277,9 +278,7 @@ def tensor_of(leaf: Term) -> str:
 def leaves(term: Term, tensors: Mapping[str, object] | Sequence[str]) -> list[Term]:
     """The places where tensors are read, each once."""
     found = [
-        node
-        for node in expr.walk(term)
-        if isinstance(node, Lookup) or (isinstance(node, Name) and node.name in tensors)
+        node for node in expr.walk(term) if isinstance(node, (Lookup, Name)) and tensor_of(node) in tensors
     ]
     return list(dict.fromkeys(found))  # pyright: ignore[reportReturnType]
 
@@ -341,7 +340,7 @@ def bias_of(call: AttentionCall, pairs: PairPositions, dtype: torch.dtype) -> Te
     """The bias of these pairs."""
     if call.term is None:
         raise ValueError("the call has no bias")
-    tensors = {name: tensor.to(dtype) for name, tensor in call.bias.items()}
+    tensors = {**call.data, **{name: tensor.to(dtype) for name, tensor in call.bias.items()}}
     found = evaluate(call.term, pairs.names(call), tensors)
     return torch.as_tensor(found, dtype=dtype, device=pairs.queries.device)
 
@@ -353,7 +352,7 @@ def add_gradients(
     if call.term is None or not call.learned:
         return
     names = pairs.names(call)
-    tensors = {name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}
+    tensors = {**call.data, **{name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}}
     for leaf in leaves(call.term, call.bias):
         amount = slope * evaluate(derivative(call.term, leaf), names, tensors)
         into = sums[tensor_of(leaf)]

@@ -29,7 +29,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 MOST_SCALE = 1e18
 OPTIONS = (  # not q and k
-    *("v", "rule", "scale", "bias", "padding", "softcap", "sinks", "dropout"),
+    *("v", "rule", "scale", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
     *("cache", "return_lse", "kernel", "deterministic"),
 )
 
@@ -320,7 +320,7 @@ def _extents(names: RuleNames, sizes: Mapping[str, int], q: Tensor) -> dict[str,
     extent = {query: sizes[name] for query, name in zip(names.queries, axes, strict=True)}
     keys = {key: sizes[name] for key, name in zip(names.keys, axes, strict=True)}
     extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
-    extent["head"], extent[ELEMENT] = q.shape[1], q.shape[0]
+    extent["head"], extent[ELEMENT] = q.shape[1], sizes.get(ELEMENT, q.shape[0])
     return extent
 
 

@@ -23,6 +23,7 @@ from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.padding import check_lengths, padding_given
+from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike
 
@@ -50,11 +51,14 @@ def max_logits(
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
     padding: Tensor | None = None,
+    cu_seqlens: CuSeqlens | None = None,
     softcap: float | None = None,
     kernel: str | None = None,
     **values: Any,
 ) -> Tensor:
     """The largest score of each query's attended pairs, [batch, heads, n]; -inf where a query has no key.
+
+    With cu_seqlens it is [total, heads].
 
     The arguments are those of attention. Scores are scaled, bent by the softcap, and with the bias; sinks
     are none of them. It has no gradient. It costs one pass over the attended pairs, q k^T without the values:
@@ -69,13 +73,19 @@ def max_logits(
     check_scoring(scale, softcap, 0)
     if kernel is not None and kernel not in KERNELS:
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
-    given = checked_inputs((key, bound), values, (q, k, k), bias)
+    if cu_seqlens is not None:
+        if padding is not None:
+            raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
+        key, given = packed_inputs((key, bound), values, (q, k, k), bias, cu_seqlens)
+    else:
+        given = checked_inputs((key, bound), values, (q, k, k), bias)
     real = padding_given(padding, given.q, given.k)
     shape = given.q.shape[2:-1]
     q, k = (x.detach().flatten(2, -2) for x in (given.q, given.k))
     tensors = [tensor.detach() for tensor in given.tensors]
     how = (*real, None, None, 0.0, softcap, scale, kernel, True)
-    return _OPERATOR(q, k, key, given.numbers, given.arrays, given.term, tensors, *how).unflatten(2, shape)
+    found = _OPERATOR(q, k, key, given.numbers, given.arrays, given.term, tensors, *how).unflatten(2, shape)
+    return found if cu_seqlens is None else unpacked(found)
 
 
 @torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")

@@ -15,12 +15,15 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import COMPARE
 from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Node, Not, Num, Or, Truth
 
+ELEMENT = "batch"  # the name of a batch element
+
 
 def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
     """The value of a term, or whether a condition holds, where the names have these values.
 
     Torch can differentiate it by the tensors, which are read at the nearest end where an index lies outside:
-    a pair that is not attended may ask for any.
+    a pair that is not attended may ask for any. A tensor with one axis more than it is looked up with has
+    the batch first.
     """
     read = tensors or {}
 
@@ -32,8 +35,9 @@ def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor]
                 return read[node.name] if node.name in read else names[node.name]
             case Lookup():
                 table = read[node.array]
+                places = parts if table.dim() == len(parts) else (names[ELEMENT], *parts)
                 return table[
-                    tuple(_within(place, size) for place, size in zip(parts, table.shape, strict=True))
+                    tuple(_within(place, size) for place, size in zip(places, table.shape, strict=True))
                 ]
             case Arith():
                 return reduce(_JOIN[node.op], parts) if len(parts) > 1 else _ALONE[node.op](parts[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,13 @@ from lattend.rules.language.intervals import Interval, interval, least
 from lattend.rules.language.linear import Linear, linear_of
 
 Ints = NDArray[np.int64]
+
+
+class SameEntry(NamedTuple):
+    """`doc[q] == doc[k]`: the entry at the outer position, and that at the inner one."""
+
+    outer: Lookup
+    inner: Lookup
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +81,7 @@ class Part:
     rest: Condition
     gates: tuple[Condition, ...]
     numbers: Mapping[str, int]
-    same: tuple[str, ...]  # arrays whose entries at q and k must be equal
+    same: tuple[SameEntry, ...]  # entries at the outer and the inner position that must be equal
     block_table: BlockTable | None = None  # a table of blocks, each class of outer positions one row of it
 
     @cached_property
@@ -85,6 +93,20 @@ class Part:
     def data(self) -> list[str]:
         """The arrays it looks up."""
         return expr.arrays(expr.all_of(*self.branch))
+
+    @cached_property
+    def data_bounds(self) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+        """The lower and upper bounds on a line that look up data at the outer position."""
+        if len(self.axes) != 1:
+            return (), ()
+        lows, highs = self.axes[0].lows, self.axes[0].highs
+        return tuple(filter(expr.arrays, lows)), tuple(filter(expr.arrays, highs))
+
+    @cached_property
+    def cut_by(self) -> list[str]:
+        """The arrays that leave fewer inner positions to its tiles than the plan knows of."""
+        looked_up = [name for terms in self.data_bounds for term in terms for name in expr.arrays(term)]
+        return list(dict.fromkeys([*(entry.array for pair in self.same for entry in pair), *looked_up]))
 
     @cached_property
     def by_head(self) -> bool:
@@ -180,7 +202,7 @@ class _Solver:
         self.ends = [[0, axis.outer_size - 1] for axis in axes]
         self.rest: list[Condition] = []
         self.gates: list[Condition] = []
-        self.same: list[str] = []
+        self.same: list[SameEntry] = []
         self.never = False
 
     def take(self, condition: Condition) -> None:
@@ -220,15 +242,14 @@ class _Solver:
         return None if value is None or value.terms else value.constant
 
     def _inner(self, condition: Compare, inner: list[str]) -> None:
-        if expr.arrays(condition):
-            array = _same_entry(condition, self.outer, self.inner)
-            self.same += [array] if array else []
-            self.rest.append(condition)
-            return
         bounds = {name: solve(condition, name) for name in inner}
         alone = len(inner) == 1 and bounds[inner[0]] is not None
         if not alone:
             self.rest.append(condition)
+        if expr.arrays(condition) and not alone:
+            same = same_entry(condition, self.outer, self.inner)
+            self.same += [same] if same else []
+            return
         for name, bound in bounds.items():
             if bound is not None:
                 self._add(self.inner.index(name), bound, near=not alone)
@@ -264,12 +285,13 @@ class _Solver:
         return any(least(gap, ranges) > 0 for gap in gaps)
 
 
-def _same_entry(condition: Compare, outer: list[str], inner: list[str]) -> str | None:
-    """The array A of `A[q] == A[k]`."""
+def same_entry(condition: Condition, outer: Sequence[str], inner: Sequence[str]) -> SameEntry | None:
+    """The entries of `A[q] == B[k]`."""
     match condition:
-        case Compare("==", Lookup(a, (Name(x),)), Lookup(b, (Name(y),))) if a == b:
-            pair = {x, y}
-            return a if len(pair) == 2 and pair & set(outer) and pair & set(inner) else None
+        case Compare("==", Lookup(_, (Name(x),)) as a, Lookup(_, (Name(y),)) as b):
+            if x in outer and y in inner:
+                return SameEntry(a, b)
+            return SameEntry(b, a) if y in outer and x in inner else None
         case _:
             return None
 
@@ -291,6 +313,7 @@ def make_part(
 ) -> Part | None:
     """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
     branch = tuple(_one_sided(branch, place, axes, numbers) for place in range(len(branch)))
+    branch = looked_up_outside(branch, axes)
     left = list(branch)
     blocks = _take_block_table(left, axes, numbers)
     orders: list[tuple[Pairing | None, Order, int, Order, int]] = []
@@ -330,6 +353,24 @@ def make_part(
     )
     rest = expr.all_of(*solver.rest)
     return Part(branch, solved, rest, tuple(solver.gates), numbers, tuple(solver.same), blocks)
+
+
+def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
+    """Where `A[q] == B[k]` is asked, the entry at the inner position is that at the outer one.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> branch = expr.conjuncts(parse("seq[q] == seq[k] and k - begin[seq[k]] < 4"))
+    >>> expr.text(expr.all_of(*looked_up_outside(branch, [PlanAxis("q", "k", 9, 9)])))
+    'seq[q] == seq[k] and k - begin[seq[q]] < 4'
+    """
+    outer, inner = [axis.outer for axis in axes], [axis.inner for axis in axes]
+    for condition in branch:
+        same = same_entry(condition, outer, inner)
+        if same is not None:
+            branch = tuple(
+                one if one == condition else expr.exchanged(one, same.inner, same.outer) for one in branch
+            )
+    return branch
 
 
 def _one_sided(branch: Branch, place: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:

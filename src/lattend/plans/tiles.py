@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lattend.plans.part import Part, PartAxis
 from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Term
 from lattend.rules.language.intervals import Interval, interval
@@ -153,9 +154,11 @@ def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
 def _extreme(
     choose: np.ufunc, start: int, terms: tuple[Term, ...], names: dict[str, Interval], end: int
 ) -> Ints:
-    """The greatest, or least, of one end of these terms."""
+    """The greatest, or least, of one end of these terms; those that look up data are not known here."""
     best = np.full(1, start, np.int64)
     for term in terms:
+        if expr.arrays(term):
+            continue
         best = choose(best, interval(term, names)[end])
     return best
 

@@ -22,6 +22,7 @@ from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
+from lattend.rules.language.expr import arrays as arrays_in
 from lattend.rules.language.intervals import Interval, interval
 
 Ints = NDArray[np.int64]
@@ -136,7 +137,7 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     And whether it is known: False where the data are not.
     """
     table = tiles.table[None]
-    if tiles.lists is not None or not (part.block_table or part.same):
+    if tiles.lists is not None or not (part.block_table or part.cut_by):
         return table, True
     if any(array.is_meta for array in call.data.values()):
         return table, False
@@ -185,13 +186,15 @@ def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
         base = tiles.column("outer_base", a).astype(np.int64)
         first, last = (axis.outer_order.positions(s, base) for s in (slot, slot + count - 1))
         names[axis.outer] = Interval(first, last)
-    found = np.full(tiles.table.shape[:2], part.exact and part.block_table is None)
+    known = part.exact and part.block_table is None and not part.cut_by
+    found = np.full(tiles.table.shape[:2], known)
     for a, axis in enumerate(part.axes):
         base, begin, end = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[2:])
         first, last = (axis.inner_order.positions(s, base) for s in (begin, end - 1))
-        for term in axis.lows:
+        lows, highs = ([x for x in terms if not arrays_in(x)] for terms in (axis.lows, axis.highs))
+        for term in lows:
             found &= interval(term, names).high <= first
-        for term in axis.highs:
+        for term in highs:
             found &= interval(term, names).low >= last
     return found
 
@@ -255,7 +258,7 @@ def predicted_time(
             sum(choice.nanoseconds for choice in choices) * 1e-9
             + carried / MACHINES["H200 measured"].bandwidth
         )
-        cut = any(part.same for part in found.parts)  # the data may leave fewer steps
+        cut = any(part.cut_by for part in found.parts)  # the data may leave fewer steps
         return PredictedTime(total * members, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:
         row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]

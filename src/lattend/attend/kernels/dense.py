@@ -78,7 +78,8 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     dk = per_kv_head(through.mT @ q_, k) * call.scale
     dv = per_kv_head((weights if kept is None else weights * kept).mT @ grad, v)
     sums = empty_sums(call, exact)
-    add_gradients(call, _pairs(q, k), slope if by_element(call.term) else slope.sum(0), sums)
+    each = by_element(call.term, call.data)
+    add_gradients(call, _pairs(q, k), slope if each else slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 

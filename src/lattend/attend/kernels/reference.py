@@ -152,10 +152,13 @@ def _dual(call: AttentionCall, row: QueryRow, key: int) -> Dual:
     for axis in reversed(call.rule.axes):
         query, names[axis.query] = divmod(query, call.rule.values[axis.queries])
         key, names[axis.key] = divmod(int(key), call.rule.values[axis.keys])
-    return _dual_of(call.term, names, {name: _exact(tensor) for name, tensor in call.bias.items()})
+    tensors = {name: _exact(tensor) for name, tensor in call.bias.items()}
+    return _dual_of(call.term, names, tensors, arrays_of(call, row.at[0]))
 
 
-def _dual_of(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Dual:
+def _dual_of(
+    term: Term, names: dict[str, int], tensors: dict[str, Floats], data: dict[str, NDArray[Any]]
+) -> Dual:
     match term:
         case Num():
             return term.value, {}
@@ -164,12 +167,14 @@ def _dual_of(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> D
         case Name():
             return float(tensors[term.name]), {(term.name, ()): 1.0}
         case Lookup():
-            asked = [int(_dual_of(index, names, tensors)[0]) for index in term.indices]
-            sizes = tensors[term.array].shape  # outside, the nearest end
+            asked = [int(_dual_of(index, names, tensors, data)[0]) for index in term.indices]
+            sizes = (tensors if term.array in tensors else data)[term.array].shape  # outside, the nearest end
             place = tuple(max(0, min(size - 1, at)) for at, size in zip(asked, sizes, strict=True))
+            if term.array not in tensors:
+                return int(data[term.array][place]), {}
             return float(tensors[term.array][place]), {(term.array, place): 1.0}
         case Arith():
-            (a, da), *others = [_dual_of(arg, names, tensors) for arg in term.args]
+            (a, da), *others = [_dual_of(arg, names, tensors, data) for arg in term.args]
             if term.op in ("neg", "abs"):
                 return (-a, {at: -x for at, x in da.items()}) if term.op == "neg" else (abs(a), {})
             if term.op in ("min", "max"):

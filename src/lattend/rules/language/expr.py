@@ -296,6 +296,11 @@ def replaced(
     return cast(N, fold(node, step))
 
 
+def exchanged(node: N, old: Term, new: Term) -> N:
+    """`node` with `new` wherever `old` stands."""
+    return cast(N, fold(node, lambda part, parts: new if part == old else rebuilt(part, parts)))
+
+
 def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:
     """`node` with the names in `values` replaced."""
     return replaced(node, lambda name: values.get(name.name, name))

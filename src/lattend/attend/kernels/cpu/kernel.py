@@ -174,10 +174,10 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
 
 
 def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
-    """The tiles cut to the positions whose entries are equal."""
-    if not part.same:
+    """The tiles cut to what the data leave."""
+    if not part.cut_by:
         return tiles
-    given = {name: torch.tensor(arrays[name])[None] for name in part.same}
+    given = {name: torch.tensor(arrays[name])[None] for name in part.cut_by}
     table = cut(part, torch.as_tensor(tiles.table, device="cpu")[None], prod(tiles.shape), given)
     return replace(tiles, table=table[0].numpy())
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
 from lattend.attend.linalg import vector_norm
 from lattend.plans.plan import Plan
+from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 BITS = 61
@@ -41,7 +42,12 @@ class FixedPointSums:
         if grad_lse is not None:
             slope = slope + grad_lse.abs().max().float()
         pairs = grad.shape[0] * prod(axis.outer_size * axis.inner_size for axis in plan.axes)
-        sizes = {name: tensor.abs().max().float() for name, tensor in arrays.items() if name in tensors}
+        read = expr.arrays(term)
+        sizes = {
+            name: tensor.abs().max().float()
+            for name, tensor in arrays.items()
+            if name in tensors or name in read
+        }
         numbers = {axis.outer: axis.outer_size for axis in plan.axes}
         numbers |= {axis.inner: axis.inner_size for axis in plan.axes} | {"head": grad.shape[1]}
         numbers[ELEMENT] = grad.shape[0]

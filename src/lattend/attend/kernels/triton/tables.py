@@ -1,44 +1,57 @@
 """Tile tables that depend on data: made on the device, from arrays that never leave it.
 
 Where a part asks for `doc[q] == doc[k]`, a row's keys lie between the first and the last position with its
-entry. Those are found by one stable sort, and a tile's range is cut to those of its rows. Where it looks
-up a table of blocks, the attended blocks of each row of that table are listed; the lists lie behind the
-tile table, and each tile says where its own begins. Nothing is read back.
+entry. Those are found by one stable sort, and a tile's range is cut to those of its rows, and to bounds that
+look up data, `k >= begin[q]`. Where a part looks up a table of blocks, the attended blocks of each row of
+that table are listed; the lists lie behind the tile table, and each tile says where its own begins. Nothing
+is read back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from lattend.attend.tensor_terms import ELEMENT, evaluate
 from lattend.plans.part import Part
-from lattend.plans.tiles import Tiles
+from lattend.plans.tiles import (
+    FULL_END,
+    FULL_FIRST,
+    INNER_BASE,
+    INNER_END,
+    INNER_FIRST,
+    OUTER_BASE,
+    OUTER_SLOT,
+    Tiles,
+)
+from lattend.rules.axes import HEAD
 
 OFFSET_BITS = 31
+RANGE = (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)  # columns of a tile on a line
 
 
-def runs(entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each position of [batch, n]: first and last with its entry, and whether all between have it.
+def runs(outer: Tensor, inner: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """For each position of outer [batch, n]: first and last of inner [batch, m] with its entry, and whether
+    all between have it. Where none has it, the first is m and the last -1.
 
-    >>> first, last, whole = runs(torch.tensor([[5, 5, 7, 5]]))
+    >>> first, last, whole = runs(torch.tensor([[5, 7, 9]]), torch.tensor([[5, 5, 7, 5]]))
     >>> first.tolist(), last.tolist(), whole.tolist()
-    ([[0, 0, 2, 0]], [[3, 3, 2, 3]], [[False, False, True, False]])
+    ([[0, 2, 4]], [[3, 2, -1]], [[False, True, False]])
     """
-    ordered, where = entries.sort(dim=-1, stable=True)
-    count = torch.arange(entries.shape[-1], device=entries.device).expand_as(ordered)
-    changes = torch.ones_like(ordered, dtype=torch.bool)
-    changes[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    begin = torch.where(changes, count, 0).cummax(-1).values
-    ends = torch.ones_like(changes)
-    ends[:, :-1] = changes[:, 1:]
-    end = torch.where(ends, count, entries.shape[-1]).flip(-1).cummin(-1).values.flip(-1)
-    first, last = where.gather(-1, begin), where.gather(-1, end)
-    whole = last - first == end - begin
-    empty = torch.empty_like(where)
-    spread = [empty.scatter(-1, where, x) for x in (first, last, whole.long())]
-    return spread[0], spread[1], spread[2].bool()
+    batch, size = max(len(outer), len(inner)), inner.shape[-1]
+    kind = torch.promote_types(outer.dtype, inner.dtype)
+    outer, inner = (x.to(kind).expand(batch, -1).contiguous() for x in (outer, inner))
+    ordered, where = inner.sort(dim=-1, stable=True)
+    begin, end = (torch.searchsorted(ordered, outer, right=right) for right in (False, True))
+    there = end > begin
+    if not size:
+        return torch.zeros_like(begin), begin - 1, there
+    first = where.gather(-1, begin.clamp(max=size - 1)).masked_fill(~there, size)
+    last = where.gather(-1, (end - 1).clamp(min=0)).masked_fill(~there, -1)
+    return first, last, there & (last - first == end - begin - 1)
 
 
 def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
@@ -56,20 +69,23 @@ def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
 
 
 def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
-    """The table [batch or 1, heads, tiles, columns] cut to the entries that must be equal."""
-    plain = len(part.axes) == 1 and all(
-        order.period == 1 for order in (part.axes[0].outer_order, part.axes[0].inner_order)
-    )
-    if not part.same or not plain or not table.shape[-2]:
+    """The table [batch or 1, heads, tiles, columns] cut to the entries that must be equal, and to the bounds
+    that look up data.
+    """
+    if not part.cut_by or not table.shape[-2]:
         return table
     axis = part.axes[0]
-    begin, end, full_begin, full_end = (table[..., column].long() for column in (3, 4, 5, 6))
-    base = table[..., 2].long()
-    position = table[..., 0, None].long() + table[..., 1, None] + torch.arange(rows, device=table.device)
+    if len(part.axes) > 1 or axis.outer_order.period != 1 or axis.inner_order.period != 1:
+        found = table.clone()
+        found[..., FULL_END] = found[..., FULL_FIRST]
+        return found
+    begin, end, full_begin, full_end = (table[..., column].long() for column in RANGE)
+    base = table[..., INNER_BASE].long()
+    position = table[..., OUTER_SLOT, None].long() + table[..., OUTER_BASE, None]
+    position = position + torch.arange(rows, device=table.device)
     inside = (position >= axis.first) & (position <= axis.last)
     at = position.clamp(0, axis.outer_size - 1)[0]  # [heads, tiles, rows]
-    for name in part.same:
-        first, last, whole = (x[:, at] for x in runs(arrays[name].flatten(1)))  # [batch, heads, tiles, rows]
+    for first, last, whole in _row_ranges(part, at, arrays):  # [batch, heads, tiles, rows]
         low = torch.where(inside, first, axis.inner_size)
         high = torch.where(inside, last, -1)
         begin = torch.maximum(begin, low.amin(-1) - base)
@@ -82,9 +98,30 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
     full_begin = torch.minimum(torch.maximum(full_begin, begin), end)
     full_end = torch.minimum(torch.maximum(full_end, full_begin), end)
     found = table.expand(begin.shape[0], *table.shape[1:]).clone()
-    for column, values in zip((3, 4, 5, 6), (begin, end, full_begin, full_end), strict=True):
+    for column, values in zip(RANGE, (begin, end, full_begin, full_end), strict=True):
         found[..., column] = values
     return found
+
+
+def _row_ranges(
+    part: Part, at: Tensor, arrays: Mapping[str, Tensor]
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """The first and last inner position that data leave the rows `at`, and whether they leave all between."""
+    for same in part.same:
+        found = runs(arrays[same.outer.array].flatten(1), arrays[same.inner.array].flatten(1))
+        first, last, whole = (x[:, at] for x in found)
+        yield first, last, whole
+    batch, device = max(len(array) for array in arrays.values()), at.device
+    names: dict[str, Any] = {**part.numbers, part.axes[0].outer: at}
+    names[HEAD] = torch.arange(at.shape[0], device=device)[:, None, None]
+    names[ELEMENT] = torch.arange(batch, device=device).view(-1, 1, 1, 1)
+    shape, size = (batch, *at.shape), part.axes[0].inner_size
+    everywhere = torch.ones(shape, dtype=torch.bool, device=device)
+    lowest, highest = (torch.full((), end, device=device).expand(shape) for end in (0, size - 1))
+    for place, terms in enumerate(part.data_bounds):
+        for term in terms:
+            bound = evaluate(term, names, arrays).long().clamp(-1, size).expand(shape)
+            yield (bound, highest, everywhere) if place == 0 else (lowest, bound, everywhere)
 
 
 def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:

@@ -1,0 +1,282 @@
+"""Sequences of different lengths laid end to end, [total, heads, D]: what FlashAttention calls varlen.
+
+    cu_seqlens = (0, l1, l1 + l2, …)                 the first position of each sequence, and the end
+
+A rule is read within each sequence, whose positions begin at 0. On the whole line it says
+
+    seq[q] == seq[k] and q - k <= t                  where it asks for differences
+    seq[q] == seq[k] and k - cu[seq[q]] < 4          where it asks for k < 4
+
+so plans and kernels are those of any rule with data. Where queries and keys have lengths of their own, there
+are seq_q and cu_q beside seq_k and cu_k. Nothing is read back from the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.attend.bias import ELEMENT, Bias, dtype_name, parts_of, shape_text
+from lattend.attend.call import rule_of
+from lattend.attend.compiled import constant
+from lattend.attend.documents import document_ids
+from lattend.attend.inputs import (
+    Inputs,
+    as_one_kind,
+    check_names,
+    check_shapes,
+    numbers_given,
+    sizes_given,
+    term_given,
+)
+from lattend.attend.rule_names import rule_names
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Compare, Condition, Lookup, Name, Node, Num, Term
+from lattend.rules.rule import Rule
+
+ONE, TWO = ("cu", "seq"), ("cu_k", "cu_q", "seq_k", "seq_q")  # the arrays of a packed rule, in its order
+CuSeqlens = Tensor | tuple[Tensor, Tensor]
+
+
+class Sequences(NamedTuple):
+    """Where the sequences of the queries and of the keys begin; `apart` where these differ."""
+
+    queries: Tensor
+    keys: Tensor
+    apart: bool
+
+
+def packed_inputs(
+    rule: tuple[str, Mapping[str, int]],
+    values: Mapping[str, Any],
+    qkv: tuple[Tensor, Tensor, Tensor],
+    bias: Bias | Tensor | None,
+    cu_seqlens: CuSeqlens,
+) -> tuple[str, Inputs]:
+    """The key of the rule on the whole line, and what goes with it to the operator, as a batch of one.
+
+    Raises unless all of it fits.
+    """
+    key, bound = rule
+    names = rule_names(key)
+    check_names(names, bound, values)
+    if names.queries != ("q",):
+        raise NamingError(f'cu_seqlens is for rules on a line, and "{names.text}" is on an image')
+    looked_up = _arrays_of(key)
+    if looked_up:
+        raise NamingError(
+            f'cu_seqlens: the rule "{names.text}" looks up {looked_up[0]}[…] at positions that begin anew in '
+            "each sequence; give a rule without arrays, or leave cu_seqlens out and give ids of the whole "
+            "line: lt.rules.documents()"
+        )
+    q, k, v = as_one_kind(*_as_batch(qkv))
+    check_shapes(names, q, k, v)
+    starts = sequences_given(cu_seqlens, q, k)
+    whole = {**values, "m": k.shape[2]} if starts.apart else values
+    sizes = sizes_given(names, bound, whole, q, k)
+    term, tensors = _term_given(key, bias, starts, q)
+    own = TWO if starts.apart else ONE
+    for name in (*names.parameters, *(bias.tensors if isinstance(bias, Bias) else ())):
+        if name in own:
+            raise NamingError(f"{name}: cu_seqlens uses the names {', '.join(own)}; call yours otherwise")
+    arrays = _arrays(starts, q.shape[2], k.shape[2])
+    numbers = numbers_given(names, bound, whole, sizes)
+    return packed_key(key, starts.apart), Inputs(q, k, v, numbers, arrays, term, tensors)
+
+
+def unpacked(x: Tensor) -> Tensor:
+    """A result [1, heads, total, …] as [total, heads, …]."""
+    return x[0].transpose(0, 1)
+
+
+def _as_batch(qkv: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    for name, x in zip("qkv", qkv, strict=True):
+        if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
+        if x.dim() != 3:
+            raise TensorError(
+                f"{name} has shape {shape_text(x)}, and with cu_seqlens it is (total, heads, D)"
+            )
+    q, k, v = (x.transpose(0, 1)[None] for x in qkv)
+    return q, k, v
+
+
+# Where sequences begin
+
+
+def sequences_given(cu_seqlens: CuSeqlens, q: Tensor, k: Tensor) -> Sequences:
+    """The cumulative lengths of queries and keys [1, heads, total, D]; raises unless they fit."""
+    queries, keys = (
+        cu_seqlens if isinstance(cu_seqlens, tuple) and len(cu_seqlens) == 2 else (cu_seqlens,) * 2
+    )
+    _check_cumulative("queries", queries, q)
+    _check_cumulative("keys", keys, k)
+    if queries is keys and q.shape[2] != k.shape[2]:
+        raise TensorError(
+            f"q has {q.shape[2]} positions and k has {k.shape[2]}: give the lengths of both, "
+            "cu_seqlens=(of queries, of keys)"
+        )
+    if queries.shape[0] != keys.shape[0]:
+        raise TensorError(
+            f"cu_seqlens has {queries.shape[0] - 1} sequences of queries and {keys.shape[0] - 1} of keys; "
+            "each sequence has both, of length 0 where there is nothing"
+        )
+    return Sequences(queries, keys, queries is not keys)
+
+
+def _check_cumulative(name: str, cumulative: object, x: Tensor) -> None:
+    if not isinstance(cumulative, Tensor):
+        raise TensorError(
+            "cu_seqlens is a tensor of cumulative lengths (0, l1, l1 + l2, …), or two of them, (of queries, "
+            f"of keys); got {type(cumulative).__name__}"
+        )
+    whole = not cumulative.is_floating_point() and cumulative.dtype != torch.bool
+    if cumulative.dim() != 1 or not cumulative.shape[0] or not whole:
+        raise TensorError(
+            "cu_seqlens is a row of whole numbers (0, l1, l1 + l2, …), got "
+            f"{shape_text(cumulative)} of {dtype_name(cumulative.dtype)}"
+        )
+    if cumulative.device != x.device:
+        raise TensorError(f"cu_seqlens is on {cumulative.device} and q on {x.device}; put them on one device")
+    if not torch.compiler.is_compiling() and cumulative.device.type == "cpu":
+        _check_values(name, cumulative, x.shape[2])
+
+
+def _check_values(name: str, cumulative: Tensor, total: int) -> None:
+    """Raises where the numbers are no cumulative lengths; on a GPU they would have to be waited for."""
+    if cumulative[0] != 0 or bool((cumulative.diff() < 0).any()) or cumulative[-1] > total:
+        shown = ", ".join(str(int(x)) for x in cumulative[:8]) + (", …" if len(cumulative) > 8 else "")
+        raise DomainError(
+            f"cu_seqlens of {name} must begin with 0, never fall, and end at {total} or before; got {shown}"
+        )
+
+
+def _arrays(starts: Sequences, queries: int, keys: int) -> list[Tensor]:
+    """The arrays of a packed rule, [1, …] each: positions past the last sequence form one more."""
+
+    def ends(x: Tensor, total: int) -> Tensor:
+        return torch.cat([x, x.new_full((1,), total)]).int()[None]
+
+    def ids(x: Tensor, total: int) -> Tensor:
+        return document_ids(x, total).int()[None]
+
+    found = [ends(starts.queries, queries), ids(starts.queries, queries)]
+    if not starts.apart:
+        return found
+    return [ends(starts.keys, keys), found[0], ids(starts.keys, keys), found[1]]
+
+
+# The rule and the bias on the whole line
+
+
+@constant
+def packed_key(key: str, apart: bool) -> str:
+    """The key of the rule on the whole line; see packed_rule."""
+    return _packed(key, apart).key
+
+
+@lru_cache(maxsize=256)
+def _packed(key: str, apart: bool) -> Rule:
+    return packed_rule(rule_of(key), apart)
+
+
+def packed_rule(rule: Rule, apart: bool = False) -> Rule:
+    """The rule read within each sequence, as one rule on the line they lie on.
+
+    >>> from lattend.rules.reader import rule
+    >>> packed_rule(rule("k <= q and (k < 4 or q - k <= t)")).text
+    'seq[q] == seq[k] and k <= q and (k - cu[seq[q]] < 4 or q - k <= t)'
+    """
+    of_q, of_k = _sides(apart)
+    same = Compare("==", Lookup(f"seq{of_q}", (Name("q"),)), Lookup(f"seq{of_k}", (Name("k"),)))
+    condition: Condition = expr.all_of(same, _within(rule.condition, apart))  # pyright: ignore[reportArgumentType]
+    return Rule(condition, rule.axes, rule.where, open=TWO if apart else ONE)
+
+
+@constant
+def packed_term(term: str, apart: bool) -> str:
+    """The key of a bias with positions within the sequences; `batch` is the sequence."""
+    names, added = parts_of(term)
+    text = expr.term_text(_within(added, apart, bias=True))  # pyright: ignore[reportArgumentType]
+    return f"{' '.join(names)}\n{text}"
+
+
+def _term_given(
+    key: str, bias: Bias | Tensor | None, starts: Sequences, q: Tensor
+) -> tuple[str | None, list[Tensor]]:
+    if isinstance(bias, Tensor):
+        raise TensorError(
+            f"bias: a tensor {shape_text(bias)} has a number for each pair of a batch, and with cu_seqlens "
+            "there is none; lt.Bias.table(tensor) is read at the positions within each sequence"
+        )
+    sizes = {"n": 0, "m": 0, ELEMENT: starts.queries.shape[0] - 1}  # tables may be shorter than the line
+    term, tensors = term_given(rule_names(key), key, bias, sizes, q)
+    return (None if term is None else packed_term(term, starts.apart)), tensors
+
+
+def _sides(apart: bool) -> tuple[str, str]:
+    return ("_q", "_k") if apart else ("", "")
+
+
+def _within(node: Node, apart: bool, *, bias: bool = False) -> Node:
+    """A term or condition with positions and sizes of the sequence that the query is in.
+
+    In a bias, `batch` is that sequence.
+    """
+    of_q, of_k = _sides(apart)
+    sequence = Lookup(f"seq{of_q}", (Name("q"),))
+    after = Arith("+", (sequence, Num(1)))
+    at: dict[str, Term] = {ELEMENT: sequence} if bias else {}
+    for position, size, side in (("q", "n", of_q), ("k", "m", of_k)):
+        start, end = Lookup(f"cu{side}", (sequence,)), Lookup(f"cu{side}", (after,))
+        at[position], at[size] = Arith("-", (Name(position), start)), Arith("-", (end, start))
+
+    def read(node: Node) -> Node:
+        if isinstance(node, Name):
+            return at.get(node.name, node)
+        if not apart and _is_of_differences(node):
+            return node
+        return expr.rebuilt(node, [read(child) for child in expr.children(node)])
+
+    return read(node)
+
+
+def _is_of_differences(node: Node) -> bool:
+    """Whether it is the same at positions within a sequence and on the line."""
+    if isinstance(node, Compare):
+        return _step(node.left) is not None and _step(node.left) == _step(node.right)
+    return isinstance(node, Term) and _step(node) == 0
+
+
+def _step(term: Node) -> int | None:
+    """How much a term grows when q and k both grow by 1; None where that is not one number.
+
+    It may depend on nothing else that differs within a sequence and on the line: a size, the batch element.
+    """
+    match term:
+        case Num():
+            return 0
+        case Name():
+            return None if term.name in ("n", "m", ELEMENT) else int(term.name in ("q", "k"))
+        case Arith(op="*", args=(Num(value), other)) | Arith(op="*", args=(other, Num(value))):
+            step = _step(other)
+            return None if step is None else value * step
+        case Arith(op="+" | "-" | "neg"):
+            steps = [_step(arg) for arg in term.args]
+            if None in steps:
+                return None
+            signs = {"+": (1, 1), "-": (1, -1), "neg": (-1,)}[term.op]
+            return sum(sign * step for sign, step in zip(signs, steps, strict=True) if step is not None)
+        case _:
+            return 0 if all(_step(child) == 0 for child in expr.children(term)) else None
+
+
+@constant
+def _arrays_of(key: str) -> tuple[str, ...]:
+    rule = rule_of(key)
+    return (*rule.data, *rule.open)
