@@ -2,120 +2,86 @@
 
 from __future__ import annotations
 
-import copy
+from functools import cache
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from torch import Tensor, nn
+from tiny_models import (
+    DECODER,
+    MODELS,
+    MOST,
+    Tiny,
+    drawn,
+    errors,
+    errors_of,
+    ids,
+    padding,
+    same_tokens,
+)
+from torch import nn
 
 import lattend as lt
 import lattend.integrations.transformers as hub
 
-SMALL = {
-    **{"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
-    **{"num_attention_heads": 4, "max_position_embeddings": 128},
-}
-TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-DECODER = {**SMALL, **TOKENS, "num_key_value_heads": 2}
-WINDOW = {**DECODER, "head_dim": 8, "sliding_window": 5}
-T5 = {"vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
-WHISPER = {
-    **{"vocab_size": 64, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "num_mel_bins": 8},
-    **{
-        "encoder_attention_heads": 4,
-        "decoder_attention_heads": 4,
-        "encoder_ffn_dim": 48,
-        "decoder_ffn_dim": 48,
-    },
-    **{"max_source_positions": 20, "max_target_positions": 64, "decoder_start_token_id": 1, **TOKENS},
-}
-DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("LlamaConfig", DECODER),
-    "mistral": ("MistralConfig", {**DECODER, "sliding_window": 5}),
-    "qwen3": ("Qwen3Config", {**DECODER, "head_dim": 8}),
-    "gemma2": ("Gemma2Config", {**WINDOW, "query_pre_attn_scalar": 8}),
-    "gemma3": ("Gemma3TextConfig", {**WINDOW, "num_hidden_layers": 6, "query_pre_attn_scalar": 8}),
-    "gpt_oss": ("GptOssConfig", {**WINDOW, "num_local_experts": 2, "num_experts_per_tok": 1}),
-    "phi": ("PhiConfig", DECODER),
-    "gpt2": (
-        "GPT2Config",
-        {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 128, **TOKENS},
-    ),
-}
-OTHERS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "bert": ("BertConfig", SMALL, "AutoModel"),
-    "roberta": ("RobertaConfig", {**SMALL, "pad_token_id": 1}, "AutoModel"),
-    "t5": ("T5Config", {**T5, "decoder_start_token_id": 0}, "AutoModelForSeq2SeqLM"),
-    "vit": ("ViTConfig", {**SMALL, "image_size": 16, "patch_size": 4, "num_channels": 1}, "AutoModel"),
-    "whisper": ("WhisperConfig", WHISPER, "AutoModelForSpeechSeq2Seq"),
-}
+
+@cache
+def shared(name: str) -> tuple[Any, Any]:
+    """The models of that name, for tests that change nothing in them."""
+    return MODELS[name].pair()
 
 
-def pair(config: str, numbers: dict[str, Any], auto: str = "AutoModelForCausalLM") -> tuple[Any, Any]:
-    """The same model twice, eager and ours, in float32: in float64 eager's softmax still is float32."""
-    made = getattr(transformers, config)(**numbers)
-    torch.manual_seed(0)
-    models = [
-        getattr(transformers, auto).from_config(copy.deepcopy(made), attn_implementation=name).eval()
-        for name in ("eager", "lattend")
-    ]
-    models[1].load_state_dict(models[0].state_dict())
-    return models[0], models[1]
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_and_gradients(name: str) -> None:
+    model, (eager, ours) = MODELS[name], shared(name)
+    for side in model.sides:
+        outputs, gradients = errors_of(model, side, eager, ours)
+        assert outputs <= MOST["outputs"], side
+        assert gradients <= MOST["gradients"], side
 
 
-def ids(n: int = 17) -> Tensor:
-    return torch.randint(3, 64, (2, n), generator=torch.Generator().manual_seed(1))
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.generates])
+def test_generated_tokens(name: str) -> None:
+    model, (eager, ours) = MODELS[name], shared(name)
+    for how in model.generates:
+        assert same_tokens(model, how, eager, ours), how
 
 
-def padding(side: str, n: int = 17) -> dict[str, Tensor]:
-    mask = torch.ones(2, n, dtype=torch.long)
-    mask[0, :6] = 0
-    return {"left": {"attention_mask": mask}, "right": {"attention_mask": mask.flip(1)}, "none": {}}[side]
+@pytest.mark.parametrize("name", ["Llama", "Gemma 3 with images", "T5", "ViT"])
+def test_another_mask_would_show(name: str) -> None:
+    model = MODELS[name]
+    eager, ours = model.pair()
+    hub.set_rule(ours, "strided(2)")
+    assert errors_of(model, "none", eager, ours)[0] > 1000 * MOST["outputs"]
 
 
-def slopes(model: nn.Module, end: Tensor) -> list[Tensor]:
-    learned = [x for x in model.parameters() if x.requires_grad]
-    found = torch.autograd.grad(end, learned, allow_unused=True)
-    return [torch.zeros(()) if x is None else x for x in found]
+def test_the_rules_of_layers() -> None:
+    _, ours = shared("Gemma 3")
+    found = hub.layer_rules(ours, ids())
+    window = "k > q - 5 and k <= q"
+    assert list(found.values()) == [window] * 5 + ["k <= q"]
+    assert list(found)[5] == "model.layers.5.self_attn"
+    eager, ours = shared("Llama 4")
+    chunks = "q // 6 == k // 6 and k <= q"
+    assert list(hub.layer_rules(ours, ids()).values()) == [chunks] * 3 + ["k <= q"]
+    padded = hub.layer_rules(ours, ids(), **padding("left"))
+    assert padded["model.layers.0.self_attn"] == "chunk[q] == chunk[k] and k <= q"
+    with pytest.raises(lt.errors.NamingError, match="the model runs another attention"):
+        hub.layer_rules(eager, ids())
 
 
-def agree(eager: nn.Module, ours: nn.Module, found: list[Tensor], real: Tensor | None = None) -> None:
-    """Outputs, and the gradients of all parameters; where `real` is given, of real tokens only."""
-    wanted, mine = (x if real is None else x[real] for x in found)
-    torch.testing.assert_close(mine, wanted, atol=2e-6, rtol=1e-4)
-    weights = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(9))
-    grads = (slopes(model, (x * weights).sum()) for model, x in ((eager, wanted), (ours, mine)))
-    for a, b in zip(*grads, strict=True):
-        assert (a - b).abs().max() <= 1e-5 * (1 + a.abs().max())
+def agree(eager: nn.Module, ours: nn.Module, **given: Any) -> None:
+    outputs, gradients = errors(eager, ours, given)
+    assert outputs <= MOST["outputs"]
+    assert gradients <= MOST["gradients"]
 
 
-@pytest.mark.parametrize("name", DECODERS)
-@pytest.mark.parametrize("side", ["none", "left", "right"])
-def test_logits_and_gradients_of_decoders(name: str, side: str) -> None:
-    eager, ours = pair(*DECODERS[name])
-    given = padding(side)
-    logits = [model(ids(), **given).logits for model in (eager, ours)]
-    agree(eager, ours, logits, given["attention_mask"].bool() if given else None)
-
-
-@pytest.mark.parametrize("name", DECODERS)
-@pytest.mark.parametrize("how", ["greedy", "left padding", "beams", "static", "static left"])
-def test_generated_tokens(name: str, how: str) -> None:
-    eager, ours = pair(*DECODERS[name])
-    options: dict[str, Any] = {"max_new_tokens": 9, "do_sample": False, "disable_compile": True}
-    options |= padding("left") if "left" in how else {}
-    options |= {"num_beams": 3} if how == "beams" else {}
-    options |= {"cache_implementation": "static"} if "static" in how else {}
-    assert torch.equal(ours.generate(ids(), **options), eager.generate(ids(), **options))
-
-
-@pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "gpt_oss"])
+@pytest.mark.parametrize("name", ["Llama", "Llama 4", "Mistral", "Gemma 3", "gpt-oss"])
 @pytest.mark.parametrize("steps", [(20, 17, 1, 1), (3, 2, 30, 4)])
 def test_a_prompt_in_pieces(name: str, steps: tuple[int, ...]) -> None:
     """Pieces of any length after a past, as speculative decoding and chunked prefill give them."""
-    eager, ours = pair(*DECODERS[name])
+    eager, ours = shared(name)
     whole = ids(sum(steps))
     with torch.no_grad():
         wanted = eager(whole).logits
@@ -126,47 +92,31 @@ def test_a_prompt_in_pieces(name: str, steps: tuple[int, ...]) -> None:
     torch.testing.assert_close(torch.cat(found, 1), wanted, atol=2e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_encoders_images_and_speech(name: str) -> None:
-    eager, ours = pair(*OTHERS[name])
-    given: dict[str, Any] = {"input_ids": ids(), **padding("right")}
-    real: Tensor | None = given["attention_mask"].bool()
-    made = torch.Generator().manual_seed(4)
-    if name == "t5":
-        given, real = {**given, "decoder_input_ids": ids(7)}, None
-    if name == "vit":
-        given, real = {"pixel_values": torch.randn(2, 1, 16, 16, generator=made)}, None
-    if name == "whisper":
-        features = torch.randn(2, 8, 40, generator=made)
-        given, real = {"input_features": features, "decoder_input_ids": ids(7)}, None
-    outputs = [model(**given)[0] for model in (eager, ours)]
-    agree(eager, ours, outputs, real)
-
-
-@pytest.mark.parametrize("name", ["t5", "whisper"])
-def test_generated_tokens_of_encoder_decoders(name: str) -> None:
-    eager, ours = pair(*OTHERS[name])
-    made = torch.Generator().manual_seed(4)
-    given: dict[str, Any] = {"input_ids": ids(), **padding("right")}
-    if name == "whisper":
-        given = {"input_features": torch.randn(2, 8, 40, generator=made)}
-    options: dict[str, Any] = {"max_new_tokens": 9, "do_sample": False, "disable_compile": True}
-    assert torch.equal(ours.generate(**given, **options), eager.generate(**given, **options))
-
-
 def test_packed_sequences_do_not_see_each_other() -> None:
-    eager, ours = pair(*DECODERS["llama"])
+    eager, ours = MODELS["Llama"].pair()
     positions = torch.cat([torch.arange(5), torch.arange(8), torch.arange(4)]).expand(2, -1)
-    logits = [model(ids(), position_ids=positions, use_cache=False).logits for model in (eager, ours)]
-    agree(eager, ours, logits)
+    agree(eager, ours, input_ids=ids(), position_ids=positions, use_cache=False)
 
 
 def test_a_mask_of_pairs_is_taken_as_it_is() -> None:
-    eager, ours = pair(*DECODERS["llama"])
+    eager, ours = MODELS["Llama"].pair()
     table = torch.rand(2, 1, 17, 17, generator=torch.Generator().manual_seed(3)) < 0.4
     table |= torch.eye(17, dtype=torch.bool)
     added = torch.zeros(table.shape).masked_fill(~table, torch.finfo(torch.float32).min)
-    agree(eager, ours, [eager(ids(), attention_mask=added).logits, ours(ids(), attention_mask=table).logits])
+    agree(eager, ours, input_ids=ids(), attention_mask=added)
+    assert torch.equal(ours(ids(), attention_mask=table).logits, ours(ids(), attention_mask=added).logits)
+    hub.set_rule(ours, "strided(3)")
+    with pytest.raises(lt.errors.LattendError, match="the model is given a mask of pairs too"):
+        ours(ids(), attention_mask=table)
+
+
+def test_a_mask_of_other_numbers_is_a_bias() -> None:
+    """As ALiBi's, which falls with the distance and is 0 on the diagonal: no number of it forbids a pair."""
+    eager, ours = shared("Llama")
+    places = torch.arange(17)
+    added = -0.2 * (places[:, None] - places).float()[None, None]
+    added = added.masked_fill(places > places[:, None], torch.finfo(torch.float32).min)
+    agree(eager, ours, input_ids=ids(), attention_mask=added)
 
 
 def test_blocks_of_tokens_see_themselves_whole() -> None:
@@ -182,9 +132,34 @@ def test_blocks_of_tokens_see_themselves_whole() -> None:
     table = same | torch.ones(8, 8, dtype=torch.bool).tril()
     wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=table[:, None])
     torch.testing.assert_close(found, wanted.transpose(1, 2), atol=1e-6, rtol=1e-5)
-    later = hub.attention_mask(2, 1, 8, 7, mask_function=function)
-    with pytest.raises(lt.errors.LattendError, match="looks up blocks, which is not read after a past"):
-        hub.attention_forward(nn.Module(), q[:, :, :1], k, v, later)
+
+
+@pytest.mark.parametrize("steps", [(3, 1, 20, 6), (20, 4, 6)])
+def test_blocks_and_chunks_after_a_past(steps: tuple[int, ...]) -> None:
+    """A few queries and many, the keys of a window and all: the rows of the mask as transformers makes it."""
+    n = sum(steps)
+    blocks = torch.randint(-1, 4, (2, n), generator=torch.Generator().manual_seed(2))
+    masks = transformers.masking_utils
+    for overlay in (masks.blockwise_overlay(blocks), masks.chunked_overlay(5, torch.tensor([0, 3]))):
+        function = masks.or_masks(
+            masks.and_masks(masks.causal_mask_function, overlay), lambda b, h, q, k: k == q
+        )
+        table = transformers.masking_utils.sdpa_mask(
+            2, n, n, mask_function=function, allow_is_causal_skip=False
+        )
+        q, k, v = (drawn(2, 2, n, 4, seed=i) for i in range(3))
+        wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=table).transpose(1, 2)
+        first = 0
+        for step in steps:
+            last = first + step
+            mask = hub.attention_mask(
+                2, step, last, first, mask_function=function, attention_mask=torch.ones(2, last)
+            )
+            found, _ = hub.attention_forward(
+                nn.Module(), q[:, :, first:last], k[:, :, :last], v[:, :, :last], mask
+            )
+            torch.testing.assert_close(found, wanted[:, first:last], atol=1e-6, rtol=1e-5)
+            first = last
 
 
 def test_one_query_with_a_mask_of_pairs_or_dropout() -> None:
@@ -199,15 +174,15 @@ def test_one_query_with_a_mask_of_pairs_or_dropout() -> None:
 
 
 def test_dropout_is_drawn_in_training_only() -> None:
-    eager, ours = pair("LlamaConfig", {**DECODER, "attention_dropout": 0.5})
+    eager, ours = Tiny("dropout", "LlamaConfig", {**DECODER, "attention_dropout": 0.5}).pair()
     torch.testing.assert_close(ours(ids()).logits, eager(ids()).logits, atol=2e-6, rtol=1e-4)
     ours.train()
     assert not torch.equal(ours(ids()).logits, ours(ids()).logits)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "gemma3"])
+@pytest.mark.parametrize("name", ["Llama", "Gemma 2", "Gemma 3"])
 def test_compiled_as_one_graph(name: str) -> None:
-    eager, ours = pair(*DECODERS[name])
+    eager, ours = shared(name)
     torch._dynamo.reset()
     compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
     for n in (17, 9):
@@ -219,8 +194,8 @@ def test_compiled_as_one_graph(name: str) -> None:
 
 
 def test_set_rule_changes_the_mask_of_a_model_and_gives_it_back() -> None:
-    eager, ours = pair(*DECODERS["llama"])
-    window = pair("MistralConfig", {**DECODER, "sliding_window": 4})[0]
+    eager, ours = MODELS["Llama"].pair()
+    window = Tiny("a window", "MistralConfig", {**DECODER, "sliding_window": 4}).pair()[0]
     window.load_state_dict(eager.state_dict())
     before = ours(ids()).logits
     hub.set_rule(ours, "strided(3)")
@@ -232,21 +207,21 @@ def test_set_rule_changes_the_mask_of_a_model_and_gives_it_back() -> None:
 
 
 def test_set_rule_of_one_layer() -> None:
-    _, ours = pair(*DECODERS["gemma3"])
+    _, ours = MODELS["Gemma 3"].pair()
     sliding = {layer.self_attn.layer_idx for layer in ours.model.layers if layer.self_attn.is_sliding}
     whole = hub.set_rule(ours, "strided(4)", layers=sliding)  # its own window of 5 keys, in our words
-    eager, _ = pair(*DECODERS["gemma3"])
+    eager, _ = MODELS["Gemma 3"].pair()
     torch.testing.assert_close(whole(ids()).logits, eager(ids()).logits, atol=2e-6, rtol=1e-4)
 
 
 def test_a_rule_that_reaches_dropped_keys_is_refused() -> None:
-    _, ours = pair(*DECODERS["mistral"])
+    _, ours = MODELS["Mistral"].pair()
     hub.set_rule(ours, "causal")
     with pytest.raises(
         lt.errors.LattendError, match="reaches key 0, and the cache of this model keeps those"
     ):
         ours.generate(ids(), max_new_tokens=4, do_sample=False)
-    whole, _ = pair("LlamaConfig", DECODER)
+    whole, _ = MODELS["Llama"].pair()
     whole.load_state_dict(ours.state_dict())
     options: dict[str, Any] = {"max_new_tokens": 9, "do_sample": False}
     found = ours.generate(ids(), past_key_values=transformers.DynamicCache(), **options)
@@ -254,7 +229,7 @@ def test_a_rule_that_reaches_dropped_keys_is_refused() -> None:
 
 
 def test_mistakes_are_told() -> None:
-    eager, ours = pair(*DECODERS["llama"])
+    eager, ours = MODELS["Llama"].pair()
     with pytest.raises(lt.errors.NamingError, match="needs a value for t"):
         hub.set_rule(ours, "strided")
     with pytest.raises(lt.errors.LattendError, match="not one of sequences that grow: it names n"):
@@ -267,8 +242,70 @@ def test_mistakes_are_told() -> None:
         hub.set_rule(ours, "causal", layers=[0, 7])
     with pytest.raises(lt.errors.LattendError, match="no attention layers are found in Linear"):
         hub.set_rule(nn.Linear(2, 2), "causal")
-    odd = torch.full((1, 1, 17, 17), 0.5)
-    with pytest.raises(
-        lt.errors.LattendError, match="adds other numbers than 0 and minus infinity is a bias"
-    ):
-        ours(ids(), attention_mask=odd)
+    with pytest.raises(lt.errors.LattendError, match=r"of shape \(1, 17, 17\) cannot be read for 17 queries"):
+        q = drawn(1, 2, 17, 4)
+        hub.attention_forward(nn.Module(), q, q, q, torch.zeros(1, 17, 17))
+
+
+def test_a_rule_leaves_attention_to_another_sequence_as_it_is() -> None:
+    _, ours = MODELS["Whisper"].pair()
+    given = MODELS["Whisper"].inputs()
+    found = hub.layer_rules(hub.set_rule(ours, "strided(3)"), **given)
+    assert found["model.encoder.layers.0.self_attn"] == "k <= q and q - k <= 3"
+    assert found["model.decoder.layers.0.self_attn"] == "k <= q and q - k <= 3"
+    assert found["model.decoder.layers.0.encoder_attn"] == "q >= 0"
+    hub.set_rule(ours, None)
+    hub.set_rule(ours.get_encoder(), "strided(3)", layers=[1])
+    found = hub.layer_rules(ours, **given)
+    assert [name for name, rule in found.items() if "3" in rule] == ["model.encoder.layers.1.self_attn"]
+
+
+def test_a_model_that_keeps_its_attention_to_itself_is_refused() -> None:
+    config = transformers.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="lattend")
+    with pytest.raises(lt.errors.LattendError, match="computes its attention itself"):
+        model(ids())
+
+
+def test_pages_of_keys_are_refused() -> None:
+    """transformers names the attentions that its continuous batching takes; ours is not one."""
+    q = drawn(1, 2, 5, 4)
+    with pytest.raises(lt.errors.LattendError, match="in pages, which are not read: continuous batching"):
+        hub.attention_forward(nn.Module(), q, q, q, None, cache=object())
+
+
+# Sequences packed one behind another
+
+
+def packed(**options: Any) -> dict[str, Any]:
+    """Three sequences, as a training loop without padding gets them."""
+    collate = transformers.DataCollatorWithFlattening(**options)
+    return collate([{"input_ids": row} for row in ids()[0].split((5, 8, 4))])
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("name", ["Llama", "Gemma 3"])
+def test_lengths_of_packed_sequences(name: str, cached: bool) -> None:
+    """With lengths they stay apart, also where a cache keeps eager from looking at position_ids."""
+    eager, ours = shared(name)
+    given = packed(return_flash_attn_kwargs=True)
+    logits = ours(**given, use_cache=cached).logits
+    apart = [eager(row[None], use_cache=False).logits for row in ids()[0].split((5, 8, 4))]
+    torch.testing.assert_close(logits, torch.cat(apart, 1), atol=2e-6, rtol=1e-4)
+    agree(eager, ours, **packed(), use_cache=False)
+
+
+def test_a_set_rule_keeps_packed_sequences_apart() -> None:
+    _, ours = MODELS["Llama"].pair()
+    hub.set_rule(ours, "strided(3)")
+    given = packed()
+    apart = [ours(row[None]).logits for row in ids()[0].split((5, 8, 4))]
+    found = ours(**given, use_cache=False).logits
+    torch.testing.assert_close(found, torch.cat(apart, 1), atol=2e-6, rtol=1e-4)
+
+
+def test_lengths_of_a_batch_are_refused() -> None:
+    _, ours = shared("Llama")
+    lengths = torch.tensor([0, 5, 17], dtype=torch.int32)
+    with pytest.raises(lt.errors.LattendError, match="this call has a batch of 2, 17 queries and 17 keys"):
+        ours(ids(), cu_seq_lens_q=lengths, cu_seq_lens_k=lengths)

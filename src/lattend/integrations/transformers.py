@@ -9,13 +9,14 @@ exactly is refused with the reason, and never run with another mask.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
+from transformers import AttentionInterface, AttentionMaskInterface
 
 from lattend.attend.attention import attention
 from lattend.attend.compiled import constant
@@ -24,15 +25,24 @@ from lattend.attend.decode.step import Scoring, StepMask
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tensor_terms import evaluate
 from lattend.errors import LattendError, NamingError
+from lattend.integrations.model_mask import (
+    PACKED,
+    ModelMask,
+    attention_mask,
+    condition_of,
+    replace_mask_functions,
+    shifted,
+    with_documents,
+)
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Arith, Name, Term
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 NAME = "lattend"
-AND, OR = " and ", " or "
 FEW = 16  # so many queries after a past are answered at once, without a plan
+TABLE = "table"  # the array that holds a mask of pairs
 RULE = "lattend_rule"  # the attribute of an attention module that holds its own rule
+CROSS = re.compile("cross|encoder_attn|EncDec")  # in the names of attention to another sequence
 FULL, CAUSAL = "q >= 0", "k <= q"
 
 
@@ -40,134 +50,7 @@ def register() -> None:
     """Make `attn_implementation="lattend"` known; importing this module does so."""
     AttentionInterface.register(NAME, attention_forward)
     AttentionMaskInterface.register(NAME, attention_mask)
-    masking_utils.and_masks = lambda *masks: Joined(AND, masks)
-    masking_utils.or_masks = lambda *masks: Joined(OR, masks)
-    masking_utils.packed_sequence_mask_function = Packed
-    masking_utils.blockwise_overlay = Blockwise
-
-
-# What transformers joins masks with. Its own functions hide what they hold from torch.compile
-
-
-class Joined:
-    """Masks of which all hold, or one does."""
-
-    def __init__(self, sign: str, masks: tuple[Any, ...]) -> None:
-        self.sign, self.masks = sign, masks
-
-    def __call__(self, batch_idx: Any, head_idx: Any, q_idx: Any, kv_idx: Any) -> Any:
-        first, *others = [mask(batch_idx, head_idx, q_idx, kv_idx) for mask in self.masks]
-        for other in others:
-            first = first & other if self.sign == AND else first | other
-        return first
-
-
-class Packed:
-    """Tokens see those of their own sequence."""
-
-    def __init__(self, ids: Tensor) -> None:
-        self.ids = ids
-
-    def __call__(self, batch_idx: Any, head_idx: Any, q_idx: Any, kv_idx: Any) -> Any:
-        return self.ids[batch_idx, q_idx] == self.ids[batch_idx, kv_idx]
-
-
-class Blockwise(Packed):
-    """The same for tokens of a block, such as those of an image; -1 is none."""
-
-    def __call__(self, batch_idx: Any, head_idx: Any, q_idx: Any, kv_idx: Any) -> Any:
-        return super().__call__(batch_idx, head_idx, q_idx, kv_idx) & (self.ids[batch_idx, q_idx] >= 0)
-
-
-# The mask of a model: a rule, and where its queries and keys stand
-
-
-class ModelMask:
-    """Who attends to whom in one pass of a model: what its layers are given as their attention mask.
-
-    The rule is a text, which torch.compile holds as a constant. `padding` is [batch, keys], True where a key
-    is real.
-    """
-
-    ndim = 4  # transformers asks, and takes what has two axes for padding
-
-    def __init__(
-        self,
-        rule: str,
-        first_query: int | Tensor = 0,
-        first_key: int = 0,
-        padding: Tensor | None = None,
-        arrays: Mapping[str, Tensor] | None = None,
-    ) -> None:
-        self.rule, self.first_query, self.first_key, self.padding = rule, first_query, first_key, padding
-        self.arrays = {} if arrays is None else arrays
-        self.rows: dict[str, Tensor | slice] = {}  # by rule: what its few queries attend to
-
-    def contiguous(self) -> ModelMask:
-        """Itself: transformers lays a mask out before it compiles a step."""
-        return self
-
-    @property
-    def from_the_start(self) -> bool:
-        return isinstance(self.first_query, int) and self.first_query == self.first_key == 0
-
-
-def attention_mask(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: int | Tensor = 0,
-    kv_offset: int = 0,
-    mask_function: Any = None,
-    attention_mask: Tensor | ModelMask | None = None,
-    **_: Any,
-) -> ModelMask:
-    """What transformers makes once a pass: the rule of its mask function, and the padding."""
-    if isinstance(attention_mask, ModelMask):  # made before, for a step that is compiled
-        return attention_mask
-    condition, arrays = _described(mask_function)
-    padding = _padding(attention_mask, kv_length, kv_offset)
-    first = q_offset.clone() if isinstance(q_offset, Tensor) else q_offset  # a cache counts on in place
-    return ModelMask(f"lambda q, k: {condition}", first, kv_offset, padding, arrays)
-
-
-def _described(function: Any) -> tuple[str, dict[str, Tensor]]:
-    """The rule of a mask function as a text, and the tensors it looks up."""
-    if isinstance(function, Joined):
-        found = [_described(one) for one in function.masks]
-        arrays: dict[str, Tensor] = {}
-        for _, held in found:
-            arrays.update(held)
-        return function.sign.join([f"({text})" for text, _ in found]), arrays
-    if isinstance(function, Blockwise):  # a Packed too
-        return "blocks[q] == blocks[k] and blocks[q] >= 0", {"blocks": function.ids}
-    if isinstance(function, Packed):
-        return "packed[q] == packed[k]", {"packed": function.ids}
-    return _read(function), {}
-
-
-@constant
-def _read(mask_function: Any) -> str:
-    found = read_rule(mask_function)
-    if found.open or found.data or found.has_heads:
-        name = (*found.open, *found.data, "head")[0]
-        raise LattendError(
-            f"the mask of this model depends on {name}, which is not read; use another attention"
-        )
-    return expr.text(found.condition)
-
-
-def _padding(mask: Tensor | None, length: int, first: int) -> Tensor | None:
-    """The part of a mask [batch, positions] that belongs to the keys; what lies beyond it is not real."""
-    if mask is None:
-        return None
-    mask = mask.bool()
-    if mask.shape[1] < first + length:
-        mask = nn.functional.pad(mask, (0, first + length - mask.shape[1]))
-    mask = mask[:, first : first + length]
-    if not torch.compiler.is_compiling() and bool(mask.all()):  # one look a pass, not one a layer
-        return None
-    return mask
+    replace_mask_functions()
 
 
 # Attention
@@ -185,35 +68,71 @@ def attention_forward(
     softcap: float | None = None,
     s_aux: Tensor | None = None,
     position_bias: Tensor | None = None,
+    cu_seq_lens_q: Tensor | None = None,
+    cache: Any = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in every layer; the output is [batch, queries, heads, value_dim]."""
-    given = attention_mask
-    mask = given if isinstance(given, ModelMask) else _mask_of(module, query, key, given, is_causal)
-    rule = getattr(module, RULE, mask.rule)
-    if rule is not mask.rule:
-        _check_past(rule, mask, query.shape[2])
+    if cache is not None:
+        raise LattendError(
+            f"a {type(cache).__name__} holds the keys of many sequences in pages, which are not read: "
+            'continuous batching takes attn_implementation="sdpa" or "paged|eager"'
+        )
+    mask, added = _mask_and_bias(module, query, key, attention_mask, is_causal, cu_seq_lens_q)
+    rule, arrays, by_side = _rule_of(module, mask, query.shape[2])
     bias = None if position_bias is None else position_bias[..., : key.shape[2]]  # [1 or batch, heads, n, m]
+    bias = added if bias is None else bias if added is None else bias + added
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": s_aux, "bias": bias}
     how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
-    arrays = mask.arrays if rule is mask.rule else {}
-    if mask.from_the_start and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
+    whole = mask.from_the_start and not by_side
+    if whole and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
         how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
         how |= arrays
         out = attention(query, key, value, rule, **how)
-    elif arrays:
-        name = next(iter(arrays))
-        raise LattendError(f"the mask of this model looks up {name}, which is not read after a past")
     elif isinstance(mask.first_query, int) and (query.shape[2] > FEW or dropout):
-        how |= {"q0": mask.first_query, "k0": mask.first_key, "m": key.shape[2]}
-        out = attention(query, key, value, _shifted(rule), **how)
+        how |= {"q0": mask.first_query, "k0": mask.first_key, "m": key.shape[2], **arrays}
+        out = attention(query, key, value, shifted(rule), **how)
     elif dropout:
         raise LattendError(
             "dropout is for training, and a static cache for decoding: call the model's eval()"
         )
     else:
-        out = _rows(query, key, value, rule, mask, options)
+        out = _rows(query, key, value, rule, mask, arrays, options)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _mask_and_bias(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    given: ModelMask | Tensor | None,
+    is_causal: bool | None = None,
+    cu_seq_lens_q: Tensor | None = None,
+) -> tuple[ModelMask, Tensor | None]:
+    """The mask of a layer, and what it adds to the scores."""
+    given, added = _split(given, query.shape[2], key.shape[2])
+    mask = given if isinstance(given, ModelMask) else _mask_of(module, query, key, given, is_causal)
+    if cu_seq_lens_q is not None:
+        mask = with_documents(mask, cu_seq_lens_q, query, key)
+    return mask, added
+
+
+def _rule_of(module: nn.Module, mask: ModelMask, n: int) -> tuple[str, Mapping[str, Tensor], bool]:
+    """The rule of a layer, what it looks up, and whether that is of queries and keys apart."""
+    own: str | None = getattr(module, RULE, None)
+    if own is None:
+        return mask.rule, mask.arrays, mask.by_side
+    _check_past(own, mask, n)
+    if TABLE in mask.arrays:
+        raise LattendError(
+            f'the rule "{own}" was set for this layer, and the model is given a mask of pairs too: give its '
+            "padding as attention_mask [batch, positions], or take the rule back with set_rule(model, None)"
+        )
+    if PACKED in mask.arrays:  # as padding, packed sequences stay what they are
+        names = "head, q, k" if _by_head(own) else "q, k"
+        rule = f"lambda {names}: ({own}) and {PACKED}[q] == {PACKED}[k]"
+        return rule, {PACKED: mask.arrays[PACKED]}, False
+    return own, {}, False
 
 
 def _mask_of(
@@ -222,7 +141,7 @@ def _mask_of(
     """The mask of a layer that gets no rule: all keys, those up to a query, or a table of pairs."""
     n, m = query.shape[2], key.shape[2]
     if given is not None:
-        return _table_mask(given, n, m)
+        return _table_mask(given, len(query), n, m)
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if causal and n > 1 and n != m:
         raise LattendError(
@@ -232,38 +151,50 @@ def _mask_of(
     return ModelMask(CAUSAL if causal and n > 1 else FULL)
 
 
-def _table_mask(given: Tensor, n: int, m: int) -> ModelMask:
-    """A mask [batch, 1 or heads, n, m] that somebody made, pair by pair."""
+def _split(
+    given: ModelMask | Tensor | None, n: int, m: int
+) -> tuple[ModelMask | Tensor | None, Tensor | None]:
+    """What is given as a mask, as a mask of pairs and as a bias, [batch, 1 or heads, n, m].
+
+    Numbers that are added are a mask where they are 0 and minus infinity only, or the lowest finite number,
+    which stands for it; else a bias.
+    """
+    if not isinstance(given, Tensor) or given.dtype == torch.bool:
+        return given, None
     if given.dim() != 4 or given.shape[2] not in (1, n):
         raise LattendError(f"an attention mask of shape {tuple(given.shape)} cannot be read for {n} queries")
-    table = given[..., :m] if given.dtype == torch.bool else given[..., :m] >= 0
-    if given.dtype != torch.bool:
-        if torch.compiler.is_compiling():
-            raise LattendError(
-                "under torch.compile a mask of pairs is one of bool, True where a pair is attended"
-            )
-        if bool((given[..., :m][table] != 0).any()):
-            raise LattendError(
-                "a mask that adds other numbers than 0 and minus infinity is a bias; give it so"
-            )
+    added = given[..., :m]
+    if not torch.compiler.is_compiling() and not added.requires_grad:
+        off = added <= torch.finfo(added.dtype).min / 2
+        if bool((off | (added == 0)).all()):
+            return ~off, None
+    return ModelMask(FULL), added.expand(-1, -1, n, -1)
+
+
+def _table_mask(given: Tensor, batch: int, n: int, m: int) -> ModelMask:
+    """A mask [batch, 1 or heads, n, m] of bool that somebody made, pair by pair."""
+    if given.dim() != 4 or given.shape[2] not in (1, n):
+        raise LattendError(f"an attention mask of shape {tuple(given.shape)} cannot be read for {n} queries")
+    table = given[..., :m].expand(batch, -1, n, -1)
     if table.shape[1] == 1:
-        return ModelMask("lambda q, k: table[q, k]", arrays={"table": table[:, 0].expand(-1, n, -1)})
-    return ModelMask("lambda head, q, k: table[head, q, k]", arrays={"table": table.expand(-1, -1, n, -1)})
-
-
-@constant
-def _shifted(text: str) -> str:
-    """The text of the rule whose first query and key stand at the parameters q0 and k0."""
-    moved: dict[str, Term] = {x: Arith("+", (Name(x), Name(f"{x}0"))) for x in ("q", "k")}
-    return expr.text(expr.replaced(read_rule(text).condition, lambda name: moved.get(name.name, name)))
+        return ModelMask("lambda q, k: table[q, k]", arrays={TABLE: table[:, 0]})
+    return ModelMask("lambda head, q, k: table[head, q, k]", arrays={TABLE: table})
 
 
 # A few queries after a past
 
 
-def _rows(q: Tensor, k: Tensor, v: Tensor, rule: str, mask: ModelMask, options: Mapping[str, Any]) -> Tensor:
+def _rows(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: str,
+    mask: ModelMask,
+    arrays: Mapping[str, Tensor],
+    options: Mapping[str, Any],
+) -> Tensor:
     """Attention of a few queries on the keys of a cache, by a mask of these rows alone."""
-    attended, bias, sinks = _attended(q, k, rule, mask), options["bias"], options["sinks"]
+    attended, bias, sinks = _attended(q, k, rule, mask, arrays), options["bias"], options["sinks"]
     if isinstance(attended, slice):
         k, v = k[:, :, attended], v[:, :, attended]
         bias = None if bias is None else bias[..., attended]
@@ -274,18 +205,23 @@ def _rows(q: Tensor, k: Tensor, v: Tensor, rule: str, mask: ModelMask, options: 
     return out if sinks is None or lse is None else with_sinks(out, lse, sinks)[0]
 
 
-def _attended(q: Tensor, k: Tensor, rule: str, mask: ModelMask) -> Tensor | slice:
+def _attended(
+    q: Tensor, k: Tensor, rule: str, mask: ModelMask, arrays: Mapping[str, Tensor]
+) -> Tensor | slice:
     """Which keys these rows attend to: a slice where it is one and nothing is padded, else a mask."""
     if rule in mask.rows:  # another layer has asked
         return mask.rows[rule]
     n, m = q.shape[2], k.shape[2]
     found = None
-    if isinstance(mask.first_query, int) and mask.padding is None and not torch.compiler.is_compiling():
-        found = _on_host(read_rule(rule), mask.first_query, n, mask.first_key, m)
+    alike = isinstance(mask.first_query, int) and mask.padding is None and not arrays
+    if alike and not torch.compiler.is_compiling():
+        found = _on_host(read_rule(rule), int(mask.first_query), n, mask.first_key, m)
     if found is None:
         queries = torch.arange(n, device=q.device) + mask.first_query
         keys = torch.arange(m, device=q.device) + mask.first_key
-        found = torch.ops.lattend.attended(rule, queries, keys, q.shape[1])
+        found = torch.ops.lattend.attended(
+            rule, queries, keys, q.shape[1], ",".join(arrays), list(arrays.values())
+        )
         if mask.padding is not None:
             found = found & mask.padding[:, None, None, :]
     mask.rows[rule] = found
@@ -293,22 +229,31 @@ def _attended(q: Tensor, k: Tensor, rule: str, mask: ModelMask) -> Tensor | slic
 
 
 @torch.library.custom_op("lattend::attended", mutates_args=())
-def _attended_op(rule: str, queries: Tensor, keys: Tensor, heads: int) -> Tensor:
-    """Which of these positions attend to which, [n, m], or [heads, n, m] where heads differ."""
+def _attended_op(
+    rule: str, queries: Tensor, keys: Tensor, heads: int, names: str, arrays: list[Tensor]
+) -> Tensor:
+    """Which of these positions attend to which, [n, m], or [heads, n, m] where heads differ.
+
+    With arrays, [batch, n] or [batch, m] by what their names end in, it is [batch, 1, n, m].
+    """
     found = read_rule(rule)
-    names: dict[str, Any] = {"q": queries[:, None], "k": keys}
+    at: dict[str, Any] = {"q": queries[:, None], "k": keys}
     shape = [len(queries), len(keys)]
     if found.has_heads:
-        names["head"] = torch.arange(heads, device=keys.device)[:, None, None]
+        at["head"] = torch.arange(heads, device=keys.device)[:, None, None]
         shape = [heads, *shape]
-    held = evaluate(found.condition, names)
+    for name, array in zip(names.split(","), arrays, strict=bool(arrays)):
+        at[name] = array[:, None, :, None] if name.endswith("_q") else array[:, None, None, :]
+    shape = [len(arrays[0]), 1, *shape] if arrays else shape
+    held = evaluate(found.condition, at)
     return torch.as_tensor(held, device=keys.device).expand(shape).clone()
 
 
 @_attended_op.register_fake
-def _(rule: str, queries: Tensor, keys: Tensor, heads: int) -> Tensor:
+def _(rule: str, queries: Tensor, keys: Tensor, heads: int, names: str, arrays: list[Tensor]) -> Tensor:
     shape = (len(queries), len(keys))
-    return keys.new_empty((heads, *shape) if _by_head(rule) else shape, dtype=torch.bool)
+    shape = (heads, *shape) if _by_head(rule) else shape
+    return keys.new_empty((len(arrays[0]), 1, *shape) if arrays else shape, dtype=torch.bool)
 
 
 @constant
@@ -329,22 +274,47 @@ def _on_host(rule: Rule, first: int, n: int, first_key: int, m: int) -> slice | 
     return None
 
 
-# Another rule for a model
+# The rules of a model, and others for it
+
+
+def layer_rules(model: nn.Module, *inputs: Any, **named: Any) -> dict[str, str]:
+    """The rule of each attention layer, by the layer's name, when the model runs once on these inputs.
+
+    Padding is no part of it. What a rule looks up, as in `packed[q] == packed[k]`, comes from the inputs.
+    """
+    names = {module: name for name, module in model.named_modules()}
+    found: dict[str, str] = {}
+
+    def watched(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **options: Any
+    ) -> tuple[Tensor, None]:
+        said = {name: options.get(name) for name in ("is_causal", "cu_seq_lens_q")}
+        mask, _ = _mask_and_bias(module, query, key, attention_mask, **said)
+        rule, *_ = _rule_of(module, mask, query.shape[2])
+        found[names[module]] = condition_of(rule)
+        return attention_forward(module, query, key, value, attention_mask, **options)
+
+    AttentionInterface.register(NAME, watched)
+    try:
+        with torch.no_grad():
+            model(*inputs, **named)
+    finally:
+        AttentionInterface.register(NAME, attention_forward)
+    if not found:
+        raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
+    return found
 
 
 def set_rule(model: nn.Module, rule: RuleLike | None, layers: Iterable[int] | None = None) -> nn.Module:
-    """The model, whose attention layers follow this rule from now on; None gives them back their own.
+    """The model, whose self-attention follows this rule from now on; None gives the layers back their own.
 
-    `layers` are numbers of layers, all unless given. Padding and caches stay as they are.
+    `layers` are numbers of layers, all unless given; in an encoder-decoder those of both, and of one with
+    set_rule(model.get_encoder(), …). Of a model of text and images the layers for text are meant. Padding,
+    packed sequences, caches and attention to another sequence stay as they are.
     """
     if getattr(getattr(model, "config", None), "_attn_implementation", NAME) != NAME:
         raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
-    modules: dict[int, list[nn.Module]] = {}
-    for module in model.modules():
-        if hasattr(module, "layer_idx") and hasattr(module, "is_causal"):
-            modules.setdefault(module.layer_idx, []).append(module)  # pyright: ignore[reportArgumentType]
-    if not modules:
-        raise LattendError(f"no attention layers are found in {type(model).__name__}")
+    modules = _layers_of(model)
     wanted = [*modules] if layers is None else [*layers]
     for layer in wanted:
         if layer not in modules:
@@ -356,6 +326,24 @@ def set_rule(model: nn.Module, rule: RuleLike | None, layers: Iterable[int] | No
         else:
             module.__dict__[RULE] = text
     return model
+
+
+def _layers_of(model: nn.Module) -> dict[int, list[nn.Module]]:
+    """The modules of self-attention by the number of their layer, or in order where they have none."""
+    named = [(name, module) for name, module in model.named_modules() if hasattr(module, "is_causal")]
+    found = [module for name, module in named if not CROSS.search(name)]
+    if not found:
+        raise LattendError(f"no attention layers are found in {type(model).__name__}")
+    modules: dict[int, list[nn.Module]] = {}
+    plain: list[nn.Module] = []
+    for module in found:
+        layer: Any = getattr(module, "layer_idx", None)
+        plain.append(module) if layer is None else modules.setdefault(layer, []).append(module)
+    # Layers of an image model and of an encoder have no numbers; nor those that see for a language model
+    if not modules or getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        for layer, module in enumerate(plain):
+            modules.setdefault(layer, []).append(module)
+    return modules
 
 
 def _text_of(rule: Rule) -> str:
