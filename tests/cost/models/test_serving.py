@@ -175,6 +175,13 @@ def test_times_by_hand() -> None:
     assert found.own.decode_flops["projections"] == 2 * 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024)
 
 
+def test_one_price_prints_itself() -> None:
+    found = serving(LLAMA, 1000, machine=SLOW).own
+    assert repr(found) == "<ServingPrice its own attention: 151 ms a token>"
+    assert "KV cache of a sequence  131,072,000 bytes (125 MiB)" in str(found)
+    assert "151 ms on slow, bound by memory" in str(found)
+
+
 def test_fp8_products_run_at_their_own_rate_and_the_rest_does_not() -> None:
     found = serving(LLAMA, 1000, machine=SLOW, weights="fp8").own.prefill
     matrices, rest = 32 * (218_112_000 - 2 * 4096) * 1000, 128256 * 4096 + 32 * 32 * 256 * 500_500

@@ -16,9 +16,10 @@ from lattend.cost.roofline import Floor
 from lattend.draw.picture import Picture
 from lattend.machines import Machine
 from lattend.machines import machine as machine_of
-from lattend.report.numbers import seconds
+from lattend.report.numbers import format_bytes, seconds
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
+from lattend.report.table import Facts
 from lattend.rules.reader import RuleLike
 from lattend.wording import many
 
@@ -26,8 +27,8 @@ USUAL_LENGTH = 8192
 OWN = "its own attention"
 
 
-@dataclass(frozen=True)
-class ServingPrice:
+@dataclass(frozen=True, repr=False)
+class ServingPrice(Printed):
     """What a model takes with one kind of attention; FLOPs are two a multiply-add, by kind of part.
 
     `prefill_flops` are those of a token of the prompt on average, `decode_flops` those of the token made at
@@ -48,6 +49,21 @@ class ServingPrice:
     def tokens_per_s(self) -> float | None:
         """Tokens that all sequences of the batch get in a second."""
         return None if self.decode is None else self.batch / self.decode.seconds
+
+    def report(self) -> Report:
+        """What it prints."""
+        rows = [("prefill", str(self.prefill))]
+        if self.decode is not None:
+            rows += [
+                ("decoding step", str(self.decode)),
+                ("KV cache of a sequence", format_bytes(self.cache_bytes)),
+            ]
+        if self.fits is not None:
+            rows.append(("sequences that fit", f"{self.fits:,}"))
+        return Report(self.name, [Facts(rows)], self.json())
+
+    def __repr__(self) -> str:
+        return f"<ServingPrice {self.name}: {_told(self)}>"
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers and texts, as JSON holds them."""
