@@ -25,7 +25,7 @@ NO_RESULTS = {
     *("Printed", "Shown", "Drawn", "RuleForms"),  # what results are made with
     *("Report", "Table", "Facts"),  # what they print
     *("Bars", "Chart", "Sample"),  # parts of pictures
-    *("ModelAnswer", "ModuleCost", "Tally", "ServingPrice"),  # rows of tables
+    *("ModelAnswer", "ModuleCost", "Tally"),  # rows of tables
     *("HeadMoment", "HeadRun", "Measures"),  # parts of a record
     *("Cuts",),  # parts of formulas
     *("DiscreteModel", "Recall"),  # make results
