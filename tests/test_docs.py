@@ -14,8 +14,7 @@ from lattend.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FRONT = ROOT / "docs" / "site" / "index.md"  # of the site
-BLOCKS = [*(page for page in PAGES if page.name != "questions.md"), FRONT]  # whose blocks tests/ask runs
+BLOCKS = [page for page in PAGES if page.name != "questions.md"]  # whose blocks tests/ask runs
 FLAGS = doctest.ELLIPSIS
 
 

@@ -17,6 +17,7 @@ from sphinx.util.nodes import make_refnode
 
 CODE = re.compile(r"(?<!\w)`{1,2}([^`]+)`{1,2}")
 SPECIAL = re.compile(r"([\\*_|`])")
+READER = "from lattend.rules.reader import rule"  # where examples inside the library have it from
 COLUMNS = re.compile(r"\S+(, \S+)*( \S+)?\s{2,}\S")  # a name, space, its meaning
 
 
@@ -28,7 +29,7 @@ def as_rst(lines: list[str]) -> Iterator[str]:
     """
     for block in blocks(lines):
         if block[0].startswith(">>>"):
-            yield from block
+            yield from (line.replace(READER, "from lattend import rule") for line in block)
         elif block[0].startswith(" ") or all(COLUMNS.match(line) for line in block):
             yield from (".. code-block:: text", "", *(f"   {line}" for line in block))
         else:
@@ -64,6 +65,20 @@ def convert(_app: Sphinx, _what: str, _name: str, _found: object, _options: obje
     lines[:] = as_rst(lines)
 
 
+def without_parts(
+    _app: Sphinx,
+    what: str,
+    name: str,
+    _found: object,
+    _options: object,
+    arguments: str | None,
+    gives: str | None,
+) -> tuple[str | None, str | None]:
+    """No arguments for a class that the library makes: its fields are no business of those who read it."""
+    made_here = name.startswith(reference.MADE) or "<factory>" in (arguments or "")
+    return ("", None) if what == "class" and made_here else (arguments, gives)
+
+
 def resolve(app: Sphinx, env: Any, node: Any, contnode: nodes.Element) -> nodes.Node | None:
     """A link to a public name from wherever the object lives; types of other libraries stay plain text."""
     target = node.get("reftarget", "")
@@ -92,5 +107,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """What Sphinx calls."""
     ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)
     app.connect("autodoc-process-docstring", convert)
+    app.connect("autodoc-process-signature", without_parts)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,7 +7,6 @@ from itertools import groupby
 from lattend.counts.count import Count
 from lattend.draw.grid.samples import SAMPLES, Sample
 from lattend.rules import CATALOGUE, About
-from lattend.rules.reader import read_rule
 
 HEAD = """# Gallery of rules
 
@@ -16,7 +15,6 @@ an image, the keys of one pixel. Click one for its closed form, code to copy, it
 the paper it comes from.
 [](../docs/rules.md) has the language for rules of your own.
 """
-FRONT = ["strided(3)", "sparse_fixed(4, 1)"]  # beside causal, on the front page
 
 
 def pages() -> dict[str, str]:
@@ -27,7 +25,6 @@ def pages() -> dict[str, str]:
         found |= {f"gallery/pictures/{file(name, i)}": one.draw().svg() for i, one in enumerate(some)}
     contents = "\n".join(CATALOGUE)
     cards = "\n".join(card(name, about(some[0])) for name, some in groups.items())
-    found["gallery/pictures/front.svg"] = read_rule("causal").draw(n=16, beside=FRONT).svg()
     found["gallery/index.md"] = (
         f"{HEAD}\n::::{{grid}} 2 2 3 3\n:gutter: 3\n\n{cards}\n::::\n\n"
         f"```{{toctree}}\n:hidden:\n\n{contents}\n```\n"

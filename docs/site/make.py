@@ -7,6 +7,7 @@ GitHub works on the site. A file is written only where it changed: Sphinx then r
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,6 @@ import gallery
 import guide
 import questions
 import reference
-import speed
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -29,6 +29,7 @@ WORK = ROOT / "out" / "docs-build"
 PORT = 8322
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
 PICTURES = ("*.svg", "*.png", "*.gif")
+KERNEL = "get_config().IPKernelApp.log_level = 40\n"  # of the notebooks: no word about how it is spoken to
 FRONT = "index.md"  # written for the site alone, beside this file
 # [docs/costs.md](docs/costs.md): the path is what GitHub's readers want to see, the site has the page's title
 PATH_AS_TEXT = re.compile(r"\[(?:docs/)?([a-z_]+\.md)\]\(((?:docs/)?\1(?:#[^)]*)?)\)")
@@ -45,8 +46,22 @@ def sources() -> dict[str, str | bytes]:
         for pattern in PICTURES:
             found |= {f"{folder}/{file.name}": file.read_bytes() for file in (ROOT / folder).glob(pattern)}
     found |= {f"examples/{file.name}": file.read_text() for file in (ROOT / "examples").glob("*.ipynb")}
-    found[FRONT] = for_site((HERE / FRONT).read_text()).replace("<!-- peers -->", speed.front())
+    found[FRONT] = front((HERE / FRONT).read_text(), (ROOT / "README.md").read_text())
     return found | notebooks() | gallery.pages() | reference.pages()
+
+
+def front(text: str, readme: str) -> str:
+    """The front page, with the sections of the README that it names: `<!-- README: One minute -->`."""
+    found = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", readme, re.DOTALL | re.MULTILINE))
+    wanted = re.findall(r"<!-- README: (.*) -->", text)
+    if missing := [title for title in wanted if title not in found]:
+        raise SystemExit(
+            f"docs/site/index.md shows the section {missing[0]!r} of the README, which is not there; "
+            f"it has {', '.join(found)}"
+        )
+    for title in wanted:
+        text = text.replace(f"<!-- README: {title} -->", f"## {title}\n{found[title].strip()}")
+    return for_site(text)
 
 
 def for_site(text: str) -> str:
@@ -77,12 +92,21 @@ def with_titles(text: str) -> str:
 
 
 def notebooks() -> dict[str, str]:
-    """The list of the notebooks of examples/."""
-    names = sorted(file.stem for file in (ROOT / "examples").glob("*.ipynb"))
-    names.sort(key=lambda name: name != "tour")
-    entries = "\n".join(names)
-    text = "Each was run when this site was built; `examples/` has the files, to run and to change.\n"
-    return {"examples/index.md": f"# Notebooks\n\n{text}\n```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"}
+    """The list of the notebooks of examples/, each with its first words."""
+    files = sorted((ROOT / "examples").glob("*.ipynb"), key=lambda file: (file.stem != "tour", file.stem))
+    entries = "\n".join(f"- [](examples/{file.name}): {first_words(file)}" for file in files)
+    text = "Each was run when this site was built; `examples/` has the files, to run and to change."
+    contents = "\n".join(f"examples/{file.stem}" for file in files)
+    return {
+        "notebooks.md": f"# Notebooks\n\n{text}\n\n{entries}\n\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n"
+    }
+
+
+def first_words(notebook: Path) -> str:
+    """The first paragraph under a notebook's title."""
+    cells = json.loads(notebook.read_text())["cells"]
+    paragraphs = "".join(cells[0]["source"]).split("\n\n")
+    return " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
 
 
 def lay_out(folder: Path, files: dict[str, str | bytes]) -> None:
@@ -102,6 +126,8 @@ def build(site: Path, work: Path, *, run_notebooks: bool) -> int:
     from sphinx.cmd.build import build_main
 
     lay_out(work / "source", sources())
+    lay_out(work / "ipython", {"profile_default/ipython_kernel_config.py": KERNEL})
+    os.environ |= {"PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(work / "ipython")}
     mode = "cache" if run_notebooks else "off"
     settings = [f"nb_execution_mode={mode}", f"nb_execution_cache_path={work / 'notebooks'}"]
     options = [word for setting in settings for word in ("-D", setting)]
@@ -129,7 +155,6 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=WORK, help="what is kept between builds")
     parser.add_argument("--serve", action="store_true", help=f"then show it on port {PORT}")
     chosen = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(ROOT / "src")  # for the notebooks
     if chosen.fresh:
         shutil.rmtree(chosen.out, ignore_errors=True)
         shutil.rmtree(chosen.work, ignore_errors=True)

@@ -8,32 +8,46 @@ from typing import Any
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util import logging
 
-# Commands of the library that the converter does not know, as ones that it does
-PLAIN = {r"\ensuremath": "", r"\nobreak": ""}
+# What the converter does not know, as what it does
+KNOWN = {"{aligned}": "{align*}", r"\ensuremath": "", r"\displaystyle": ""}
+NOT_READ = re.compile(r"<m[a-z]+>(\\[a-zA-Z]+|&)</m[a-z]+>")
 
 
 def as_mathml(latex: str, *, block: bool) -> str:
-    """The formula as an element of a page.
+    """The formula as an element of a page; raises where a command would stand there as letters.
 
     >>> as_mathml("n^2", block=False)
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><msup>...</msup></mrow></math>'
     """
-    for command, instead in PLAIN.items():
+    for command, instead in KNOWN.items():
         latex = latex.replace(command, instead)
-    return convert(latex.strip(), display="block" if block else "inline")
+    made = convert(latex.strip(), display="block" if block else "inline")
+    if found := NOT_READ.search(made):
+        raise ValueError(f"{found[1]} is not known to latex2mathml: {latex}")
+    return made
+
+
+def written(node: nodes.Element, *, block: bool) -> str:
+    """The formula of a node; Sphinx warns where it cannot be made."""
+    latex = re.sub(r"^\$+|\$+$", "", node.astext().strip())
+    try:
+        return as_mathml(latex, block=block)
+    except Exception as problem:
+        logging.getLogger(__name__).warning("%s", problem, location=node)
+        return f"<code>{latex}</code>"
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:
     """A formula in a line."""
-    writer.body.append(as_mathml(node.astext(), block=False))
+    writer.body.append(written(node, block=False))
     raise nodes.SkipNode
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
     """A formula on a line of its own."""
-    latex = re.sub(r"^\$\$|\$\$$", "", node.astext().strip())
-    writer.body.append(f'<div class="formula">{as_mathml(latex, block=True)}</div>\n')
+    writer.body.append(f'<div class="formula">{written(node, block=True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -104,6 +104,17 @@ PAGES = (
         folders="lattend.errors",
     ),
 )
+# Results: classes that users meet and do not make
+MADE = (
+    *("lattend.Rule", "lattend.draw.Picture", "lattend.cost.Cost", "lattend.counts.", "lattend.sets."),
+    *("lattend.attend.", "lattend.study.worked.", "lattend.study.derivations."),
+)
+# What classes have for other parts of the library
+INNER = {
+    "lattend.Rule": "of given located mask_at baked limits lengths domain moduli positions complete",
+    "lattend.counts.count.Count": "bound number restricted counted_from format_pieces typeset covers "
+    "domain_text",
+}
 HEAD = """# Reference
 
 What is public, by the question that it answers. `help(lt.attention)` in Python says the same as these pages.
@@ -132,6 +143,8 @@ def written(page: Page) -> str:
         parts.append(f".. auto{kind}:: {name}")
         if kind == "class":
             parts.append("   :members:")
+            if name in INNER:
+                parts.append(f"   :exclude-members: {', '.join(INNER[name].split())}")
         parts.append("")
     return "\n".join(parts)
 

@@ -26,13 +26,6 @@ PEERS = {
     "h200_d128": {"cuDNN": "cuDNN SDPA", "FlexAttention": "FlexAttention"},
     "cpu": {"FlexAttention": "FlexAttention", "SDPA with mask": "SDPA mask", "chunks": "SDPA chunks"},
 }
-# What the front page shows of them: rows, and how it names them
-FRONT = {
-    ("h200_d128", "strided-255"): "sliding window of 256 keys, n = 65,536",
-    ("h200_d128", "neighbourhood-7"): "7 × 7 neighbourhood, 128 × 128 pixels",
-    ("h200_d128", "sparse-strided"): "Sparse Transformer, n = 16,384",
-    ("cpu", "strided-255"): "sliding window of 256 keys, n = 8,192, two CPU cores",
-}
 
 
 def rows(file: str, work: str) -> list[Row]:
@@ -103,16 +96,6 @@ def ratio(time: float, other: float) -> str:
     ('0.78×', '14.5×')
     """
     return f"{time / other:.2f}×" if time < other else f"{short(time / other)}×"
-
-
-def front() -> str:
-    """A few rows beside the peers, for the front page."""
-    lines = [["milliseconds, forward", "Lattend", "FlexAttention, compiled", "SDPA with a mask"]]
-    for (file, case), name in FRONT.items():
-        row = max((row for row in rows(file, "forward") if row.case == case), key=lambda row: len(row.times))
-        peers = [beside(row, peer) for peer in ("FlexAttention", "SDPA mask")]
-        lines.append([name, short(row.times[report.OURS]), *peers])
-    return written(lines)
 
 
 def page() -> str:
