@@ -190,7 +190,7 @@ def test_threads() -> None:
 
 RUN = """
 import sys, torch
-from lattend import attention                 # registers the operator
+import lattend.attend                         # registers the operators
 program = torch.export.load(sys.argv[1]).module()
 x, longer = torch.load(sys.argv[2])
 torch.save((program(x), program(longer)), sys.argv[3])
@@ -209,6 +209,66 @@ def test_an_exported_program_runs_in_another_process(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", RUN, *files], check=True, timeout=120)
     found = torch.load(tmp_path / "out.pt")
     torch.testing.assert_close(found, (layer(x), layer(longer)))
+
+
+# AOTInductor
+
+
+class Shipped(nn.Module):
+    """Every kind of call that can stand in a program: with lists of tensors and without."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope, self.sinks = nn.Parameter(torch.tensor([0.5, 0.25])), nn.Parameter(torch.zeros(2))
+
+    def forward(self, x: Tensor, lengths: Tensor, cu: Tensor) -> tuple[Tensor, ...]:
+        bias = lt.Bias("-slope[head]*(q - k)", slope=self.slope)
+        packed = x[0].transpose(0, 1)
+        return (
+            lt.attention(x, x, x, BAND, t=2),
+            lt.attention(x, x, x, BAND, t=2, bias=bias, padding=lengths, sinks=self.sinks, softcap=5.0),
+            lt.attention(packed, packed, packed, "k <= q and k < 3", cu_seqlens=cu),
+            lt.max_logits(x, x, "causal"),
+        )
+
+
+def shipped(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    return numbers(2, 2, n, 4), torch.tensor([n, 3]), torch.tensor([0, 5, 5, n])
+
+
+LOADED = """
+import sys, torch
+import lattend.attend
+run = torch._inductor.aoti_load_package(sys.argv[1])
+torch.save([run(*given) for given in torch.load(sys.argv[2])], sys.argv[3])
+"""
+
+
+@pytest.mark.long  # a compiler of C++ takes half of the time
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch's own pickles
+def test_an_ahead_of_time_program_runs_in_another_process(tmp_path: Path) -> None:
+    model, given = Shipped().eval(), [shipped(16), shipped(33)]
+    n = torch.export.Dim("n", min=2, max=4096)
+    program = torch.export.export(model, given[0], dynamic_shapes=({2: n}, None, None))
+    with torch.no_grad():
+        file = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "model.pt2"))
+    torch.save(given, tmp_path / "in.pt")
+    files = [file, str(tmp_path / "in.pt"), str(tmp_path / "out.pt")]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", LOADED, *files], check=True, timeout=120)
+    for found, one in zip(torch.load(tmp_path / "out.pt"), given, strict=True):
+        torch.testing.assert_close(tuple(found), tuple(x.detach() for x in model(*one)))
+
+
+def test_no_list_of_tensors_is_an_empty_one() -> None:
+    """AOTInductor's runtime passes None for an empty list."""
+    x = numbers(1, 2, 9, 4)
+    key, rest = lt.rule("k <= q").key, (None, None, None, None, 0.0, None, None, None, True)
+    for operator, tensors in (
+        (torch.ops.lattend.attention, (x, x, x)),
+        (torch.ops.lattend.max_logits, (x, x)),
+    ):
+        empty, none = (operator.default(*tensors, key, [9], some, None, some, *rest) for some in ([], None))
+        torch.testing.assert_close(none, empty, rtol=0, atol=0)
 
 
 # ONNX: what torch.onnx.export does without onnxscript, tracing with its flag up

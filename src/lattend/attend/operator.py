@@ -29,8 +29,8 @@ from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.errors import LattendError
 
-HOW = (
-    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, Tensor? key_range, "
+HOW = (  # AOTInductor passes an empty list of tensors as None
+    "str rule, SymInt[] numbers, Tensor[]? data, str? term, Tensor[]? bias, Tensor? key_range, "
     "Tensor? key_mask, Tensor? sinks, Tensor? seed, "
     "float dropout, float? softcap, float? scale, str? kernel, bool deterministic"
 )
@@ -96,9 +96,9 @@ def call_of(
     q: Tensor,
     rule: str,
     numbers: Sequence[int],
-    data: Sequence[Tensor],
+    data: Sequence[Tensor] | None,
     term: str | None,
-    bias: Sequence[Tensor],
+    bias: Sequence[Tensor] | None,
     key_range: Tensor | None,
     key_mask: Tensor | None,
     sinks: Tensor | None,
@@ -110,10 +110,10 @@ def call_of(
     deterministic: bool,
 ) -> AttentionCall:
     """The call that the operator's arguments stand for."""
-    arrays = dict(zip(rule_of(rule).open, data, strict=True))
+    arrays = dict(zip(rule_of(rule).open, data or (), strict=True))
     factor: float = q.shape[-1] ** -0.5 if scale is None else scale
     names, added = ([], None) if term is None else parts_of(term)
-    biases = dict(zip(names, bias, strict=True))
+    biases = dict(zip(names, bias or (), strict=True))
     return AttentionCall(
         rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
         softcap=softcap, sinks=sinks, dropout=dropout, seed=seed, key_range=key_range, key_mask=key_mask,
@@ -142,7 +142,7 @@ def _backward_shapes(*given: Any) -> OperatorGradients:
     dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
     bias, _, _, sinks = given[12:16]
     empty = dq.new_empty(0) if sinks is None else sinks.new_empty(sinks.shape)
-    return dq, dk, dv, [x.new_empty(x.shape) for x in bias], empty
+    return dq, dk, dv, [x.new_empty(x.shape) for x in bias or ()], empty
 
 
 # Gradients
