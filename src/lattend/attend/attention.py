@@ -88,8 +88,9 @@ def attention(
     Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.jvp and hessian, and
     torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
 
-    With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
-    sequence; it keeps no gradients, and torch.compile leaves the call to Python.
+    With a `cache`, q, k and v are the next positions of its sequences, `padding` says which of them are real,
+    and the rows are those of the whole sequences. Arrays that grow get an entry for each new position. It
+    keeps no gradients, and torch.compile leaves the call to Python.
 
     The rule is a Rule, or whatever lt.rule reads: "k <= q", "strided(255)", a function, a mask_mod.
 
@@ -118,14 +119,13 @@ def attention(
         if dropout:
             raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
         if cu_seqlens is not None:
-            raise NamingError("cu_seqlens: a cache holds one batch; give each sequence a cache of its own")
-        if padding is not None:
-            raise NamingError("padding: a cache holds real keys only; give each sequence a cache of its own")
+            raise NamingError(
+                "cu_seqlens: a cache has a row for each sequence; pad them, and say so with padding"
+            )
         check_sinks(sinks, q)
-        cache.check_rule(read_rule(rule), values)
-        return cache.attend(
-            q, k, v, scale=scale, bias=bias, softcap=softcap, sinks=sinks, return_lse=return_lse
-        )
+        entries = cache.check_rule(read_rule(rule), values)
+        how = {"scale": scale, "bias": bias, "padding": padding, "softcap": softcap, "sinks": sinks}
+        return cache.attend(q, k, v, return_lse=return_lse, **how, **entries)
     if cu_seqlens is not None:
         if padding is not None:
             raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")

@@ -264,7 +264,7 @@ def _by_head(rule: str) -> bool:
 def _on_host(rule: Rule, first: int, n: int, first_key: int, m: int) -> slice | None:
     """The keys that all of these rows attend to, if there are no others."""
     rows = StepMask(rule.condition, rule.data, None).on_host(
-        np.arange(first, first + n)[:, None], np.arange(first_key, first_key + m)
+        np.arange(first, first + n), np.arange(first_key, first_key + m)
     )
     if not (rows == rows[0]).all():
         return None
@@ -363,7 +363,7 @@ def _check_past(rule: str, mask: ModelMask, n: int) -> None:
     first = mask.first_query
     if not mask.first_key or torch.compiler.is_compiling():
         return
-    queries = np.arange(n)[:, None] + int(first)
+    queries = np.arange(n) + int(first)
     found = StepMask(read_rule(rule).condition, {}, None).on_host(queries, np.arange(mask.first_key))
     if found.any():
         raise LattendError(

@@ -42,7 +42,8 @@ class Retention:
 
     `condition` speaks of q, k (and head) only. `most` is the greatest number of keys in use at once,
     None when it grows with the sequence. `whole`: a query reaches every key in use at its position.
-    `inexact` says why keys may be kept longer than needed; it is empty when they are not.
+    `inexact` says why keys may be kept longer than needed; it is empty when they are not. Keys from `pinned`
+    on are reached from `reach` positions ahead at most. Arrays that are `open` grow with the sequence.
     """
 
     condition: Condition
@@ -52,12 +53,15 @@ class Retention:
     whole: bool
     inexact: str
     why: str
+    pinned: int
+    reach: int
+    open: tuple[str, ...]
     _last: Callable[[Any], Any]
 
     @property
     def rule(self) -> Rule:
         """The rule on a line of any length, its numbers put in."""
-        return Rule(self.condition, LINE, data=self.data)
+        return Rule(self.condition, LINE, data=self.data, open=self.open)
 
     @overload
     def last(self, k: int) -> int: ...
@@ -98,15 +102,19 @@ class Retention:
         return f"{self.why}; {grows}" + (f" ({self.inexact})" if self.inexact else "")
 
 
-def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -> Retention:
+def retention(
+    rule: Rule, /, *, query_heads: int | None = None, growing: bool = False, **values: int
+) -> Retention:
     """How long each key is kept while queries come one by one; raises for rules that cannot be so answered.
+
+    `growing`: entries of the arrays that the rule leaves open come with the queries.
 
     >>> from lattend.rules import strided
     >>> print(retention(strided(t=3)))
     key k is kept until query k + 3, the last that reaches it; at most 4 at once
     """
     bound = rule.at(**values)
-    if bound.open:
+    if bound.open and not growing:
         raise LattendError(
             f'rule "{rule.text}" gets {bound.open[0]} when attention runs, and a cache drops keys before: '
             f"give it with the cache, KVCache(rule, …, {bound.open[0]}=array)"
@@ -115,7 +123,7 @@ def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -
     if bound.has_heads and heads is None:
         raise NamingError(f'rule "{rule.text}" speaks of heads: give the number of query heads')
     condition, length = on_a_line(bound, heads)
-    condition = canonical_form(Rule(condition, LINE, data=bound.data)).condition
+    condition = canonical_form(Rule(condition, LINE, data=bound.data, open=bound.open)).condition
     try:
         found = _future(bound, condition, length, heads)
     except _NoSet as cause:
@@ -130,6 +138,9 @@ def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -
         found.whole,
         "",
         str(found),
+        FOREVER if found.pinned is None else found.pinned,
+        FOREVER if found.reach is None else found.reach,
+        (),
         lambda k: found.last(k, FOREVER, NEVER),
     )
 
@@ -139,7 +150,7 @@ class _NoSet(Exception):
 
 
 def _future(rule: Rule, condition: Condition, length: int | None, heads: int | None) -> Future:
-    if rule.data:
+    if rule.data or rule.open:
         raise _NoSet("it looks up data")
     try:
         from lattend.sets.future import future
@@ -243,7 +254,9 @@ def _from_text(
     if length is not None:
         whole = expr.all_of(Compare("<", Name("q"), Num(length)), whole)
     found = last_query_bound(whole)
-    if rule.data and length:  # raises here, rather than later, where the data ends too early
+    if (
+        rule.data and length and not rule.open
+    ):  # raises here, rather than later, where the data ends too early
         evaluate(whole, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
     if not found.back:
         _refuse_unless_back(rule, whole, length, cause)
@@ -253,9 +266,12 @@ def _from_text(
         rule.data,
         length,
         max(0, found.pinned + max(found.reach, NEVER) + 1) if bounded else None,
-        found.steady and heads is None,
+        found.steady and heads is None and not rule.open,
         "" if found.steady else f"{cause}, so keys may be kept longer than needed",
         _bounded(found) if bounded else _unbounded(found),
+        found.pinned,
+        found.reach,
+        rule.open,
         found.last,
     )
 
@@ -275,7 +291,7 @@ def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, ca
     """Raises with a pair ahead of its query, or when it is not known that there is none."""
     size = SAMPLE if length is None else length
     for start in range(0, size, rows := max(1, MAX_PAIRS // 16 // max(size, 1))):
-        if start * size > MAX_PAIRS:
+        if start * size > MAX_PAIRS or rule.open:
             break
         q = np.arange(start, min(start + rows, size))[:, None]
         k = np.arange(size)[None, :]
@@ -283,7 +299,7 @@ def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, ca
         found = np.argwhere(np.broadcast_to(np.asarray(mask, bool), (len(q), size)) & (k > q))
         if len(found):
             raise _attends_ahead(rule, (start + int(found[0, 0]), int(found[0, 1])))
-    if length is None or size * size > MAX_PAIRS:
+    if length is None or size * size > MAX_PAIRS or rule.open:
         raise LattendError(
             f'rule "{rule.text}" may attend to keys k > q, which have not come yet: {cause}, so it is '
             "not known that there are none. "

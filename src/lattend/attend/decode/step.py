@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40
+FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
 
 
 class Scoring(NamedTuple):
@@ -37,6 +38,19 @@ class Scoring(NamedTuple):
     softcap: float | None = None
     bias: Bias | None = None
     return_lse: bool = False
+
+
+class NewTokens(NamedTuple):
+    """The next s tokens of each row, and the entries [batch, s] of arrays that grow.
+
+    Where `sizes` [batch] are given, so many of them are real, the first ones.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    entries: Mapping[str, Tensor]
+    sizes: Tensor | None = None
 
 
 def attend(
@@ -53,8 +67,8 @@ def attend(
     if m == 0 or q.numel() == 0:
         lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if how.return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
-    if how.return_lse or how.softcap is not None or bias is not None:
-        return _written_out(q, k, v, mask, how, bias)  # a bias in bfloat16 is too coarse for the library
+    if _by_products(q, mask, how, bias):
+        return _written_out(q, k, v, mask, how, bias)
     group = heads // kv_heads
     if mask is None:  # the queries that share a kv head are rows of one matrix
         out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, None, how.scale)
@@ -71,13 +85,24 @@ def attend(
     return out.reshape(batch, heads, s, -1), None
 
 
+def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:
+    """Whether scores are written out, two products with a softmax between, rather than left to the library.
+
+    They are where more is asked of them than a softmax; a bias in bfloat16 is too coarse for the library. A
+    mask sends the library on a GPU to its memory-efficient kernel, which cuts rows of queries into tiles: one
+    row on 4,096 keys takes it 145 µs on an H200, and the products 19.
+    """
+    if how.return_lse or how.softcap is not None or bias is not None:
+        return True
+    return q.is_cuda and mask is not None and q.shape[2] <= FEW_QUERIES
+
+
 def _written_out(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp, in float32 at least."""
-    wide = _wide(q)
-    shared = q.to(wide).reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a kv head, one below another
-    scores = (shared * how.scale @ k.to(wide).mT).view(*q.shape[:3], -1)  # [batch, heads, s, m]
+    """The output and the log-sum-exp, in float32 at least; keys and values are not copied for their heads."""
+    shared = q.reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a kv head, one below another
+    scores = _product(shared, k.mT).view(*q.shape[:3], -1) * how.scale  # [batch, heads, s, m]
     if how.softcap is not None:
         scores = how.softcap * (scores / how.softcap).tanh()
     if bias is not None:
@@ -86,13 +111,21 @@ def _written_out(
         scores = scores.masked_fill(~mask, -inf)
     lse = scores.logsumexp(-1, keepdim=True)
     weights = (scores - lse.masked_fill(lse == -inf, 0)).exp()
-    out = weights.view(*shared.shape[:3], -1) @ v.to(wide)
+    out = _product(weights.view(*shared.shape[:3], -1), v)
     return out.view(*q.shape[:3], -1).to(q.dtype), lse[..., 0]
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """The product of a and b, summed and given in float32 at least; on a GPU 16-bit numbers of b stay so."""
+    if b.is_cuda and b.element_size() == 2:
+        found = torch.bmm(a.to(b.dtype).flatten(0, 1), b.flatten(0, 1), out_dtype=torch.float32)
+        return found.view(*a.shape[:-1], -1)
+    return a.to(_wide(b)) @ b.to(_wide(b))
 
 
 def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
-    if not q.is_cuda or not cudnn_sdp_enabled():
+    if not q.is_cuda or torch.compiler.is_compiling() or not cudnn_sdp_enabled():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     enable_cudnn_sdp(False)
     try:
@@ -108,34 +141,58 @@ def _wide(x: Tensor) -> torch.dtype:
 class StepMask:
     """Which pairs at given positions are attended: by NumPy on the host, or by PyTorch where the keys are."""
 
-    def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]], heads: int | None) -> None:
+    def __init__(
+        self,
+        condition: Condition,
+        data: Mapping[str, NDArray[Any]],
+        heads: int | None,
+        entries: Sequence[str] = (),
+    ) -> None:
         self.condition, self.data, self.heads = condition, data, heads
-        self.plain = not data and _fits(condition)
+        self.plain = not data and _fits(condition, entries)
 
-    def on_host(self, q: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The mask of one query, or of a column of queries, and keys; heads first where they differ."""
-        shape = np.broadcast_shapes(np.shape(q), np.shape(k))
-        places: dict[str, Any] = {"q": q, "k": k}
+    def on_host(
+        self, q: NDArray[np.int64], k: NDArray[np.int64], entries: Mapping[str, Tensor] | None = None
+    ) -> NDArray[np.bool_]:
+        """The mask [s, m], or [heads, s, m], of positions q and k; [batch, …] where rows have their own."""
+        places: dict[str, Any] = {"q": q[..., :, None], "k": k[..., None, :]}
+        places |= {name: x.cpu().numpy() for name, x in (entries or {}).items()}
+        if q.ndim > 1:
+            places = {name: x[:, None] for name, x in places.items()}
         if self.heads is not None:
-            places[HEAD] = np.arange(self.heads).reshape(-1, *(1 for _ in shape))
-            shape = (self.heads, *shape)
+            places[HEAD] = np.arange(self.heads)[:, None, None]
         if self.plain:
             found = evaluate_unchecked(self.condition, places)
         else:
             found = evaluate(self.condition, places, self.data)
-        return np.asarray(found) if np.shape(found) == shape else np.broadcast_to(np.asarray(found), shape)
+        shape = np.broadcast_shapes(*(np.shape(x) for x in places.values()))
+        return np.broadcast_to(np.asarray(found), shape)
 
-    def on_device(self, q: NDArray[np.int64], k: NDArray[np.int64], device: torch.device) -> Tensor:
-        """The mask [s, m], or [heads, s, m], of positions q and k as a tensor on the device."""
+    def on_device(
+        self,
+        q: NDArray[np.int64],
+        k: NDArray[np.int64],
+        device: torch.device,
+        entries: Mapping[str, Tensor] | None = None,
+    ) -> Tensor:
+        """The same as a tensor on the device; a k below 0 is a slot without a key.
+
+        `entries` of arrays, [batch, s, 1] and [batch, 1, m], go with positions [batch, s] and [batch, m].
+        """
+        free = k < 0
         if not self.plain:
-            return moved(np.array(self.on_host(q[:, None], k)), device)
-        places: dict[str, Any] = {"q": moved(q, device)[:, None], "k": moved(k, device)}
-        shape = [len(q), len(k)]
+            found = self.on_host(q, np.maximum(k, 0), entries)
+            return moved(np.array(found & ~free[..., None, None, :] if k.ndim > 1 else found & ~free), device)
+        places: dict[str, Any] = {"q": moved(q, device)[..., :, None], "k": moved(k, device)[..., None, :]}
+        places |= entries or {}
+        if q.ndim > 1:
+            places = {name: x[:, None] for name, x in places.items()}
         if self.heads is not None:
             places[HEAD] = torch.arange(self.heads, device=device)[:, None, None]
-            shape = [self.heads, *shape]
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in places.values()))
         found = evaluate_unchecked(self.condition, places)
-        return torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
+        found = torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
+        return found & (places["k"] >= 0) if free.any() else found
 
 
 def moved(array: NDArray[Any], device: torch.device) -> Tensor:
@@ -144,8 +201,8 @@ def moved(array: NDArray[Any], device: torch.device) -> Tensor:
     return here if device.type == "cpu" else here.pin_memory().to(device, non_blocking=True)
 
 
-def _fits(condition: Condition) -> bool:
-    """Whether 64 bits hold all numbers on the way, at any position, and no divisor can be 0."""
+def _fits(condition: Condition, entries: Sequence[str]) -> bool:
+    """Whether 64 bits hold all numbers on the way, at any position and entry, and no divisor can be 0."""
     for node in expr.walk(condition):
         if isinstance(node, Num) and abs(node.value) > MAX_POSITION:
             return False
@@ -153,7 +210,7 @@ def _fits(condition: Condition) -> bool:
             return False
     ends = np.array([0, MAX_POSITION])
     try:
-        evaluate(condition, dict.fromkeys(("q", "k", HEAD), ends), {})
+        evaluate(condition, dict.fromkeys(("q", "k", HEAD, *entries), ends), {})
     except DomainError:
         return False
     return True
@@ -226,9 +283,19 @@ def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int
 
 
 def bias_at(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
-    """What a bias on a line adds at positions q and k, for the heads of `like`; up to broadcasting."""
+    """What a bias on a line adds at positions q [s] and k [m], for the heads of `like`; up to broadcasting.
+
+    Rows with positions of their own give [batch, s] and [batch, m].
+    """
+    return bias_where(bias, moved(q, like.device), moved(np.maximum(k, 0), like.device), like)
+
+
+def bias_where(bias: Bias, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
+    """The same for positions on the device."""
     device, wide = like.device, _wide(like)
-    places = {"q": moved(q, device)[:, None], "k": moved(k, device)}
+    places = {"q": q[..., :, None], "k": k[..., None, :]}
+    if q.dim() > 1:
+        places = {name: x[:, None] for name, x in places.items()}
     places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]
     places[ELEMENT] = torch.arange(like.shape[0], device=device)[:, None, None, None]
     tensors = {name: tensor.detach().to(device, wide) for name, tensor in bias.tensors.items()}

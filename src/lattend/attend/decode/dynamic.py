@@ -1,0 +1,264 @@
+"""DynamicStore: keys and values in slots that the host hands out, so that a step never waits for the device.
+
+It holds the keys that the rule can still reach and no others, and its room grows when it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lattend.attend.decode import step
+from lattend.attend.decode.entries import entry_at
+from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
+from lattend.attend.decode.step import NewTokens, Scoring, StepMask
+from lattend.errors import DomainError
+from lattend.plans.last_query import FOREVER
+from lattend.plans.retention import Retention
+
+FIRST_SLOTS = 64
+MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
+PIECE = 512  # queries of a prompt that are answered together
+MAX_PAIRS = 1 << 22  # of one such piece, all keys included
+NO_DRAFT = "keep chooses among the tokens of the last call; since then the cache was changed"
+
+
+class DynamicStore:
+    """Keys and values [batch, kv_heads, slots, D], and the entries [batch, slots] of arrays that grow."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(
+        self,
+        retention: Retention,
+        attended: StepMask,
+        growing: tuple[str, ...],
+        rollback: int,
+        shape: tuple[int, int, int, int],
+        kind: Mapping[str, Any],
+    ) -> None:
+        batch, kv_heads, head_dim, value_dim = shape
+        most = None if retention.most is None else retention.most + rollback
+        self.grows = most is None or most > MAX_AT_ONCE
+        slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
+        self.retention, self.attended = retention, attended
+        self.table = SlotTable(retention, slots, rollback)
+        with torch.inference_mode(False):  # else the buffers could not be written to outside of it
+            self.keys = torch.zeros(batch, kv_heads, slots, head_dim, **kind)
+            self.values = torch.zeros(batch, kv_heads, slots, value_dim, **kind)
+            self.entries = {
+                name: torch.zeros(batch, slots, dtype=torch.int64, device=self.keys.device)
+                for name in growing
+            }
+        self.drafted: tuple[Integers, Integers] | None = None  # where the last call began, and its tokens
+
+    @property
+    def batch(self) -> int:
+        return self.keys.shape[0]
+
+    @property
+    def lengths(self) -> Integers:
+        return np.broadcast_to(self.table.lengths, self.batch)
+
+    # Queries
+
+    def attend(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        """The outputs of the new tokens, whose keys and values join the past."""
+        s = new.q.shape[2]
+        sizes = np.full(len(self.table.lengths), s)
+        if new.sizes is not None:
+            found = new.sizes.cpu().numpy().astype(np.int64)
+            if not (found == s).all():
+                self.table.split(self.batch)
+            sizes = found if not self.table.shared else found[:1]
+        start = self.table.lengths.copy()
+        if s == 1 and self.table.shared and not new.entries and sizes.all():
+            found = self._one(new, how)
+        elif not start.any() and s > 1:
+            found = self._first(new, sizes, how)
+        else:
+            found = self._pieces(new, sizes, how)
+        self.drafted = start, sizes
+        return found
+
+    def _first(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor]:
+        """The prefill: attention itself."""
+        from lattend.attend.attention import attention
+
+        given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
+        found = attention(
+            new.q, new.k, new.v, self.retention.rule, padding=new.sizes, return_lse=True, **given
+        )
+        self._admit(new, sizes, now=sizes)
+        self.table.lengths = self.table.lengths + sizes
+        return found
+
+    def _one(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        q, table = new.q, self.table
+        position, sizes = int(table.lengths[0]), np.ones(1, np.int64)
+        self._admit(new, sizes, now=table.lengths)
+        table.lengths = table.lengths + 1
+        held = slice(table.count)
+        keys, values, attended = self.keys[:, :, held], self.values[:, :, held], None
+        positions, last = table.positions[0, held], table.last[0, held]
+        if not self.retention.whole or (
+            table.rollback and (last < FOREVER).any()
+        ):  # some only for a rollback
+            mask = self.attended.on_host(np.array([position]), positions)
+            if self.attended.heads is not None or 2 * mask.sum() > mask.size > mask.sum():
+                attended = step.moved(np.array(mask), q.device)
+            elif not mask.all():
+                slots = step.moved(np.flatnonzero(mask), q.device)
+                keys, values = keys.index_select(2, slots), values.index_select(2, slots)
+                positions = positions[mask[0]]
+        added = None if how.bias is None else step.bias_at(how.bias, np.array([position]), positions, q)
+        return step.attend(q, keys, values, attended, how, added)
+
+    def _pieces(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        """A draft, a prompt or a part of one, after a past: as many queries at once as keep its pairs few."""
+        outs: list[Tensor] = []
+        lses: list[Tensor] = []
+        done, s = 0, new.q.shape[2]
+        while done < s or not outs:
+            end = min(s, done + max(1, min(PIECE, MAX_PAIRS // (self.table.count + PIECE))))
+            q, k, v = (x[:, :, done:end] for x in (new.q, new.k, new.v))
+            piece = NewTokens(q, k, v, {name: x[:, done:end] for name, x in new.entries.items()})
+            out, lse = self._piece(piece, np.clip(sizes - done, 0, end - done), how)
+            outs.append(out)
+            lses += [] if lse is None else [lse]
+            done = end
+        return torch.cat(outs, 2), torch.cat(lses, 2) if how.return_lse else None
+
+    def _piece(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        table, q = self.table, new.q
+        queries = table.lengths[:, None] + np.arange(q.shape[2])
+        if self.grows:
+            self._admit(new, sizes, now=table.lengths)
+        held = slice(table.count)
+        keys, values, positions = self.keys[:, :, held], self.values[:, :, held], table.positions[:, held]
+        entries = {name: x[:, held] for name, x in self.entries.items()}
+        if not self.grows:  # there is room only for the keys that stay
+            keys, values = torch.cat([keys, new.k], 2), torch.cat([values, new.v], 2)
+            real = np.arange(q.shape[2]) < sizes[:, None]
+            positions = np.concatenate([positions, np.where(real, queries, FREE)], 1)
+            entries = {name: torch.cat([x, new.entries[name]], 1) for name, x in entries.items()}
+            self._admit(new, sizes, now=table.lengths + sizes)
+        table.lengths = table.lengths + sizes
+        at = {entry_at(name, "q"): x[:, :, None] for name, x in new.entries.items()}
+        at |= {entry_at(name, "k"): x[:, None, :] for name, x in entries.items()}
+        if table.shared and not at:
+            queries, positions = queries[0], positions[0]
+        mask = self.attended.on_device(queries, positions, q.device, at)
+        added = None if how.bias is None else step.bias_at(how.bias, queries, positions, q)
+        return step.attend(q, keys, values, mask, how, added)
+
+    # Slots
+
+    def _admit(self, new: NewTokens, sizes: Integers, now: Integers) -> None:
+        """Take in the new keys that stay, and drop those whose last query is before `now`."""
+        coming, moving = self.table.admit(sizes, now)
+        more = self.table.capacity - self.keys.shape[2]
+        if more:
+            with torch.inference_mode(False):
+                self.keys, self.values = (
+                    torch.cat([x, x.new_zeros(*x.shape[:2], more, x.shape[3])], 2)
+                    for x in (self.keys, self.values)
+                )
+                self.entries = {
+                    name: torch.cat([x, x.new_zeros(x.shape[0], more)], 1) for name, x in self.entries.items()
+                }
+        self._copy(coming, new.k, new.v, new.entries)
+        if moving is not None:
+            self._copy(moving, self.keys, self.values, self.entries)
+
+    def _copy(self, copies: Copies, k: Tensor, v: Tensor, entries: Mapping[str, Tensor]) -> None:
+        """Copy into slots from places of these tensors; as slices where both lie side by side."""
+        rows, slots, places = copies
+        if not len(slots):
+            return
+        if rows is not None:
+            row, into, source = (step.moved(np.ascontiguousarray(x), k.device) for x in copies)
+            self.keys[row, :, into] = k[row, :, source]
+            self.values[row, :, into] = v[row, :, source]
+            for name, kept in self.entries.items():
+                kept[row, into] = entries[name][row, source]
+            return
+        a, c, size = int(slots[0]), int(places[0]), len(slots)
+        if int(slots[-1]) - a == size - 1 and int(places[-1]) - c == size - 1:  # both are sorted
+            self.keys[:, :, a : a + size] = k[:, :, c : c + size]
+            self.values[:, :, a : a + size] = v[:, :, c : c + size]
+            for name, kept in self.entries.items():
+                kept[:, a : a + size] = entries[name][:, c : c + size]
+            return
+        into, source = (step.moved(np.ascontiguousarray(x), k.device) for x in (slots, places))
+        self.keys.index_copy_(2, into, k.index_select(2, source))
+        self.values.index_copy_(2, into, v.index_select(2, source))
+        for name, kept in self.entries.items():
+            kept.index_copy_(1, into, entries[name].index_select(1, source))
+
+    # Rows and tokens
+
+    def crop(self, lengths: Integers) -> None:
+        """Take back tokens: these many stay of each row, or of all, [1]; a number below 0 is taken off."""
+        if (lengths != lengths[0]).any():
+            self.table.split(self.batch)
+        wanted = lengths[:1] if self.table.shared else lengths
+        now = self.table.lengths
+        self.table.crop(np.minimum(now, np.where(wanted < 0, np.maximum(now + wanted, 0), wanted)))
+        self.drafted = None
+
+    def keep(self, paths: list[Integers], entries: Mapping[str, Tensor]) -> None:
+        """Of the last call's tokens keep those on each row's path, or on one for all."""
+        if self.drafted is None:
+            raise DomainError(NO_DRAFT)
+        if len(paths) > 1 and any(not np.array_equal(path, paths[0]) for path in paths):
+            self.table.split(self.batch)
+        rows = len(self.table.lengths)
+        starts, sizes = (np.broadcast_to(x, rows) for x in self.drafted)
+        paths = paths[:1] * rows if len(paths) == 1 or self.table.shared else paths
+        for path, size in zip(paths, sizes, strict=True):
+            check_path(path, int(size))
+        self.table.keep(starts, paths)
+        self.drafted = None
+        row, slots = np.nonzero(self.table.positions >= starts[:, None])
+        places = self.table.positions[row, slots] - starts[row]
+        row, into, source = (step.moved(x, self.keys.device) for x in (row, slots, places))
+        for name, given in entries.items():
+            if self.table.shared:
+                self.entries[name][:, into] = given[:, source]
+            else:
+                self.entries[name][row, into] = given[row, source]
+
+    def select(self, rows: Tensor) -> None:
+        """Let row i go on from row rows[i]."""
+        places = rows.to(self.keys.device)
+        with torch.inference_mode(False):
+            self.keys, self.values = (x.index_select(0, places) for x in (self.keys, self.values))
+            self.entries = {name: x.index_select(0, places) for name, x in self.entries.items()}
+        if not self.table.shared:
+            self.table.select(rows.cpu().numpy())
+        self.drafted = None
+
+    def reset(self, rows: list[int] | None) -> None:
+        """Forget all positions of these rows, or of all; the room stays."""
+        if rows is None:
+            self.table.reset()
+        else:
+            self.table.split(self.batch)
+            self.table.reset_rows(np.array(rows, np.int64))
+            if rows:  # what stands in a free slot is multiplied with 0, so it must be a number
+                self.keys[rows], self.values[rows] = 0, 0
+        self.drafted = None
+
+
+def check_path(path: Integers, size: int) -> None:
+    """Raises unless these are tokens of a draft of this size, in order."""
+    if len(path) and (int(path.min()) < 0 or int(path.max()) >= size or (np.diff(path) <= 0).any()):
+        raise DomainError(
+            f"keep takes tokens of the last call, numbered 0 to {size - 1}, in order; got {path.tolist()}"
+        )

@@ -1,0 +1,97 @@
+"""Rows of a batch that differ: which of the new tokens are real, and what a caller gives for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.bias import dtype_name, shape_text
+from lattend.attend.decode.step import NewTokens
+from lattend.attend.padding import check_lengths
+from lattend.errors import TensorError
+
+FILLER = -1  # after the last token of a row in a tensor of paths
+
+
+class RealTokens(NamedTuple):
+    """Which of the new tokens of each row are real, `mask` [batch, s], and how many, `sizes` [batch].
+
+    `order` [batch, s] has the real ones first; None where they are.
+    """
+
+    sizes: Tensor
+    mask: Tensor
+    order: Tensor | None
+
+    def first(self, new: NewTokens) -> NewTokens:
+        """The tokens with the real ones first in each row, and zeros for the others."""
+        real = torch.arange(self.mask.shape[1], device=self.mask.device) < self.sizes[:, None]
+        tensors, entries = (new.q, new.k, new.v), new.entries
+        if self.order is not None:
+            at = self.order[:, None, :, None]
+            tensors = [torch.take_along_dim(x, at, 2) for x in tensors]
+            entries = {name: torch.take_along_dim(x, self.order, 1) for name, x in entries.items()}
+        q, k, v = (x.masked_fill(~real[:, None, :, None], 0) for x in tensors)
+        return NewTokens(q, k, v, entries, self.sizes)
+
+    def restored(self, out: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The outputs where their tokens stand, zeros and -inf where none is real."""
+        if self.order is not None:
+            places = self.order.argsort(1)
+            out = torch.take_along_dim(out, places[:, None, :, None], 2)
+            lse = None if lse is None else torch.take_along_dim(lse, places[:, None], 2)
+        return self.emptied(out, lse)
+
+    def emptied(self, out: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Zeros and -inf where no token is real."""
+        no = ~self.mask[:, None]
+        return out.masked_fill(no[..., None], 0), None if lse is None else lse.masked_fill(no, -inf)
+
+
+def real_tokens(padding: object, q: Tensor) -> RealTokens | None:
+    """Which new tokens are real: lengths [batch] or a mask [batch, s], on the device of q or on the host."""
+    if padding is None:
+        return None
+    if not isinstance(padding, Tensor):
+        raise TensorError(f"padding must be a tensor of lengths or a mask, got {type(padding).__name__}")
+    batch, s = q.shape[0], q.shape[2]
+    places = torch.arange(s, device=q.device)
+    if padding.dtype == torch.bool and padding.shape == (batch, s):
+        mask = padding.to(q.device)
+        order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
+        return RealTokens(mask.sum(1), mask, order)
+    if not padding.is_floating_point() and padding.dtype != torch.bool and padding.shape == (batch,):
+        if not torch.compiler.is_compiling():
+            check_lengths(padding[:, None], s)
+        sizes = padding.to(q.device, torch.int64)
+        return RealTokens(sizes, places < sizes[:, None], None)
+    raise TensorError(
+        f"padding is a mask ({batch}, {s}) of bool, True where a new token is real, or ({batch}) lengths; "
+        f"got {shape_text(padding)} of {dtype_name(padding.dtype)}"
+    )
+
+
+def whole_numbers(name: str, given: Any) -> NDArray[np.int64]:
+    """What a caller gave as an array of integers on the host."""
+    found = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if found.size and found.dtype.kind not in "iu":
+        raise TensorError(f"{name} must be whole numbers, got {found.dtype}")
+    return found.astype(np.int64)
+
+
+def paths_given(indices: Any, batch: int) -> list[NDArray[np.int64]]:
+    """The tokens to keep, one list for all rows or one for each; -1 fills up."""
+    if not isinstance(indices, Tensor) and any(isinstance(row, Sequence) for row in indices):
+        rows = [whole_numbers("indices", row) for row in indices]
+    else:
+        found = whole_numbers("indices", indices)
+        rows = [found] if found.ndim == 1 else [row[row != FILLER] for row in found]
+    if any(row.ndim != 1 for row in rows) or len(rows) not in (1, batch):
+        raise TensorError(f"keep takes a list of tokens, or {batch} lists, one for each row of the batch")
+    return rows

@@ -1,0 +1,211 @@
+"""Rows of a cache with lengths of their own, and tokens taken back, against the whole text of each row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from decode_oracle import Texts, cache_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.errors import DomainError, NamingError, TensorError
+
+RULES = {
+    "causal": "k <= q",
+    "window": "k <= q and q - k <= 5",
+    "blocks": "q // 4 == k // 4 and k <= q",
+    "sinks": "k <= q and (k < 2 or q - k <= 3)",
+    "dilated": "k <= q and (q - k) % 3 == 0 and q - k <= 6",
+    "even keys": "k <= q and k % 2 == 0 and q - k <= 5",
+    "columns": "k <= q and (q // 5 == k // 5 or k % 5 >= 3)",
+    "heads": "k <= q and q - k <= 2*head",
+    "before": "k < q and q - k <= 4",
+}
+DOCUMENTS = "k <= q and doc[q] == doc[k]"
+ROLLBACK = 6
+
+
+@st.composite
+def actions(draw: st.DrawFn) -> list[tuple[str, int]]:
+    kinds = st.sampled_from(
+        ["step", "step", "ragged", "ragged", "crop", "crop rows", "keep", "keep rows", "reset", "select"]
+    )
+    return draw(st.lists(st.tuples(kinds, st.integers(0, 2**30)), min_size=3, max_size=12))
+
+
+def play(texts: Texts, steps: list[tuple[str, int]], cache: lt.KVCache) -> None:
+    """Do what the steps say to the cache and to the texts; every output is compared on the way."""
+    batch, high = len(texts.rows), [0] * len(texts.rows)
+    for kind, seed in steps:
+        draw = np.random.default_rng(seed)
+        reserve = [ROLLBACK - (high[row] - len(texts.rows[row])) for row in range(batch)]
+        if kind in ("step", "ragged"):
+            s = int(draw.choice([1, 1, 3, 9]))
+            real = np.ones((batch, s), bool) if kind == "step" else draw.random((batch, s)) < 0.7
+            fed(texts, cache, real, draw)
+            high = [max(a, len(row)) for a, row in zip(high, texts.rows, strict=True)]
+        elif kind.startswith("crop"):
+            back = [int(draw.integers(0, max(0, most) + 1)) for most in reserve]
+            if kind == "crop":
+                back = [min(back)] * batch
+                cache.crop(-back[0] or 1000)
+            left = [max(0, len(row) - less) for row, less in zip(texts.rows, back, strict=True)]
+            if kind == "crop rows":
+                cache.crop(left)
+            for row, length in enumerate(left):
+                texts.crop(row, length)
+        elif kind.startswith("keep"):
+            s = min(4, *reserve)
+            if s < 1:
+                continue
+            fed(texts, cache, np.ones((batch, s), bool), draw)
+            high = [max(a, len(row)) for a, row in zip(high, texts.rows, strict=True)]
+            paths = [np.flatnonzero(draw.random(s) < 0.6).tolist() for _ in range(batch)]
+            paths = paths[:1] * batch if kind == "keep" else paths
+            cache.keep(paths[0] if kind == "keep" else paths)
+            for row, path in enumerate(paths):
+                texts.keep(row, s, path)
+        elif kind == "reset":
+            rows = np.flatnonzero(draw.random(batch) < 0.5).tolist()
+            cache.reset(rows)
+            for row in rows:
+                texts.rows[row], high[row] = [], 0
+        else:
+            order = draw.integers(0, batch, batch).tolist()
+            cache.select(order)
+            texts.rows, high = [list(texts.rows[row]) for row in order], [high[row] for row in order]
+        assert cache.lengths.tolist() == [len(row) for row in texts.rows]
+
+
+def fed(texts: Texts, cache: lt.KVCache, real: np.ndarray, draw: np.random.Generator) -> None:
+    tokens = [
+        [texts.token(**{name: int(draw.integers(0, 3)) for name in texts.arrays}) for _ in range(count)]
+        for count in real.sum(1)
+    ]
+    texts.feed(cache, tokens, real)
+
+
+@pytest.mark.parametrize("name", [*RULES, "documents"])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(steps=actions(), batch=st.sampled_from([1, 3]))
+def test_whatever_is_done_each_row_is_its_whole_text(
+    name: str, steps: list[tuple[str, int]], batch: int
+) -> None:
+    texts = Texts(RULES.get(name, DOCUMENTS), batch, ("doc",) if name == "documents" else ())
+    play(texts, steps, cache_of(texts, rollback=ROLLBACK))
+
+
+def filled(rule: str, length: int, batch: int = 2, **options: int) -> tuple[Texts, lt.KVCache]:
+    texts = Texts(rule, batch)
+    cache = cache_of(texts, **options)
+    for _ in range(length):
+        texts.feed(cache, [[texts.token()] for _ in range(batch)])
+    return texts, cache
+
+
+def test_prompts_padded_left_or_right_decode_each_at_its_own_position() -> None:
+    for left in (False, True):
+        texts = Texts(RULES["sinks"], 3)
+        cache, lengths = cache_of(texts), [7, 2, 9]
+        places = np.arange(9) if not left else np.arange(9)[::-1]
+        real = places < np.array(lengths)[:, None]
+        texts.feed(cache, [[texts.token() for _ in range(size)] for size in lengths], real)
+        for _ in range(6):
+            texts.feed(cache, [[texts.token()] for _ in range(3)])
+        assert cache.lengths.tolist() == [13, 8, 15] and len(cache) == 15
+        assert cache.positions_of(1).tolist() == [0, 1, 5, 6, 7]
+        with pytest.raises(
+            DomainError, match=r"rows of this cache have positions of their own: positions_of\("
+        ):
+            _ = cache.positions
+
+
+def test_lengths_say_the_same_as_a_mask() -> None:
+    x = torch.randn(2, 4, 5, 8, dtype=torch.float64)
+    outs = []
+    for padding in (torch.tensor([5, 2]), torch.arange(5) < torch.tensor([[5], [2]])):
+        cache = lt.KVCache("causal", batch=2, heads=4, head_dim=8, dtype=torch.float64)
+        outs.append(lt.attention(x, x, x, "causal", cache=cache, padding=padding))
+        assert cache.lengths.tolist() == [5, 2]
+    assert torch.equal(*outs) and (outs[0][1, :, 2:] == 0).all()
+    wanted = lt.attention(x, x, x, "causal")
+    torch.testing.assert_close(outs[0][1, :, :2], wanted[1, :, :2])
+
+
+def test_a_padded_token_takes_no_sink_either() -> None:
+    x = torch.randn(1, 2, 3, 8, dtype=torch.float64)
+    cache = lt.KVCache("causal", batch=1, heads=2, head_dim=8, dtype=torch.float64)
+    padding, sinks = torch.tensor([2]), torch.zeros(2, dtype=torch.float64)
+    out, lse = lt.attention(x, x, x, "causal", cache=cache, padding=padding, sinks=sinks, return_lse=True)
+    assert (out[:, :, 2] == 0).all() and (lse[:, :, 2] == -torch.inf).all()
+    torch.testing.assert_close(out[:, :, :2], lt.attention(x, x, x, "causal", sinks=sinks)[:, :, :2])
+
+
+def test_what_a_window_has_dropped_cannot_be_taken_back() -> None:
+    texts, cache = filled(RULES["window"], 20, rollback=3)
+    assert cache.capacity == 6 + 3
+    cache.crop(-3)
+    with pytest.raises(
+        DomainError, match="2 tokens cannot be taken back: keys that position 15 reaches are dro"
+    ):
+        cache.crop(15)
+    with pytest.raises(DomainError, match=r"go back to 16 tokens\. Make the cache with rollback=19 or more"):
+        cache.crop(0)
+    for row in range(2):
+        texts.crop(row, -3)
+    texts.feed(cache, [[texts.token()] for _ in range(2)])
+    _, forgetful = filled(RULES["window"], 20)
+    with pytest.raises(DomainError, match="Make the cache with rollback=1 or more"):
+        forgetful.crop(-2)  # the step itself has dropped nothing that the last query reaches
+    _, whole = filled(RULES["causal"], 20)
+    whole.crop(3)
+    assert len(whole) == 3 and whole.positions.tolist() == [0, 1, 2]
+
+
+def test_a_draft_of_keys_that_the_rule_drops_needs_a_reserve() -> None:
+    texts, cache = filled("k <= q and k % 2 == 0", 4)
+    texts.feed(cache, [[texts.token() for _ in range(2)] for _ in range(2)])
+    with pytest.raises(
+        DomainError, match="token 1 of the draft is not held: this rule drops its key at once"
+    ):
+        cache.keep([1])
+
+
+def test_what_keep_crop_and_reset_cannot_take() -> None:
+    _, cache = filled(RULES["causal"], 3)
+    with pytest.raises(
+        DomainError, match=r"keep takes tokens of the last call, numbered 0 to 0, in order; got \[1"
+    ):
+        cache.keep([1])
+    with pytest.raises(DomainError, match=r"in order; got \[0, 0\]"):
+        cache.keep([0, 0])
+    with pytest.raises(
+        TensorError, match="keep takes a list of tokens, or 2 lists, one for each row of the batch"
+    ):
+        cache.keep([[0], [0], [0]])
+    with pytest.raises(TensorError, match="indices must be whole numbers, got float64"):
+        cache.keep([0.5])  # pyright: ignore[reportArgumentType]
+    cache.keep(torch.tensor([[0], [-1]]))
+    assert cache.lengths.tolist() == [3, 2]
+    with pytest.raises(
+        DomainError, match="keep chooses among the tokens of the last call; since then the cache w"
+    ):
+        cache.keep([0])
+    with pytest.raises(TensorError, match=r"crop takes one length, or 2 for the rows, got shape \(3,\)"):
+        cache.crop([1, 2, 3])
+    with pytest.raises(DomainError, match="there is no row 2; rows are 0 to 1"):
+        cache.reset([2])
+    q, k, v = (torch.zeros(2, heads, 1, size).double() for heads, size in ((4, 8), (2, 8), (2, 6)))
+    with pytest.raises(
+        TensorError, match=r"padding is a mask \(2, 1\) of bool, True where a new token is real, or"
+    ):
+        lt.attention(q, k, v, "k <= q", cache=cache, padding=torch.ones(2, 3, dtype=torch.bool))
+    with pytest.raises(DomainError, match="padding has a length of 2, and there are 1"):
+        lt.attention(q, k, v, "k <= q", cache=cache, padding=torch.tensor([2, 1]))
+    with pytest.raises(NamingError, match="the cache takes no doc with a call: no array of its rule grows"):
+        cache.attend(q, k, v, doc=1)
+    with pytest.raises(DomainError, match="rollback = -1: it is at least 0"):
+        filled(RULES["causal"], 0, rollback=-1)
+    assert cache.lengths.tolist() == [3, 2]
