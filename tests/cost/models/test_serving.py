@@ -11,7 +11,7 @@ from cost.models.published import PUBLISHED
 from cost.models.small import LONG, TEXT
 
 import lattend as lt
-from lattend.cost.models import Serving, config, serving
+from lattend.cost.models import Serving, config, configuration, serving
 from lattend.cost.models.times import decode_work, generates, prefill_work
 from lattend.draw.charts.chart import Chart
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
@@ -235,6 +235,20 @@ def test_configurations_of_transformers_and_models_are_read(name: str) -> None:
         found = config(source)
         assert found.parameters == model.parameters
         assert [layer.attention for layer in found.layers] == [layer.attention for layer in model.layers]
+
+
+def test_a_loaded_model_is_priced_with_the_rules_it_was_given() -> None:
+    from lattend.integrations.transformers import RULE, set_rule
+
+    theirs = hugging.build(TEXT["llama"])
+    theirs.config._attn_implementation = "lattend"
+    set_rule(theirs, "strided(3)", layers=[1])
+    model = config(TEXT["llama"])
+    assert RULE == configuration.RULE
+    assert config(theirs).cache(9) == model.with_rule("strided(3)", [1]).cache(9) < model.cache(9)
+    assert config(theirs).forward(9).parts == model.with_rule("strided(3)", [1]).forward(9).parts
+    set_rule(theirs, None)
+    assert config(theirs).cache(9) == model.cache(9)
 
 
 def heights(chart: Chart, length: int) -> list[float]:

@@ -9,13 +9,16 @@ from lattend.cost.models.fields import Fields, Source, read
 from lattend.cost.models.model import Model
 from lattend.errors import LattendError
 
+RULE = "lattend_rule"  # the attribute of an attention module that set_rule writes
+
 
 def config(source: Source, /, **overrides: Any) -> Model:
     """The model that a config.json describes: a path to one, a folder with one, or its fields as a dict.
 
-    Overrides replace fields, as in `config("config.json", num_hidden_layers=4)`. Parameters are those of
-    transformers' model of the class that `architectures` names: with the language model's head where it names
-    none, BERT with its pooler only, images with a classifier.
+    A configuration of transformers, or a model of it, is read as well, a model with the rules that `set_rule`
+    gave to its layers. Overrides replace fields, as in `config("config.json", num_hidden_layers=4)`.
+    Parameters are those of transformers' model of the class that `architectures` names: with the language
+    model's head where it names none, BERT with its pooler only, images with a classifier.
 
     >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=8, n_embd=4, n_layer=2, n_head=2)
     >>> model = config(small)
@@ -24,7 +27,10 @@ def config(source: Source, /, **overrides: Any) -> Model:
     >>> model.forward(8)["attention"].needed  # 2 layers, 2 heads, 2 + 2 numbers, 36 pairs
     576
     """
-    return _priced(source, overrides)[1]
+    model = _priced(source, overrides)[1]
+    for rule, layers in _own_rules(source).items():
+        model = model.with_rule(rule, layers)
+    return model
 
 
 def read_fields(source: Source) -> dict[str, Any]:
@@ -34,6 +40,16 @@ def read_fields(source: Source) -> dict[str, Any]:
     {'model_type': 'gpt2', 'vocab_size': 11, 'n_positions': 8, 'n_embd': 4, 'n_layer': 2, 'n_head': 2}
     """
     return _priced(source, {})[0].read_ones()
+
+
+def _own_rules(source: Any) -> dict[str, list[int]]:
+    """The rules that layers of a loaded model have, each with the numbers of its layers."""
+    found: dict[str, list[int]] = {}
+    for module in source.modules() if callable(getattr(source, "modules", None)) else ():
+        rule: str | None = getattr(module, RULE, None)
+        if rule is not None:
+            found.setdefault(rule, []).append(module.layer_idx)
+    return found
 
 
 def _priced(source: Source, overrides: dict[str, Any]) -> tuple[Fields, Model]:

@@ -89,7 +89,7 @@ def _count(rule: Rule, length: int) -> int:
     return int(rule.count(n=length))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _in_use(rule: Rule, length: int) -> NDArray[np.int64]:
     """For each number of tokens up to `length`, the most keys that were in use at once so far."""
     keys = np.arange(length)

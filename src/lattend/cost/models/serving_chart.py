@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lattend.cost.models.lengths import chart_lengths
-from lattend.cost.models.serving import Serving, ServingPrice
+from lattend.cost.models.serving_price import Serving, ServingPrice
 from lattend.draw.charts.chart import Chart, Stroke, curves
 from lattend.draw.picture import Picture
 from lattend.errors import LattendError

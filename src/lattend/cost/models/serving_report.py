@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from lattend.cost.models.formats import WEIGHT_FORMATS, cache_width, weight_format
 from lattend.cost.models.parts import FEED_FORWARD
-from lattend.cost.models.serving import Serving, ServingPrice
+from lattend.cost.models.serving_price import Serving, ServingPrice
 from lattend.report.numbers import fixed, seconds, short_bytes, significant, with_prefix
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
