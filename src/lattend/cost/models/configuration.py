@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lattend.cost.models.families import FAMILIES
-from lattend.cost.models.fields import Fields, Source, read
+from lattend.cost.models.fields import INSIDE, Fields, Source, read
 from lattend.cost.models.model import Model
 from lattend.errors import LattendError
 
@@ -56,8 +56,8 @@ def _priced(source: Source, overrides: dict[str, Any]) -> tuple[Fields, Model]:
     fields = read(source, overrides)
     if fields.family not in FAMILIES:
         raise LattendError(
-            f"{fields.where} is of the family {fields.family}, which is not known; "
-            f"known are {', '.join(sorted(FAMILIES))}"
+            f"{fields.where} is of the family {fields.family}, which is not known; known are "
+            f"{', '.join(sorted({*FAMILIES, *INSIDE}))}; if it is built like one, give that as model_type"
         )
     model = FAMILIES[fields.family](fields)
     fields.check_overrides()

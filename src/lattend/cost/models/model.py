@@ -93,7 +93,7 @@ class Model(Printed):
         what a counter of the matrix products reports. Only matrix products are counted: norms, softmax,
         rotary positions, activations and gates, a few operations a number, are left out.
         """
-        length = self.fits(length, batch, tile)
+        length = self.check_length(length, batch, tile)
         parts = gathered(self._forward(length, tile), batch)
         return ModelWork(self, "forward", length, batch, tile, parts)
 
@@ -107,7 +107,7 @@ class Model(Printed):
         computes the scores again: 2.5 times its forward when keys and values are of one size. Checkpointing
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
-        length = self.fits(length, batch, tile)
+        length = self.check_length(length, batch, tile)
         parts = gathered(self._training(length, tile, again=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
@@ -198,7 +198,7 @@ class Model(Printed):
             once = 2 if part.leads else 3
             yield _scaled(_product(part, length, 1), once, once)
 
-    def fits(self, length: int | None, batch: int = 1, tile: int = TILE) -> int:
+    def check_length(self, length: int | None, batch: int = 1, tile: int = TILE) -> int:
         """The length to count at; raises where the model has none such."""
         length = self.image if length is None else length
         if length is None:

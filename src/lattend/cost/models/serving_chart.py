@@ -13,6 +13,7 @@ from lattend.errors import LattendError
 FIRST, LAST = 1 << 9, 1 << 17  # tokens of the chart, where the model takes so many
 GIB = 1 << 30
 LIMIT = "#7d8590"
+FAR = 100  # times the greatest KV cache of the chart
 SIZE = (310.0, 200.0)
 
 
@@ -25,7 +26,7 @@ def draw_serving(found: Serving) -> Picture:
     charts = [_chart(points, "Prefill, seconds", lambda one: one.prefill.seconds)]
     if found.own.decode is not None:
         cache = _chart(
-            points, "KV cache of a sequence, GiB", lambda one: one.cache_bytes / GIB, _limit(found)
+            points, "KV cache of a sequence, GiB", lambda one: one.cache_bytes / GIB, _limit(points)
         )
         rate = _chart(points, "Decoding, tokens a second", lambda one: one.tokens_per_s or 0.0)
         charts = [cache, rate, *charts]
@@ -55,11 +56,11 @@ def _chart(
     return Chart(title, "context, tokens", "", (*curves(lines), *more), log_x=2, log_y=10, size=SIZE)
 
 
-def _limit(found: Serving) -> tuple[Stroke, ...]:
-    """The memory that the weights leave to each sequence, as a line across."""
-    room = found.room
-    if room is None or room <= 0:
+def _limit(points: list[Serving]) -> tuple[Stroke, ...]:
+    """The memory that the weights leave to each sequence, as a line across; none where it is far above."""
+    first, last = points[0], points[-1]
+    room = None if last.room is None else last.room / last.batch
+    if room is None or not 0 < room < FAR * last.own.cache_bytes:
         return ()
-    lengths, height = _lengths(found), room / found.batch / GIB
-    ends = ((float(lengths[0]), height), (float(lengths[-1]), height))
+    ends = ((float(first.length), room / GIB), (float(last.length), room / GIB))
     return (Stroke(ends, "memory left a sequence", LIMIT, 1.0, under=True),)

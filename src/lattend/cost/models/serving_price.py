@@ -126,7 +126,7 @@ class Serving(Printed, Drawn):
 
     def at(self, length: int) -> Serving:
         """The same at another context length."""
-        return replace(self, length=self.model.fits(length, self.batch))
+        return replace(self, length=self.model.check_length(length, self.batch))
 
     def draw(self) -> Picture:
         """KV cache, tokens a second and prefill time as the context grows."""
@@ -214,7 +214,7 @@ def serving(
     ruled = None if rule is None else model.with_rule(rule, None if layers is None else [*layers])
     if length is None:
         length = model.image or min(model.longest or USUAL_LENGTH, USUAL_LENGTH)
-    length = model.fits(length, batch)
+    length = model.check_length(length, batch)
     return Serving(model, ruled, one.times(machines), machines, length, batch, weights, cache)
 
 
