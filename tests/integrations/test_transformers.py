@@ -206,6 +206,24 @@ def test_set_rule_changes_the_mask_of_a_model_and_gives_it_back() -> None:
     assert torch.equal(ours(ids()).logits, before)
 
 
+def test_cost_sees_the_rules_that_are_set() -> None:
+    """64 tokens, 4 heads of 8 + 8 numbers: strided(7) has 64 * 8 - 28 pairs, causal 64 * 65 / 2."""
+    _, ours = MODELS["Llama"].pair()
+    tokens = torch.randint(3, 60, (1, 64), generator=torch.Generator().manual_seed(1))
+    linear = 64 * 2 * (32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 48) + 64 * 32 * 64
+    window, causal = (4 * 16 * pairs for pairs in (64 * 8 - 28, 64 * 65 // 2))
+    hub.set_rule(ours, "strided(7)", layers=[1])
+    assert lt.cost.of(ours, tokens).multiply_adds.needed == linear + window + causal
+    work = lt.cost.config(ours).forward(64)
+    assert work["attention"].needed == window + causal
+    assert lt.cost.config(ours).cache(64) == (64 + 8) * 2 * 2 * 8 * 2  # keys and values of 2 heads, 2 bytes
+    hub.set_rule(ours, None)
+    assert lt.cost.config(ours).forward(64)["attention"].needed == 2 * causal
+    _, images = MODELS["ViT"].pair()
+    with pytest.raises(lt.errors.DomainError, match="vit attends on an image"):
+        lt.cost.config(hub.set_rule(images, "strided(7)"))
+
+
 def test_set_rule_of_one_layer() -> None:
     _, ours = MODELS["Gemma 3"].pair()
     sliding = {layer.self_attn.layer_idx for layer in ours.model.layers if layer.self_attn.is_sliding}

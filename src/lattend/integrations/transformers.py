@@ -24,6 +24,7 @@ from lattend.attend.decode import step
 from lattend.attend.decode.step import Scoring, StepMask
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tensor_terms import evaluate
+from lattend.cost.models.configuration import RULE
 from lattend.errors import LattendError, NamingError
 from lattend.integrations.model_mask import (
     PACKED,
@@ -41,7 +42,6 @@ from lattend.rules.rule import Rule
 NAME = "lattend"
 FEW = 16  # so many queries after a past are answered at once, without a plan
 TABLE = "table"  # the array that holds a mask of pairs
-RULE = "lattend_rule"  # the attribute of an attention module that holds its own rule
 CROSS = re.compile("cross|encoder_attn|EncDec")  # in the names of attention to another sequence
 FULL, CAUSAL = "q >= 0", "k <= q"
 

@@ -48,7 +48,8 @@ def _own_rules(source: Any) -> dict[str, list[int]]:
     for module in source.modules() if callable(getattr(source, "modules", None)) else ():
         rule: str | None = getattr(module, RULE, None)
         if rule is not None:
-            found.setdefault(rule, []).append(module.layer_idx)
+            layer = getattr(module, "layer_idx", 0)  # those of images have no numbers: with_rule refuses them
+            found.setdefault(rule, []).append(layer)
     return found
 
 
