@@ -189,6 +189,12 @@ def test_numbers_of_sixty_digits() -> None:
     assert "not listed" in rows(found)["multiplies"]["numbers"][1]
 
 
+def test_a_classifier_makes_no_tokens() -> None:
+    fields = {**PUBLISHED["Meta-Llama-3-8B"][0], "architectures": ["LlamaForSequenceClassification"]}
+    found = answer("model", config=fields, length=500, batch=2)
+    assert {time["token"] for time in found["times"]} == {""}
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_models_are_the_librarys(name: str) -> None:
     fields, parameters, _ = PUBLISHED[name]

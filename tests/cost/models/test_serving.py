@@ -186,6 +186,7 @@ def test_fp8_products_run_at_their_own_rate_and_the_rest_does_not() -> None:
     found = serving(LLAMA, 1000, machine=SLOW, weights="fp8").own.prefill
     matrices, rest = 32 * (218_112_000 - 2 * 4096) * 1000, 128256 * 4096 + 32 * 32 * 256 * 500_500
     assert found.seconds == pytest.approx(2 * matrices / 2e12 + 2 * rest / 1e12)
+    assert "weights fp8, its products at 2 TFLOP/s" in flat(serving(LLAMA, 9, machine=SLOW, weights="fp8"))
     four = serving(LLAMA, 1000, machine=SLOW, weights="int4").own.prefill
     assert four.seconds == serving(LLAMA, 1000, machine=SLOW).own.prefill.seconds
 

@@ -29,7 +29,9 @@ def _facts(found: Serving) -> Iterator[tuple[str, str]]:
     about = f" ({found.machine.about})" if found.machine.about else ""
     yield "machine", f"{found.machine}{about}"
     cache = f", KV cache {found.cache}" if found.own.decode else ""
-    yield "formats", f"weights {found.weights}{cache}"
+    rate = found.machine.rate_of(found.weights)
+    own = f", its products at {with_prefix(rate)}FLOP/s" if rate != found.machine.rate else ""
+    yield "formats", f"weights {found.weights}{own}{cache}"
     yield "parameters", f"{model.parameters:,}"
     with_tables = model.parameters - model.idle
     also = f" ({with_tables:,} with its tables, as some count)" if model.is_mixture else ""

@@ -184,11 +184,11 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
 
 def _times(work: ModelWork) -> list[ModelTime]:
-    from lattend.cost.models.times import decode_time, run_time
+    from lattend.cost.models.times import decode_time, generates, run_time
     from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 
-    decodes = work.model.is_causal and not work.model.image
+    decodes = generates(work.model)
     found: list[ModelTime] = []
     for machine in compared_machines():
         run = run_time(work, machine)
