@@ -39,6 +39,7 @@ OTHER_NAMES = {
     "inference": ("test",),
     "kl": ("elbo",),
     "kv": ("space",),
+    "latency": ("decode",),
     "local": ("strided", "windowed"),
     "lstm": ("rnn",),
     "mask": ("causal", "pattern"),
@@ -57,9 +58,11 @@ OTHER_NAMES = {
     "saddle": ("minimax",),
     "sliding": ("strided",),
     "speed": ("time", "paralleli"),
+    "throughput": ("decode",),
     "variational": ("elbo",),
     "vae": ("elbo",),
     "vit": ("patches of",),
+    "vram": ("space",),
 }
 
 
