@@ -3,35 +3,9 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
-import { trimmedPlot, trimmedStyle, trimmedTemml } from "./trim.mjs";
+import { options, source, trims } from "./options.mjs";
 
-const source = new URL("src/", import.meta.url).pathname;
 const out = process.argv[2];
-const library = new URL("../src/lattend/", import.meta.url).pathname;
-let formulas = "";
-const trims = {
-  name: "trims",
-  setup(bundler) {
-    bundler.onLoad({ filter: /temml\.mjs$/ }, ({ path }) => ({ contents: (formulas ||= trimmedTemml(path, [library, source])) }));
-    bundler.onLoad({ filter: /Temml-Local\.css$/ }, ({ path }) => ({ contents: trimmedStyle(path), loader: "default" }));
-    bundler.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => ({ contents: trimmedPlot(path) }));
-  },
-};
-const options = {
-  absWorkingDir: new URL(".", import.meta.url).pathname,
-  bundle: true,
-  format: "esm",
-  target: ["es2022"],
-  jsx: "automatic",
-  jsxImportSource: "preact",
-  loader: { ".woff2": "empty" },
-  preserveSymlinks: true,
-  plugins: [trims],
-  minify: true,
-  charset: "utf8",
-  legalComments: "eof",
-  logLevel: "warning",
-};
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(out, name));

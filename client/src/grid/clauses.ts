@@ -1,7 +1,7 @@
 // Which parts of a rule decide about a pair.
 import { commas } from "./commas";
 import { sweep, type Arrays, type TextSpan, type Tree, type Values } from "./evaluate";
-import { holdsAt, type Model } from "./model";
+import { holdsAt, pairAt, type Model } from "./model";
 
 export interface Clause {
   text: string; // "q - k <= t"
@@ -36,8 +36,17 @@ function deciding(node: Tree, truth: (node: Tree) => boolean): Tree[] {
   }
 }
 
+/** The characters of the first rule as typed that decide about a cell. */
+export function spanAt(model: Model, { row, col }: { row: number; col: number }): [number, number] | null {
+  try {
+    return model.rules[0]!.read.source ? covering(decidingAt(model, 0, pairAt(model, row, col))) : null;
+  } catch {
+    return null; // the grid itself says why
+  }
+}
+
 /** The characters from the first clause to the last. */
-export function covering(clauses: Clause[]): [number, number] | null {
+function covering(clauses: Clause[]): [number, number] | null {
   const places = clauses.flatMap(({ place }) => (place ? [place] : []));
   return places.length ? [Math.min(...places.map(([start]) => start)), Math.max(...places.map(([, end]) => end))] : null;
 }

@@ -24,9 +24,9 @@ export interface Colours {
 
 const SLIVER = 0.3; // of the full colour, in a tile with a single attended pair
 
-/** The colours as they are now, light or dark. */
-export function readColours(): Colours {
-  const style = getComputedStyle(document.documentElement);
+/** The colours as they are now around this element, light or dark. */
+export function readColours(place: Element | null): Colours {
+  const style = getComputedStyle(place ?? document.documentElement);
   const named = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const rgb = (name: string) => [1, 3, 5].map((at) => parseInt(named(name).slice(at, at + 2), 16));
   const look = (fill: number[], hatch: Hatch = "", ink = fill): Look => ({ fill: pixel(fill), ink: pixel(ink), hatch });

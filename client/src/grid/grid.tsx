@@ -39,7 +39,7 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
   const view = viewOf(named, down, across);
   const layout = layoutFor(room, down, across, view.top, view.height);
   const shown = useCells(model, view, [layout.height, layout.width], room ? asked : null);
-  const colours = useMemo(readColours, [isDark.value]);
+  const colours = useMemo(() => readColours(place.current), [isDark.value, room > 0]);
   const cells = useMemo(() => shown.cells && withOwnSquares(model, shown.cells), [model, shown.cells]);
   const inside = at && at.row < down && at.col < across ? at : null;
   const cursor = inside && cells && boxAt(cells, inside, down, across);

@@ -59,6 +59,17 @@ export function modelOf(reads: ReadAnswer[], choices: Choices): Model {
   };
 }
 
+/** The grid, or why there is none. */
+export function modelOrReason(reads: ReadAnswer[], choices: Choices): { model: Model | null; reason: string } {
+  if (reads.length === 0) return { model: null, reason: "" };
+  try {
+    return { model: modelOf(reads, choices), reason: "" };
+  } catch (error) {
+    if (error instanceof Unable) return { model: null, reason: error.message };
+    throw error;
+  }
+}
+
 function side(title: string, names: string[], lengths: number[]): Side {
   return { title: names.length === 1 ? `${title} ${names[0]}` : title, names, lengths, length: lengths.reduce((a, b) => a * b) };
 }

@@ -26,9 +26,11 @@ _UNSAID = (
 _TURNED = "filter: invert(0.93) hue-rotate(180deg)"
 STYLE = f"""<style>
 .lattend svg {{ display: block; max-width: 100%; height: auto; margin: 0.3em 0; border-radius: 4px; }}
-.lattend p {{ margin: 0.4em 0; max-width: 46em; }}
-.lattend table {{ border-collapse: collapse; margin: 0.4em 0; border: 0; }}
-.lattend th, .lattend td {{ padding: 0.2em 0.9em 0.2em 0; border: 0; vertical-align: baseline; }}
+.lattend > p {{ margin: 0.4em 0; max-width: 46em; }}
+.lattend > table {{ border-collapse: collapse; margin: 0.4em 0; border: 0; }}
+.lattend > table th, .lattend > table td {{ padding: 0.2em 0.9em 0.2em 0; border: 0; }}
+.lattend .pieces td, .lattend .derivation td + td {{ text-align: left; }}
+.lattend.lattend tr:nth-child(n) {{ background: none; }}
 .lattend .good {{ color: #1a7f37; font-weight: 600; }}
 .lattend .bad {{ color: #c0362c; font-weight: 600; }}
 .lattend .open {{ color: #9a6700; font-weight: 600; }}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lattend.counts.field import Depth
     from lattend.counts.reach import Reach
     from lattend.draw import Picture
+    from lattend.integrations.notebook.explorer import RuleExplorer
     from lattend.sets.compare import Witness
 
 MAX_MASK = 1 << 32
@@ -424,6 +425,12 @@ class Rule:
     ) -> BlockMask:
         """The rule as FlexAttention's BlockMask, at any length: no n x n step."""
         return _flex().block_mask(self, device=device, block_size=block_size, **values)
+
+    def explore(self, /, **numbers: int) -> RuleExplorer:
+        """The rule in a notebook, with a slider for each of its numbers."""
+        from lattend.integrations.notebook import explore
+
+        return explore(self, **numbers)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         from lattend.integrations.notebook.rule_forms import rule_bundle

@@ -1,13 +1,12 @@
 // The grid of the rule, and of the second rule over it.
 import { useMemo } from "preact/hooks";
-import type { DrawAnswer, ReadAnswer, TileMapAnswer } from "../../schema";
+import type { DrawAnswer, TileMapAnswer } from "../../schema";
 import { current, useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
-import { covering, decidingAt } from "../../grid/clauses";
-import { Unable } from "../../grid/evaluate";
+import { spanAt } from "../../grid/clauses";
 import { Grid } from "../../grid/grid";
-import { modelOf, pairAt, type Model } from "../../grid/model";
+import { modelOrReason, type Model } from "../../grid/model";
 import type { Plan } from "../../grid/paint";
 import { near, viewOf } from "../../grid/view";
 import { CALL } from "./call";
@@ -45,7 +44,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
           marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
           onView={(view) => change({ view })}
           onPixel={(pixel) => change({ pixel })}
-          onCursor={(at) => (hoveredSpan.value = at && model.rules[0]!.read.source ? spanAt(model, at) : null)}
+          onCursor={(at) => (hoveredSpan.value = at && spanAt(model, at))}
         >
           <Choosing model={model} state={state} />
           <Places model={model} />
@@ -68,24 +67,6 @@ function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
   const answer = problem ? null : current(reading, question, "tiles_view");
   const plan = useMemo(() => answer && { rows: answer.query_edges, cols: answer.key_edges, runs: answer.executed.map((row) => row.map((pairs) => pairs > 0)) }, [answer]);
   return [wanted && plan, problem?.message ?? (busy && !plan ? "planning…" : "")];
-}
-
-function modelOrReason(reads: ReadAnswer[], state: RuleState): { model: Model | null; reason: string } {
-  if (reads.length === 0) return { model: null, reason: "" };
-  try {
-    return { model: modelOf(reads, state), reason: "" };
-  } catch (error) {
-    if (error instanceof Unable) return { model: null, reason: error.message };
-    throw error;
-  }
-}
-
-function spanAt(model: Model, { row, col }: { row: number; col: number }): [number, number] | null {
-  try {
-    return covering(decidingAt(model, 0, pairAt(model, row, col)));
-  } catch {
-    return null; // the grid itself says why
-  }
 }
 
 /** Which head, and of an image which of its pictures. */
