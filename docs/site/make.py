@@ -106,7 +106,7 @@ def first_words(notebook: Path) -> str:
     """The first paragraph under a notebook's title."""
     cells = json.loads(notebook.read_text())["cells"]
     paragraphs = "".join(cells[0]["source"]).split("\n\n")
-    return " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
+    return " ".join(paragraphs[1].split()).rstrip(":.") + "." if len(paragraphs) > 1 else ""
 
 
 def lay_out(folder: Path, files: dict[str, str | bytes]) -> None:

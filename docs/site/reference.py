@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from lattend.rules import CATALOGUE
 
 LOOK = "What does it look like?"
 COST = "What does it cost?"
@@ -35,9 +38,9 @@ PAGES = (
     ),
     Page(
         *("catalogue", "The catalogue", LOOK, "Rules with a name, as functions."),
-        names="lattend.rules.full lattend.rules.causal lattend.rules.strided lattend.rules.sliding_window "
-        "lattend.rules.windowed lattend.rules.band lattend.rules.local lattend.rules.window_size "
-        "lattend.rules.dilated",
+        names=" ".join(
+            f"lattend.rules.{name}" for name in (*CATALOGUE, "local", "sliding_window", "window_size")
+        ),
         folders="lattend.rules",
     ),
     Page(
@@ -156,9 +159,11 @@ def table(some: Iterable[str]) -> str:
 
 
 def summary(name: str) -> str:
-    """The first line of what an object says of itself."""
-    text = inspect.getdoc(found(name)) or ""
-    return text.partition("\n")[0].replace("|", r"\|").replace("*", r"\*").replace("_", r"\_")
+    """The first line of what an object says of itself, as a cell of a table."""
+    text = (inspect.getdoc(found(name)) or "").partition("\n")[0].replace("|", r"\|")
+    prose_and_code = text.split("`")
+    prose_and_code[::2] = [re.sub(r"([*_])", r"\\\1", prose) for prose in prose_and_code[::2]]
+    return "`".join(prose_and_code)
 
 
 @cache

@@ -21,6 +21,7 @@ class LattendError(Exception):
 
     @property
     def reason(self) -> str:
+        """The message for a person who sees the rule and writes no Python."""
         return visible(self._reason or super().__str__())
 
     def with_reason(self, reason: str) -> Self:

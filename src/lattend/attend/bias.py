@@ -62,6 +62,7 @@ class Bias(Shown):
 
     @property
     def term(self) -> Term:
+        """The text, parsed."""
         return parsed(self.text)
 
     @property

@@ -168,6 +168,7 @@ class Cost(Drawn, Result):
 
     @property
     def needed(self) -> Cost:
+        """The price of the attended pairs and of all else: what any way of running it must do."""
         return self.changed(column="needed")
 
     @property

@@ -56,6 +56,7 @@ class Count(Shown):
 
     @property
     def pieces(self) -> list[Piece]:
+        """The formulas and the regions where they hold."""
         return self.closed.pieces
 
     # Numbers

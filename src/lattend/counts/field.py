@@ -55,6 +55,7 @@ class Depth(Shown):
 
     @property
     def all_reached(self) -> bool:
+        """Whether of any two positions one sees the other in the end."""
         return self.extent != "not all"
 
     def text(self) -> str:

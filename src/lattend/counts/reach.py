@@ -61,6 +61,7 @@ class Reach(Shown):
 
     @property
     def ahead(self) -> Count:
+        """The attention span ahead on a line: 0 for a causal rule."""
         return self._line().ahead
 
     @property

@@ -107,7 +107,11 @@ def patch_embedding(
     d: Size = "d",
     bias: bool = True,
 ) -> Cost:
-    """An image cut into patches, each made a token of d numbers; a rest at the edges is dropped."""
+    """An image cut into patches, each made a token of d numbers; a rest at the edges is dropped.
+
+    >>> patch_embedding(rows=224, cols=224, d=768).parameters  # 3*16*16*768 + 768
+    590592
+    """
     found = conv(rows=rows, cols=cols, c_in=c, c_out=d, kernel=patch, stride=patch, bias=bias, name="patches")
     return found.named("patch embedding")
 

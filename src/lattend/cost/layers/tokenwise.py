@@ -38,7 +38,13 @@ def feed_forward(
     activation: bool = True,
     gated: bool = False,
 ) -> Cost:
-    """Two linear maps with an activation between; `gated` multiplies it with a third (SwiGLU)."""
+    """A feed-forward net on n tokens: two linear maps, d to `hidden` and back, with an activation between.
+
+    `gated` multiplies the activation with a third map, as SwiGLU does.
+
+    >>> feed_forward(n=1, d=2, hidden=8).parameters  # 2*8 + 8 + 8*2 + 2
+    42
+    """
     sizes = read_sizes(n=n, d=d, hidden=hidden)
     up = {"n": sizes["n"], "d_in": sizes["d"], "d_out": sizes["hidden"]}
     down = {"n": sizes["n"], "d_in": sizes["hidden"], "d_out": sizes["d"]}
@@ -57,7 +63,7 @@ def feed_forward(
 
 @keeps_recipe
 def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
-    """Layer norm with weight and bias, or "rms" with a weight, of n tokens."""
+    """Layer norm of n tokens with weight and bias; `kind="rms"` has a weight and takes no mean."""
     if kind not in NORMS:
         raise NamingError(f"kind of norm is one of {', '.join(NORMS)}, not {kind!r}")
     sizes = read_sizes(n=n, d=d)

@@ -76,7 +76,10 @@ def transformer_block(
 
 @keeps_recipe
 def encoder(rule: RuleLike = "full", *, layers: Size = "l", **options: Any) -> Cost:
-    """A stack of blocks in which, unless the rule says otherwise, every token attends to every other."""
+    """A stack of blocks in which, unless the rule says otherwise, every token attends to every other.
+
+    `options` are those of transformer_block.
+    """
     return _stack(rule, layers, options).named("encoder")
 
 
@@ -92,7 +95,10 @@ def decoder(
     norms: str = "layer",
     **options: Any,
 ) -> Cost:
-    """A stack of causal blocks; with a vocabulary also embedding, last norm and output map."""
+    """A stack of causal blocks; with a vocabulary also embedding, last norm and output map.
+
+    `tied` takes the embedding's table for the output map too; `options` are those of transformer_block.
+    """
     blocks = _stack(rule, layers, {"n": n, "d": d, "norms": norms, **options})
     if vocabulary is None:
         return blocks.named("decoder")

@@ -54,6 +54,7 @@ class Equilibrium(Drawn):
 
     @property
     def floats(self) -> tuple[float, ...]:
+        """The point as floating-point numbers."""
         return tuple(float(x) for x in self.point)
 
     def __str__(self) -> str:

@@ -111,6 +111,7 @@ class RingRun(Drawn):
 
     @property
     def finished(self) -> bool:
+        """Whether training went on to its last step."""
         return bool(self.moments) and self.moments[-1].step == self.steps
 
     def sentence(self) -> str:

@@ -51,6 +51,7 @@ class Orbit(Drawn, Printed):
 
     @property
     def period(self) -> int | None:
+        """After how many steps a point comes back exactly; None where none does."""
         return self.returns[1] - self.returns[0] if self.returns else None
 
     @property

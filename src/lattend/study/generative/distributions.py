@@ -122,6 +122,7 @@ class Gaussian:
 
     @property
     def covariance(self) -> Tensor:
+        """The covariance matrix, [..., D, D]."""
         return self.cholesky @ self.cholesky.mT
 
     @property
@@ -240,6 +241,7 @@ class Categorical:
 
     @property
     def classes(self) -> int:
+        """How many values a number can take."""
         return self.logits.shape[-1]
 
     @property
@@ -249,6 +251,7 @@ class Categorical:
 
     @property
     def probabilities(self) -> Tensor:
+        """softmax(logits), [..., classes]."""
         return self.logits.softmax(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:

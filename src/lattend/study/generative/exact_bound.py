@@ -46,6 +46,7 @@ class ExactBound(Printed):
 
     @property
     def elbo(self) -> Any:
+        """The bound: reconstruction − KL."""
         return self.reconstruction - self.kl
 
     @cached_property

@@ -31,6 +31,7 @@ class Importance(EvidenceBound):
 
     @property
     def k(self) -> int:
+        """How many weighted samples each bound has."""
         return self.log_weights.shape[1]
 
     @property

@@ -71,6 +71,7 @@ class GradientVerdict(Printed):
 
     @property
     def word(self) -> str:
+        """The outcome in a word: holds, fails or undecided."""
         return {True: "holds", False: "fails", None: "undecided"}[self.holds]
 
     def report(self) -> Report:

@@ -177,10 +177,12 @@ class Record(Drawn, Printed):
 
     @property
     def trained(self) -> HeadRun:
+        """The run whose heads learn."""
         return self.runs[TRAINED]
 
     @property
     def control(self) -> HeadRun | None:
+        """The run whose centres stay where they began, or None if it was left out."""
         return self.runs.get(CONTROL)
 
     def run(self, name: str) -> HeadRun:
@@ -221,6 +223,7 @@ class Record(Drawn, Printed):
         return Findings(self)
 
     def report(self) -> Report:
+        """What was found, as tables and sentences."""
         from lattend.study.heads.findings import report
 
         return report(self)

@@ -111,18 +111,22 @@ class Worked(Shown):
 
     @property
     def q(self) -> Step:
+        """The queries, x W_q."""
         return self.parts["q"]
 
     @property
     def k(self) -> Step:
+        """The keys, x W_k."""
         return self.parts["k"]
 
     @property
     def v(self) -> Step:
+        """The values, x W_v."""
         return self.parts["v"]
 
     @property
     def scores(self) -> Step:
+        """Each query with each key."""
         return self.parts["scores"]
 
     @property
@@ -132,14 +136,17 @@ class Worked(Shown):
 
     @property
     def exponentials(self) -> Step:
+        """Of each score s, exp(s)."""
         return self.parts["exponentials"]
 
     @property
     def sums(self) -> Step:
+        """The sum of each row of exponentials."""
         return self.parts["sums"]
 
     @property
     def weights(self) -> Step:
+        """The exponentials over their row sums."""
         return self.parts["weights"]
 
     @property
@@ -149,6 +156,7 @@ class Worked(Shown):
 
     @property
     def outputs(self) -> Step:
+        """The values, each row mixed by its weights."""
         return self.parts["outputs"]
 
     @property
