@@ -53,6 +53,16 @@ def test_numbers_of_a_rule_typed_before_are_left_out() -> None:
         _ = found.value
 
 
+def test_where_no_widget_is_shown_the_rule_is() -> None:
+    found = explore("causal", n=8)
+    data, _ = found._repr_mimebundle_()
+    assert data["text/plain"] == "RuleExplorer('causal', n=8)"
+    assert "application/vnd.jupyter.widget-view+json" in data and "<svg" in data["text/html"]
+    found.rule = "k <"
+    data, _ = found._repr_mimebundle_()
+    assert "text/html" not in data
+
+
 def test_questions_are_answered() -> None:
     (found,) = asked(explore(), "count", {"rule": "causal", "numbers": {"n": 8}})
     assert (found["id"], found["status"], found["found"]["value"]) == (7, 200, "36")

@@ -7,9 +7,12 @@ import { TextField } from "../core/text-field";
 import { spanAt } from "../grid/clauses";
 import { Grid } from "../grid/grid";
 import { modelOrReason } from "../grid/model";
-import type { CountAnswer, ReadAnswer } from "../schema";
+import { completions } from "../pages/rule/completion";
+import type { CountAnswer, ReadAnswer, StartAnswer } from "../schema";
 import type { WidgetModel } from "./channel";
 import "./style.css";
+
+const NOTHING = {}; // is asked of the start: it has the catalogue
 
 type Numbers = { [name: string]: number | string };
 
@@ -19,12 +22,14 @@ export function Explorer({ model: held }: { model: WidgetModel }) {
   const [view, setView] = useState<number[]>([]);
   const [pixel, setPixel] = useState<number[]>([]);
   const [spoken, setSpoken] = useState<[number, number] | null>(null);
+  const start = useAnswer<StartAnswer>("start", NOTHING);
   const read = useAnswer<ReadAnswer>("read", { rule });
   const count = useAnswer<CountAnswer>("count", read.problem ? undefined : { rule, numbers });
   const { model, reason } = useMemo(
     () => modelOrReason(read.answer ? [read.answer] : [], { numbers, pixel, head: 0, slice: -1, flat: false }),
     [read.answer, JSON.stringify([numbers, pixel])],
   );
+  const complete = (text: string, caret: number, asked: boolean) => completions(start.answer?.catalogue ?? [], read.answer?.letters ?? [], text, caret, asked);
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const mend = (event: Event) => setRule((event as CustomEvent<string>).detail);
@@ -33,7 +38,7 @@ export function Explorer({ model: held }: { model: WidgetModel }) {
   }, []);
   return (
     <div class="explorer" ref={place}>
-      <TextField name="rule" label="Who attends to whom" value={rule} problem={read.problem} onInput={setRule} placeholder="k <= q, or a name such as causal" highlight={spoken} />
+      <TextField name="rule" label="Who attends to whom" value={rule} problem={read.problem} onInput={setRule} placeholder="k <= q, or a name such as causal; the key ↓ lists them" highlight={spoken} complete={complete} known={start.answer} />
       {read.answer?.meaning && <p class="explorer-note">{read.answer.meaning}</p>}
       <LetterSliders letters={(read.answer?.letters ?? []).filter((letter) => letter.value === null)} numbers={numbers} onChange={setNumbers} />
       {reason && <p role="status">{reason}</p>}

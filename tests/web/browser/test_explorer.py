@@ -11,6 +11,7 @@ import pytest
 import lattend
 from lattend.integrations.notebook import explore
 
+AXE = Path(__file__).parents[3] / "client" / "node_modules" / "axe-core" / "axe.min.js"
 BUNDLE = Path(lattend.__file__).parent / "integrations" / "notebook" / "explorer.js"
 # What anywidget gives a widget: what it holds, its events, and messages to Python and back
 PAGE = """<!doctype html><html><body style="background: GROUND; color: GREY"><script type="module">
@@ -123,6 +124,17 @@ def test_a_mistake_is_underlined_and_mended_by_a_click(opened: Any) -> None:
     assert found.widgets[0].rule == "k <= q and q - k <= 3"
 
 
+def test_names_are_completed(opened: Any) -> None:
+    from playwright.sync_api import expect
+
+    explorer = opened("k <= q").explorer()
+    expect(explorer.locator(".pieces math").first).to_be_visible()  # so the catalogue, asked before, is here
+    explorer.locator("textarea").fill("wind")
+    explorer.get_by_role("option", name="windowed").first.click()
+    expect(explorer.locator("textarea")).to_have_value("windowed")
+    expect(explorer.get_by_label("w, number")).to_be_visible()
+
+
 def test_two_on_a_page_are_independent(opened: Any) -> None:
     from playwright.sync_api import expect
 
@@ -149,6 +161,21 @@ def test_the_readout_and_the_zoom(opened: Any) -> None:
     expect(explorer.locator(".mirror .spoken-of")).to_have_text("k <= q")
     explorer.page.keyboard.press("+")
     expect(explorer.get_by_role("button", name="Fit")).to_be_enabled()
+
+
+@pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
+def test_axe_finds_nothing_serious(opened: Any, ground: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not there: run `make browser`")
+    from playwright.sync_api import expect
+
+    found = opened("k <= q and q - k <= t", ground=ground)
+    expect(found.explorer().locator(".pieces math").first).to_be_visible()
+    found.page.add_script_tag(path=str(AXE))
+    wrong = found.page.evaluate(
+        "axe.run('#w0').then(found => found.violations.map(({ id, nodes }) => [id, nodes[0].html]))"
+    )
+    assert wrong == []
 
 
 @pytest.mark.parametrize(("ground", "theme"), [("#ffffff", "light"), ("#111111", "dark")])

@@ -11,12 +11,12 @@ from typing import Any
 import anywidget
 import traitlets
 
-from lattend.errors import NamingError
+from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 from lattend.web.worker import LATE, reply
 
-PANELS = ("read", "count", "tiles")  # what the widget may ask
+PANELS = ("start", "read", "count", "tiles")  # what the widget may ask
 LARGEST = 1 << 53  # beyond, JavaScript does not tell whole numbers apart
 
 
@@ -48,6 +48,16 @@ class RuleExplorer(anywidget.AnyWidget):
             status, _, body = reply(str(panel), "", json.dumps(question).encode())
             status = 200 if status == LATE else status  # the answer says it, too
             self.send({"id": message.get("id"), "status": status, "found": json.loads(body)})
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget; where a page shows none, the rule as it shows itself."""
+        found = super()._repr_mimebundle_(**options)
+        try:
+            shown = self.value._repr_mimebundle_()
+        except LattendError:
+            return found
+        data, metadata = found if isinstance(found, tuple) else (found or {}, {})
+        return {**shown, **data}, metadata
 
     def __repr__(self) -> str:
         numbers = "".join(f", {name}={value}" for name, value in self.numbers.items())
