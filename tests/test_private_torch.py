@@ -18,6 +18,7 @@ IN_MODULES = {
     "torch._C._current_autograd_node",
     "torch._C._current_graph_task_id",
     "torch._C._functorch.is_functorch_wrapped_tensor",
+    "torch._dynamo.mark_static_address",
     "torch._ops.OpOverload",
     "torch._subclasses.fake_tensor.FakeTensor",
     "torch.autograd.forward_ad._current_level",

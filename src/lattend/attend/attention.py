@@ -90,7 +90,7 @@ def attention(
 
     With a `cache`, q, k and v are the next positions of its sequences, `padding` says which of them are real,
     and the rows are those of the whole sequences. Arrays that grow get an entry for each new position. It
-    keeps no gradients, and torch.compile leaves the call to Python.
+    keeps no gradients, and torch.compile leaves the call to Python unless the cache is static.
 
     The rule is a Rule, or whatever lt.rule reads: "k <= q", "strided(255)", a function, a mask_mod.
 
@@ -123,7 +123,7 @@ def attention(
                 "cu_seqlens: a cache has a row for each sequence; pad them, and say so with padding"
             )
         check_sinks(sinks, q)
-        entries = cache.check_rule(read_rule(rule), values)
+        entries = cache.check_rule(key, bound, values)
         how = {"scale": scale, "bias": bias, "padding": padding, "softcap": softcap, "sinks": sinks}
         return cache.attend(q, k, v, return_lse=return_lse, **how, **entries)
     if cu_seqlens is not None:

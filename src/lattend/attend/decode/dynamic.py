@@ -65,6 +65,13 @@ class DynamicStore:
     def lengths(self) -> Integers:
         return np.broadcast_to(self.table.lengths, self.batch)
 
+    @property
+    def in_step(self) -> bool:
+        return self.table.shared
+
+    def held(self, row: int) -> Integers:
+        return self.table.held(row)
+
     # Queries
 
     def attend(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:

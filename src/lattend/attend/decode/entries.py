@@ -58,7 +58,9 @@ def with_entries(rule: Rule, condition: Condition, growing: Sequence[str]) -> Co
     return expr.fold(condition, step)  # pyright: ignore[reportReturnType]  (a condition stays one)
 
 
-def entries_given(growing: Sequence[str], given: Mapping[str, Any], k: Tensor) -> dict[str, Tensor]:
+def entries_given(
+    growing: Sequence[str], given: Mapping[str, Any], shape: tuple[int, ...], device: torch.device
+) -> dict[str, Tensor]:
     """The entries of each new token, [batch, s] in int64, where the keys are; raises unless all are there."""
     for name in given:
         if name not in growing:
@@ -67,10 +69,10 @@ def entries_given(growing: Sequence[str], given: Mapping[str, Any], k: Tensor) -
     missing = [name for name in growing if name not in given]
     if missing:
         raise NamingError(f"give {missing[0]}=…, one entry for each new token: its array grows with the text")
-    return {name: _entries(name, given[name], (k.shape[0], k.shape[2]), k.device) for name in growing}
+    return {name: _entries(name, given[name], shape, device) for name in growing}
 
 
-def _entries(name: str, given: Any, shape: tuple[int, int], device: torch.device) -> Tensor:
+def _entries(name: str, given: Any, shape: tuple[int, ...], device: torch.device) -> Tensor:
     if isinstance(given, int):
         _check_size(name, abs(given))
         return torch.full(shape, given, device=device)

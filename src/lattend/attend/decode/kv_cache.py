@@ -1,6 +1,7 @@
 """KVCache: keys and values of the past, only those that the rule can still reach.
 
-Where they lie is left to a store (decode/dynamic.py).
+Where they lie is left to a store: decode/dynamic.py, which the host directs, or decode/static.py, whose steps
+are the same at every length.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ from torch import Tensor
 
 from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias
+from lattend.attend.call import rule_of
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
+from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens, Scoring
 from lattend.attend.operator import exactly
 from lattend.attend.sinks import with_sinks
-from lattend.errors import DomainError, NamingError, TensorError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.plans.retention import retention
 from lattend.report.shown import Shown
 from lattend.rules.reader import RuleLike, read_rule
-from lattend.rules.rule import Rule, check_integer
+from lattend.rules.rule import check_integer
 
 SIZES = ("batch", "heads", "head_dim", "kv_heads", "value_dim")
-OPTIONS = (*SIZES, "dtype", "device", "rollback")
+OPTIONS = (*SIZES, "dtype", "device", "rollback", "static", "capacity")
 
 
 class KVCache(Shown):
@@ -40,6 +43,9 @@ class KVCache(Shown):
     n where the final length is known, and arrays that the rule leaves open, the same for the whole batch;
     entries of those that are not given here come with every call. The last `rollback` tokens can be taken
     back, whatever the rule drops.
+
+    With static=True a step is the same at every length, for CUDA graphs and torch.compile(fullgraph=True).
+    All room is made at once, `capacity` keys where the rule does not say how many.
 
     >>> from lattend.rules import strided
     >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_dim=4)
@@ -62,11 +68,14 @@ class KVCache(Shown):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
         rollback: int = 0,
+        static: bool = False,
+        capacity: int | None = None,
         **values: Any,
     ) -> None:
         sizes = {"batch": batch, "heads": heads, "kv_heads": heads if kv_heads is None else kv_heads}
         sizes |= {"head_dim": head_dim, "value_dim": head_dim if value_dim is None else value_dim}
-        for name, size in {**sizes, "rollback": rollback}.items():
+        more = {"rollback": rollback} | ({} if capacity is None else {"capacity": capacity})
+        for name, size in {**sizes, **more}.items():
             check_integer(name, size)
             least = 0 if name in ("batch", "rollback") else 1
             if size < least:
@@ -83,7 +92,7 @@ class KVCache(Shown):
         values = {name: value for name, value in values.items() if name not in rule.data}
         self.rule = rule.at(**values)
         self.keys_of_rule.add(self.rule.key)
-        self.growing = rule.open
+        self.growing, self.numbers = rule.open, dict(self.rule.values)
         self.retention = retention(rule, query_heads=heads, growing=True, **values)
         self.heads = self.rule.values.get("heads", heads)
         if self.heads % sizes["kv_heads"]:
@@ -96,7 +105,11 @@ class KVCache(Shown):
         )
         shape = (batch, sizes["kv_heads"], head_dim, sizes["value_dim"])
         kind = {"dtype": dtype, "device": device}
-        self._store = DynamicStore(self.retention, attended, self.growing, rollback, shape, kind)
+        made = (self.retention, attended, self.growing, rollback, shape, kind)
+        self.static = static
+        if capacity is not None and not static:
+            raise NamingError("capacity is for static=True; without it a cache makes the room it needs")
+        self._store = StaticStore(*made, capacity) if static else DynamicStore(*made)
 
     # What it holds
 
@@ -121,13 +134,13 @@ class KVCache(Shown):
     @property
     def positions(self) -> NDArray[np.int64]:
         """The positions whose keys queries to come may reach, in order."""
-        if not self._store.table.shared:
+        if not self._store.in_step:
             raise DomainError("rows of this cache have positions of their own: positions_of(row)")
         return self.positions_of(0)
 
     def positions_of(self, row: int) -> NDArray[np.int64]:
         """The positions of one row whose keys queries to come may reach, in order."""
-        return self._store.table.held(row)
+        return self._store.held(row)
 
     @property
     def capacity(self) -> int:
@@ -164,7 +177,6 @@ class KVCache(Shown):
         scale: float | None = ..., bias: Bias | Tensor | None = ..., softcap: float | None = ...,
         sinks: Tensor | None = ..., return_lse: bool, **entries: Any,
     ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
-    @left_to_python
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *, padding: Tensor | None = None,
         scale: float | None = None, bias: Bias | Tensor | None = None, softcap: float | None = None,
@@ -176,17 +188,36 @@ class KVCache(Shown):
         of a prompt or a draft. The same rows as attention over the whole sequence gives. `padding` says which
         of the new tokens are real, as lengths [batch] or a mask [batch, s]; the others have no position, and
         their outputs are zeros. `entries` are those of the arrays that grow, one for each new token. A table
-        of all pairs can be the bias only where the cache was made with n. torch.compile leaves it to Python.
+        of all pairs can be the bias only where the cache was made with n. Unless the cache is static,
+        torch.compile leaves this to Python.
         """
+        run = self._attend if self.static else self._attend_in_python
+        return run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
+
+    @left_to_python
+    def _attend_in_python(self, *given: Any) -> Tensor | tuple[Tensor, Tensor | None]:
+        return self._attend(*given)
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, scale: float | None,
+        bias: Bias | Tensor | None, softcap: float | None, sinks: Tensor | None, return_lse: bool,
+        entries: Mapping[str, Any],
+    ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
         self._check(q, k, v)
         scale = 1 / sqrt(q.shape[3]) if scale is None else scale
         s = q.shape[2]
         real = ragged.real_tokens(padding, q)
-        new = NewTokens(q, k, v, entries_given(self.growing, entries, k))
-        self._check_length(s if real is None else real.sizes)
+        new = NewTokens(q, k, v, entries_given(self.growing, entries, (k.shape[0], s), k.device))
+        if not self.static:
+            self._check_length(s if real is None else real.sizes)
         added = None
         if bias is not None:
-            length, seen = self.retention.length, len(self) + s
+            if torch.compiler.is_compiling():
+                raise LattendError(
+                    "under torch.compile a static cache takes no bias; use a CUDA graph instead"
+                )
+            length = self.retention.length
+            seen = (length or self.capacity) if self.static else len(self) + s
             added = step.on_a_line(bias, self.rule, length, seen, self.heads, q)
         how = Scoring(scale, softcap, added, return_lse or sinks is not None)
         with exactly(q):
@@ -199,22 +230,26 @@ class KVCache(Shown):
             out, lse = (out, lse) if real is None else real.emptied(out, lse)
         return (out, lse) if return_lse else out
 
-    def check_rule(self, rule: Rule, values: Mapping[str, Any]) -> dict[str, Any]:
+    def check_rule(self, key: str, bound: Mapping[str, int], values: Mapping[str, Any]) -> dict[str, Any]:
         """The entries among the values; raises unless the rest is the cache's rule, with its numbers."""
+        entries = {name: value for name, value in values.items() if name in self.growing}
+        numbers = {name: value for name, value in values.items() if name not in self.growing}
+        known = {**bound, **numbers}
+        if key in self.keys_of_rule and all(
+            name in self.numbers and self.numbers[name] == value for name, value in known.items()
+        ):
+            return entries
         arrays = [name for name in values if name in self.rule.data]
         if arrays:
             raise NamingError(f"{arrays[0]} is the cache's, which has it from the start; leave it out")
-        entries = {name: value for name, value in values.items() if name in self.growing}
-        values = {name: value for name, value in values.items() if name not in self.growing}
-        if rule.key in self.keys_of_rule and {**rule.values, **values}.items() <= self.rule.values.items():
-            return entries
+        rule = rule_of(key).at(**bound)
         if rule.open and rule.open != self.growing:
             raise NamingError(
                 f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and this cache has it from the '
                 "start: give the rule that the cache was made with"
             )
         raise NamingError(
-            f'the cache was made for the rule "{self.rule}", not for "{rule.at(**values)}"; make another'
+            f'the cache was made for the rule "{self.rule}", not for "{rule.at(**numbers)}"; make another'
         )
 
     def crop(self, lengths: int | Sequence[int] | Tensor) -> None:
@@ -223,8 +258,11 @@ class KVCache(Shown):
         A number below 0 is that of the tokens to take back; one beyond the text changes nothing. Raises where
         the rule has dropped keys that the shorter text reaches: the last `rollback` tokens can always go.
         """
-        wanted = ragged.whole_numbers("lengths", lengths)
         batch = self.keys.shape[0]
+        if isinstance(self._store, StaticStore):
+            given = torch.as_tensor(lengths, device=self.keys.device)
+            return self._store.crop(given.expand(batch))
+        wanted = ragged.whole_numbers("lengths", lengths)
         if wanted.ndim > 1 or (wanted.ndim == 1 and len(wanted) != batch):
             raise TensorError(f"crop takes one length, or {batch} for the rows, got shape {wanted.shape}")
         self._store.crop(wanted.reshape(-1) if wanted.ndim or batch else wanted[None])
@@ -236,11 +274,14 @@ class KVCache(Shown):
         tensor [batch, a] with -1 after the last, has one for each. `entries` are new ones for the kept
         tokens, where those that came with them no longer hold.
         """
-        paths = ragged.paths_given(indices, self.keys.shape[0])
-        most = max((len(path) for path in paths), default=0)
-        like = self.keys[:, :, :1].expand(-1, -1, most, -1)
         known = tuple(name for name in self.growing if name in entries)
-        self._store.keep(paths, entries_given(known, entries, like))
+        batch = self.keys.shape[0]
+        if isinstance(self._store, StaticStore):
+            table = ragged.path_table(indices, batch, self.keys.device)
+            return self._store.keep(table, entries_given(known, entries, table.shape, table.device))
+        paths = ragged.paths_given(indices, batch)
+        shape = batch, max((len(path) for path in paths), default=0)
+        self._store.keep(paths, entries_given(known, entries, shape, self.keys.device))
 
     def select(self, indices: Tensor | Sequence[int]) -> None:
         """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""

@@ -95,3 +95,14 @@ def paths_given(indices: Any, batch: int) -> list[NDArray[np.int64]]:
     if any(row.ndim != 1 for row in rows) or len(rows) not in (1, batch):
         raise TensorError(f"keep takes a list of tokens, or {batch} lists, one for each row of the batch")
     return rows
+
+
+def path_table(indices: Any, batch: int, device: torch.device) -> Tensor:
+    """The tokens to keep as a tensor [batch, a], -1 after the last of a row."""
+    if isinstance(indices, Tensor):
+        return indices.to(device).expand(batch, -1)
+    rows = paths_given(indices, batch)
+    table = np.full((len(rows), max(map(len, rows), default=0)), FILLER)
+    for row, path in zip(table, rows, strict=True):
+        row[: len(path)] = path
+    return torch.as_tensor(table, device=device).expand(batch, -1)

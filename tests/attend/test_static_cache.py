@@ -1,0 +1,297 @@
+"""A static cache: the rows of the whole text, and a step that is the same at every length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from decode_oracle import (
+    DOCUMENTS,
+    HEAD_DIM,
+    HEADS,
+    KV_HEADS,
+    ROLLBACK,
+    RULES,
+    VALUE_DIM,
+    Texts,
+    actions,
+    cache_of,
+    cache_rule,
+    play,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import lattend as lt
+from lattend.attend.decode.step import Scoring, attend
+from lattend.errors import DomainError, LattendError, NamingError
+
+CAPACITY = 128
+GROWING = ("causal", "columns", "documents")
+TEXTS = {**RULES, "documents": DOCUMENTS}
+
+
+def static(texts: Texts, name: str, **options: Any) -> lt.KVCache:
+    room = {"capacity": CAPACITY} if name in GROWING else {}
+    return cache_of(texts, static=True, **{"rollback": ROLLBACK, **room, **options})
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(steps=actions(), batch=st.sampled_from([1, 3]))
+def test_whatever_is_done_each_row_is_its_whole_text(
+    name: str, steps: list[tuple[str, int]], batch: int
+) -> None:
+    texts = Texts(TEXTS[name], batch, ("doc",) if name == "documents" else ())
+    play(texts, steps, static(texts, name))
+
+
+@pytest.mark.parametrize("name", ["window", "sinks", "even keys"])
+def test_prompts_longer_than_the_ring(name: str) -> None:
+    texts = Texts(RULES[name], 2)
+    cache = static(texts, name, rollback=0)
+    real = np.arange(40) < np.array([[40], [23]])
+    texts.feed(cache, [[texts.token() for _ in range(size)] for size in (40, 23)], real)
+    for size in (1, 1, 30, 1):  # the third is a prompt after a past
+        texts.feed(cache, [[texts.token() for _ in range(size)] for _ in range(2)])
+    assert cache.capacity == {"window": 6, "sinks": 6, "even keys": 6}[name]
+
+
+# The same step at every length
+
+
+def numbers(batch: int, s: int, draw: torch.Generator) -> list[Tensor]:
+    sizes = ((HEADS, HEAD_DIM), (KV_HEADS, HEAD_DIM), (KV_HEADS, VALUE_DIM))
+    return [torch.randn(batch, heads, s, size, generator=draw) for heads, size in sizes]
+
+
+def step_of(name: str, cache: lt.KVCache, rule: lt.Rule) -> Callable[..., Tensor]:
+    """One step of a layer; with entries for documents."""
+
+    def step(q: Tensor, k: Tensor, v: Tensor, doc: Tensor) -> Tensor:
+        given: dict[str, Any] = {"doc": doc} if name == "documents" else {}
+        return 2 * lt.attention(q + 0, k, v, rule, cache=cache, **given)
+
+    return step
+
+
+@pytest.mark.parametrize("name", ["causal", "window", "sinks", "heads", "documents"])
+def test_it_compiles_once_and_for_all_lengths(name: str) -> None:
+    texts = Texts(TEXTS[name], 2, ("doc",) if name == "documents" else ())
+    cache, plain = (static(texts, name, dtype=torch.float32) for _ in range(2))
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    rule = cache_rule(texts)
+    compiled = torch.compile(step_of(name, cache, rule), backend=counter, fullgraph=True)
+    eager, draw = step_of(name, plain, rule), torch.Generator().manual_seed(0)
+    for i in range(20):
+        given = (*numbers(2, 1, draw), torch.tensor([[i // 4], [i // 7]]))
+        torch.testing.assert_close(compiled(*given), eager(*given), atol=1e-5, rtol=1e-5)
+        if i % 6 == 5:  # what is done between steps does not compile again
+            for one in (cache, plain):
+                one.crop([-1, -2])
+    assert counter.frame_count == 1
+    assert cache.lengths.tolist() == plain.lengths.tolist() == [17, 14]
+
+
+class NoWaiting(TorchDispatchMode):
+    """Refuses what a GPU would have to be waited for, or whose shape depends on numbers."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.name()
+        if any(
+            x in name for x in ("_local_scalar_dense", "nonzero", "masked_select", "unique", "_to_copy.cpu")
+        ):
+            raise AssertionError(f"{name} waits for the device")
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("s", [1, 4])
+def test_a_step_waits_for_nothing_and_its_tensors_stay(name: str, s: int) -> None:
+    texts = Texts(TEXTS[name], 2, ("doc",) if name == "documents" else ())
+    cache, draw = static(texts, name, dtype=torch.float32), torch.Generator().manual_seed(0)
+    run = step_of(name, cache, cache_rule(texts))
+    there = {key: x.data_ptr() for key, x in vars(cache._store).items() if isinstance(x, Tensor)}
+    shapes = set[tuple[int, ...]]()
+    given = [(*numbers(2, s, draw), torch.zeros(2, s, dtype=torch.int64)) for _ in range(5)]
+    path, lengths = torch.tensor([[0], [-1]]), torch.tensor([-1, 0])
+    lengths[1] = 1000
+    with NoWaiting():
+        for one in given:
+            shapes.add(tuple(run(*one).shape))
+            cache.keep(path)
+            run(*one)
+            cache.crop(lengths)
+    assert there == {key: x.data_ptr() for key, x in vars(cache._store).items() if isinstance(x, Tensor)}
+    assert len(shapes) == 1 and cache.lengths.tolist() == [5 * s, 5 * s]
+
+
+def test_a_compiled_draft_is_kept_and_rolled_back_inside_the_program() -> None:
+    rule = lt.rule("k <= q and q <= last[k]", data={"last": None})
+    sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_dim": 8, "dtype": torch.float64}
+    cache = lt.KVCache(rule, static=True, capacity=64, **sizes)
+    plain = lt.KVCache("causal", **sizes)
+    draw = torch.Generator().manual_seed(0)
+
+    def verify(x: Tensor, last: Tensor, path: Tensor) -> Tensor:
+        out = lt.attention(x, x, x, rule, cache=cache, last=last)
+        cache.keep(path, last=2**31)
+        return out
+
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(verify, backend=counter, fullgraph=True)
+    for i in range(6):  # a root with two branches of one: 0 -> 1, 0 -> 2
+        x = torch.randn(1, 2, 3, 8, generator=draw, dtype=torch.float64)
+        start = 2 * i
+        out = compiled(x, torch.tensor([start + 2, start + 1, start + 2]), torch.tensor([[0, 1 + i % 2]]))
+        path = [0, 1 + i % 2]
+        wanted = plain.attend(*[x[:, :, path]] * 3)
+        torch.testing.assert_close(out[:, :, path], wanted, atol=1e-12, rtol=0)
+    assert counter.frame_count == 1 and cache.lengths.tolist() == [12]
+
+
+# What it cannot do
+
+
+def test_beyond_its_room_outputs_are_not_numbers() -> None:
+    x = torch.ones(1, 2, 1, 8)
+    cache = lt.KVCache("causal", batch=1, heads=2, head_dim=8, static=True, capacity=4)
+    outs = [lt.attention(x, x, x, "causal", cache=cache) for _ in range(6)]
+    assert [bool(out.isnan().all()) for out in outs] == [False] * 4 + [True] * 2
+    cache.reset()
+    assert not lt.attention(x, x, x, "causal", cache=cache).isnan().any()
+    window = lt.KVCache("strided(3)", batch=1, heads=2, head_dim=8, static=True, rollback=2)
+    for _ in range(20):
+        assert not lt.attention(x, x, x, "strided(3)", cache=window).isnan().any()
+    window.crop(-3)  # the last key that query 17 reaches is still there
+    assert not lt.attention(x, x, x, "strided(3)", cache=window).isnan().any()
+    window.crop(-2)
+    assert lt.attention(x, x, x, "strided(3)", cache=window).isnan().all()
+
+
+def test_refusals_say_why() -> None:
+    sizes: dict[str, Any] = {"batch": 2, "heads": 2, "head_dim": 8}
+    with pytest.raises(LattendError, match="the number of keys grows with the text: give capacity=…, or n=…"):
+        lt.KVCache("causal", static=True, **sizes)
+    assert lt.KVCache("causal", static=True, n=20, **sizes).capacity == 20
+    with pytest.raises(DomainError, match="capacity = 7: this rule, with rollback = 4, needs 8"):
+        lt.KVCache("strided(3)", static=True, capacity=7, rollback=4, **sizes)
+    with pytest.raises(
+        NamingError, match="capacity is for static=True; without it a cache makes the room it"
+    ):
+        lt.KVCache("causal", capacity=7, **sizes)
+    with pytest.raises(
+        LattendError, match="looks up arrays: leave them open, and give entries; a static cache"
+    ):
+        lt.KVCache(lt.rules.documents([3, 4], causal=True), static=True, **sizes)
+    cache = lt.KVCache("causal", static=True, capacity=7, **sizes)
+    with pytest.raises(DomainError, match="a static cache keeps its batch of 2; got 3 rows"):
+        cache.select([0, 1, 1])
+    x = torch.zeros(2, 2, 8, 8)
+    with pytest.raises(DomainError, match="8 new positions are more than the capacity of this cache, 7"):
+        lt.attention(x, x, x, "causal", cache=cache)
+
+
+# With a bias, a softcap and sinks
+
+
+def test_scores_are_made_as_in_attention() -> None:
+    draw = torch.Generator().manual_seed(3)
+    rule, bias = lt.rule("k <= q and q - k <= 9"), lt.Bias.alibi(HEADS)
+    x = [part.double() for part in numbers(2, 30, draw)]
+    how: dict[str, Any] = {"bias": bias, "softcap": 2.0, "sinks": torch.ones(HEADS).double(), "scale": 0.3}
+    wanted = lt.attention(x[0], x[1], x[2], rule, **how)
+    sizes = {"kv_heads": KV_HEADS, "value_dim": VALUE_DIM, "dtype": torch.float64}
+    cache = lt.KVCache(rule, batch=2, heads=HEADS, head_dim=HEAD_DIM, static=True, **sizes)  # pyright: ignore
+    found = []
+    for start, end in ((0, 18), (18, 19), (19, 20), (20, 29), (29, 30)):
+        q, k, v = (part[:, :, start:end] for part in x)
+        found.append(lt.attention(q, k, v, rule, cache=cache, **how))
+    torch.testing.assert_close(torch.cat(found, 2), wanted, atol=1e-12, rtol=0)
+
+
+# On a GPU
+
+ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+KINDS = {torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+
+
+def both(name: str, dtype: torch.dtype) -> tuple[lt.KVCache, lt.KVCache, lt.Rule]:
+    """A static cache, and another, on the GPU."""
+    texts = Texts(TEXTS[name], 2)
+    options: dict[str, Any] = {"dtype": dtype, "device": "cuda"}
+    return static(texts, name, **options), cache_of(texts, rollback=ROLLBACK, **options), cache_rule(texts)
+
+
+@ON_GPU
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("name", ["causal", "window", "sinks", "heads"])
+def test_a_cuda_graph_runs_every_step(name: str, dtype: torch.dtype) -> None:
+    cache, plain, rule = both(name, dtype)
+    draw = torch.Generator().manual_seed(0)
+    q, k, v = (x.to("cuda", dtype) for x in numbers(2, 1, draw))
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            lt.attention(q, k, v, rule, cache=cache)
+    torch.cuda.current_stream().wait_stream(side)
+    cache.reset()
+    prompt = [x.to("cuda", dtype) for x in numbers(2, 20, draw)]
+    for one in (cache, plain):
+        lt.attention(prompt[0], prompt[1], prompt[2], rule, cache=one)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = lt.attention(q, k, v, rule, cache=cache)
+    for i in range(40):
+        given = [x.to("cuda", dtype) for x in numbers(2, 1, draw)]
+        for into, x in zip((q, k, v), given, strict=True):
+            into.copy_(x)
+        graph.replay()
+        wanted = lt.attention(given[0], given[1], given[2], rule, cache=plain)
+        torch.testing.assert_close(out, wanted, atol=KINDS[dtype], rtol=KINDS[dtype])
+        if i % 10 == 9:  # between steps, the same graph goes on
+            for one in (cache, plain):
+                one.crop(-2)
+    assert cache.lengths.tolist() == plain.lengths.tolist() == [52, 52]
+
+
+@ON_GPU
+@pytest.mark.parametrize("name", ["causal", "window"])
+def test_reduce_overhead_runs_every_step(name: str) -> None:
+    cache, plain, rule = both(name, torch.bfloat16)
+    torch._dynamo.reset()
+    step = torch.compile(step_of(name, cache, rule), mode="reduce-overhead", fullgraph=True)
+    draw, doc = torch.Generator().manual_seed(0), torch.zeros(2, 1, device="cuda")
+    with torch.no_grad():
+        for _ in range(30):
+            q, k, v = (x.to("cuda", torch.bfloat16) for x in numbers(2, 1, draw))
+            found = step(q, k, v, doc).clone()
+            wanted = 2 * lt.attention(q, k, v, rule, cache=plain)
+            torch.testing.assert_close(found, wanted, atol=6e-2, rtol=3e-2)
+    assert cache.lengths.tolist() == [30, 30]
+
+
+@ON_GPU
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("s", [1, 5, 16, 17])
+def test_few_masked_queries_on_a_gpu(s: int, dtype: torch.dtype) -> None:
+    draw = torch.Generator().manual_seed(s)
+    q, k, v = (
+        torch.randn(2, heads, size, 64, generator=draw) for heads, size in ((8, s), (2, 300), (2, 300))
+    )
+    mask = torch.rand(2, 1, s, 300, generator=draw) < 0.5
+    mask[1, 0, 0] = False
+    given = [x.to("cuda", dtype) for x in (q, k, v)]
+    out, _ = attend(given[0], given[1], given[2], mask.cuda(), Scoring(0.125))
+    exact = [x.double().cpu() for x in given]
+    wanted, _ = attend(exact[0], exact[1], exact[2], mask, Scoring(0.125))
+    torch.testing.assert_close(out.double().cpu(), wanted, atol=KINDS[dtype], rtol=KINDS[dtype])
