@@ -30,6 +30,22 @@ def test_options(lattend):
     assert "of 3 heads" in heads.out and "n = 64, heads = 3, batch = 5" in heads.out
 
 
+def test_a_whole_call(lattend):
+    gpu = ("--device", "cuda", "--dtype", "bfloat16")
+    ran = lattend("explain", "causal", "--n", "512", "--padding", "512,100", "--softcap", "50", "--sinks",
+        "--dropout", "0.1", *gpu,
+    )  # fmt: skip
+    assert (ran.code, ran.err) == (0, "")
+    asked = {"padding": [512, 100], "softcap": 50.0, "sinks": True, "dropout": 0.1}
+    found = lt.explain("causal", n=512, **asked, device="cuda", dtype="bfloat16")
+    assert ran.out == f"{found.text(80)}\n"
+    assert "padding: 612 of 1,024 keys are real" in ran.out
+    ran = lattend("explain", "causal", "--sequences", "30,0,70", "--json")
+    assert json.loads(ran.out)["pairs"]["needed"] == 30 * 31 // 2 + 70 * 71 // 2
+    wrong = lattend("explain", "causal", "--padding", "5;6")
+    assert wrong.code == 2 and "--padding is a list of lengths, as in 4096,1000,37" in wrong.err
+
+
 def test_json(lattend):
     ran = lattend("explain", "sparse_fixed(l=16, c=2)", "--n", "512", "--json")
     assert (ran.code, ran.err) == (0, "")
@@ -149,7 +165,7 @@ def test_the_map_of_tiles(lattend, tmp_path):
         ),
         (
             ("neighbourhood(1)", "--at", "rows=8,cols=8", "--tiles"),
-            "tiles are mapped on a line, and without arrays; the plan's picture shows some tiles of any rule",
+            "tiles are mapped on a line, without arrays and padding; the plan's picture shows some tiles of any rule",
         ),
     ],
 )

@@ -71,6 +71,8 @@ def max_logits(
     """
     key, bound = rule_given(rule)
     check_scoring(scale, softcap, 0)
+    if not torch.compiler.is_compiling():
+        operator.register_flop_formulas()
     if kernel is not None and kernel not in KERNELS:
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if cu_seqlens is not None:
@@ -107,3 +109,11 @@ def _run(q: Tensor, k: Tensor, *how: Any) -> Tensor:
 @torch.library.register_fake(_OPERATOR, lib=_LIBRARY)
 def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
     return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
+
+
+def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Tensor, int]:
+    folded, how, batch = operator.joined_with_the_batch(info, in_dims, given, tensors=2)
+    return _OPERATOR(*folded, *how).unflatten(0, (info.batch_size, batch)), 0
+
+
+torch.library.register_vmap(_OPERATOR, _mapped, lib=_LIBRARY)

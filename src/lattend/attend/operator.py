@@ -186,17 +186,26 @@ torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
 
 
 def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-    *qkv, rule, numbers, data, term, bias, key_range, key_mask, sinks, seed = given[:12]
-    for name, dims in (("bias", in_dims[7]), ("sinks", in_dims[10:11])):
-        if any(dim is not None for dim in dims):
+    folded, how, batch = joined_with_the_batch(info, in_dims, given, tensors=3)
+    found = forward(*folded, *how)
+    return tuple(x.unflatten(0, (info.batch_size, batch)) for x in found), (0, 0)
+
+
+def joined_with_the_batch(
+    info: Any, in_dims: tuple[Any, ...], given: tuple[Any, ...], *, tensors: int
+) -> tuple[list[Tensor], list[Any], int]:
+    """The first `tensors` arguments, all others, and the batch, where the mapped axis joins the batch."""
+    size, dims = info.batch_size, in_dims[tensors:]
+    rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *others = given[tensors:]
+    for name, mapped in (("bias", dims[4] or ()), ("sinks", dims[7:8])):
+        if any(dim is not None for dim in mapped):
             raise LattendError(f"{name}: vmap maps the batch of q, k and v, and {name} has none")
     if seed is not None and info.randomness == "same":
         raise LattendError("dropout: vmap with randomness='same' would drop the same pairs; use 'different'")
-    size = info.batch_size
-    whole = [_mapped_first(x, dim, size) for x, dim in zip(qkv, in_dims, strict=False)]
+    whole = [_mapped_first(x, dim, size) for x, dim in zip(given[:tensors], in_dims, strict=False)]
     batch = whole[0].shape[1]
     arrays: list[Tensor] = []
-    for array, dim, axes in zip(data, in_dims[5], axes_looked_up(rule), strict=True):
+    for array, dim, axes in zip(data, dims[2], axes_looked_up(rule), strict=True):
         batched = array.dim() - (dim is not None) > axes
         if dim is None and not batched:
             arrays.append(array)  # one for all
@@ -204,15 +213,14 @@ def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]
         each = _mapped_first(array, dim, size)
         each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
         arrays.append(each.flatten(0, 1))
-    folded = [x.flatten(0, 1) for x in whole]
-    one = None if seed is None else seed if in_dims[11] is None else seed.movedim(in_dims[11], 0)[0]
+    one = None if seed is None else seed if dims[8] is None else seed.movedim(dims[8], 0)[0]
     padding = [
-        None if x is None else (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
-        for x, dim in zip((key_range, key_mask), in_dims[8:10], strict=True)
+        None if x is None else _mapped_first(x, dim, size).flatten(0, 1)
+        for x, dim in zip((key_range, key_mask), dims[5:7], strict=True)
     ]
     term = None if term is None else repeated_along_the_batch(term, batch)
-    found = forward(*folded, rule, numbers, arrays, term, bias, *padding, sinks, one, *given[12:])
-    return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
+    how = [rule, numbers, arrays, term, bias, *padding, sinks, one, *others]
+    return [x.flatten(0, 1) for x in whole], how, batch
 
 
 def _mapped_first(x: Tensor, dim: int | None, size: int) -> Tensor:

@@ -14,6 +14,7 @@ are seq_q and cu_q beside seq_k and cu_k. Nothing is read back from the device.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -35,6 +36,8 @@ from lattend.attend.inputs import (
 )
 from lattend.attend.rule_names import rule_names
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.recent import Recent
+from lattend.rules.axes import untied
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, Condition, Lookup, Name, Node, Num, Term
 from lattend.rules.rule import Rule
@@ -84,7 +87,7 @@ def packed_inputs(
     for name in (*names.parameters, *(bias.tensors if isinstance(bias, Bias) else ())):
         if name in own:
             raise NamingError(f"{name}: cu_seqlens uses the names {', '.join(own)}; call yours otherwise")
-    arrays = _arrays(starts, q.shape[2], k.shape[2])
+    arrays = sequence_arrays(starts, q.shape[2], k.shape[2])
     numbers = numbers_given(names, bound, whole, sizes)
     return packed_key(key, starts.apart), Inputs(q, k, v, numbers, arrays, term, tensors)
 
@@ -114,8 +117,8 @@ def sequences_given(cu_seqlens: CuSeqlens, q: Tensor, k: Tensor) -> Sequences:
     queries, keys = (
         cu_seqlens if isinstance(cu_seqlens, tuple) and len(cu_seqlens) == 2 else (cu_seqlens,) * 2
     )
-    _check_cumulative("queries", queries, q)
-    _check_cumulative("keys", keys, k)
+    _check_row("queries", queries, q)
+    _check_row("keys", keys, k)
     if queries is keys and q.shape[2] != k.shape[2]:
         raise TensorError(
             f"q has {q.shape[2]} positions and k has {k.shape[2]}: give the lengths of both, "
@@ -129,7 +132,7 @@ def sequences_given(cu_seqlens: CuSeqlens, q: Tensor, k: Tensor) -> Sequences:
     return Sequences(queries, keys, queries is not keys)
 
 
-def _check_cumulative(name: str, cumulative: object, x: Tensor) -> None:
+def _check_row(name: str, cumulative: object, x: Tensor) -> None:
     if not isinstance(cumulative, Tensor):
         raise TensorError(
             "cu_seqlens is a tensor of cumulative lengths (0, l1, l1 + l2, …), or two of them, (of queries, "
@@ -144,10 +147,10 @@ def _check_cumulative(name: str, cumulative: object, x: Tensor) -> None:
     if cumulative.device != x.device:
         raise TensorError(f"cu_seqlens is on {cumulative.device} and q on {x.device}; put them on one device")
     if not torch.compiler.is_compiling() and cumulative.device.type == "cpu":
-        _check_values(name, cumulative, x.shape[2])
+        check_cumulative(name, cumulative, x.shape[2])
 
 
-def _check_values(name: str, cumulative: Tensor, total: int) -> None:
+def check_cumulative(name: str, cumulative: Tensor, total: int) -> None:
     """Raises where the numbers are no cumulative lengths; on a GPU they would have to be waited for."""
     if cumulative[0] != 0 or bool((cumulative.diff() < 0).any()) or cumulative[-1] > total:
         shown = ", ".join(str(int(x)) for x in cumulative[:8]) + (", …" if len(cumulative) > 8 else "")
@@ -156,7 +159,7 @@ def _check_values(name: str, cumulative: Tensor, total: int) -> None:
         )
 
 
-def _arrays(starts: Sequences, queries: int, keys: int) -> list[Tensor]:
+def sequence_arrays(starts: Sequences, queries: int, keys: int) -> list[Tensor]:
     """The arrays of a packed rule, [1, …] each: positions past the last sequence form one more."""
 
     def ends(x: Tensor, total: int) -> Tensor:
@@ -182,7 +185,18 @@ def packed_key(key: str, apart: bool) -> str:
 
 @lru_cache(maxsize=256)
 def _packed(key: str, apart: bool) -> Rule:
-    return packed_rule(rule_of(key), apart)
+    found = packed_rule(rule_of(key), apart)
+    for one in (found, replace(found, axes=untied(found.axes))):  # as it is at a number m of its own
+        _WITHIN.find(one.key, lambda: (key, apart))
+    return found
+
+
+_WITHIN: Recent[str, tuple[str, bool]] = Recent(1024)
+
+
+def rule_within(key: str) -> tuple[str, bool] | None:
+    """The key of the rule that is read within each sequence, and whether keys have lengths of their own."""
+    return _WITHIN.get(key)
 
 
 def packed_rule(rule: Rule, apart: bool = False) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,8 @@ EXAMPLES = (
     'lattend explain "sparse_fixed(l=128, c=8)" --n 16384 --out tiles.svg',
     'lattend explain "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu',
     "lattend explain strided --at n=65536,t=255 --tiles --queries 0:4096 --keys 0:4096",
+    "lattend explain causal --n 4096 --padding 4096,1000,37 --softcap 50 --device cuda",
+    "lattend explain causal --sequences 4096,1000,37",
 )
 
 
@@ -26,7 +29,9 @@ def explain(
     head_dim: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
     heads: Annotated[int | None, option("H", "Heads; 8 unless the rule says.")] = None,
     kv_heads: Annotated[int | None, option("H", "Heads of keys and values, where they are fewer.")] = None,
-    batch: Annotated[int, typer.Option(metavar="B", help="Elements of the batch.")] = 1,
+    batch: Annotated[
+        int | None, option("B", "Elements of the batch; 1, or as many as --padding has.")
+    ] = None,
     dtype: Annotated[
         str, typer.Option(metavar="DTYPE", help="bfloat16, float16, float32 or float64.")
     ] = "float32",
@@ -34,6 +39,17 @@ def explain(
         str, typer.Option(metavar="cpu|cuda", help="Where attention runs; it need not be here.")
     ] = "cpu",
     kernel: Annotated[str | None, option("NAME", "sdpa, triton, cpu, dense or reference.")] = None,
+    padding: Annotated[
+        str | None, option("LENGTHS", "How many keys of each batch element are real: 4096,1000.")
+    ] = None,
+    sequences: Annotated[
+        str | None, option("LENGTHS", "Lengths of sequences laid end to end, as cu_seqlens has them.")
+    ] = None,
+    softcap: Annotated[float | None, option("C", "Scores s become C·tanh(s/C).")] = None,
+    sinks: Annotated[
+        bool, typer.Option("--sinks", help="A logit a head takes part in each softmax.")
+    ] = False,
+    dropout: Annotated[float, typer.Option(metavar="P", help="The share of weights that are dropped.")] = 0.0,
     tiles: Annotated[
         bool, typer.Option("--tiles", help="Where pairs are computed, and how many of them are attended.")
     ] = False,
@@ -71,6 +87,11 @@ def explain(
         head_dim=head_dim,
         kv_heads=kv_heads,
         batch=batch,
+        padding=_lengths("--padding", padding),
+        cu_seqlens=None if sequences is None else [0, *accumulate(_lengths("--sequences", sequences) or [])],
+        softcap=softcap,
+        sinks=sinks,
+        dropout=dropout,
         **values,
     )
     if tiles:
@@ -82,6 +103,16 @@ def explain(
     else:
         say(found.text(width()) if file is None else f"{file}: {found.title}")
     return NO if found.refused else YES
+
+
+def _lengths(name: str, text: str | None) -> list[int] | None:
+    """`4096,1000` as numbers."""
+    if text is None:
+        return None
+    numbers = [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() for number in numbers):
+        raise TextError(f"{name} is a list of lengths, as in 4096,1000,37", text, 0, len(text))
+    return [int(number) for number in numbers]
 
 
 def _span(name: str, text: str | None) -> tuple[int, int] | None:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.dispatch import chosen, chosen_backward, reasons
 from lattend.attend.explain.memory import CallMemory, memory_of
-from lattend.attend.explain.meta_call import Like, MetaCall, Settings, meta_call
+from lattend.attend.explain.meta_call import Lengths, Like, MetaCall, Settings, meta_call
 from lattend.attend.explain.prediction import (
     ExecutedWork,
     Masks,
@@ -29,12 +28,14 @@ from lattend.attend.explain.text import (
     format_box,
     format_condition,
     format_layout,
+    format_notes,
     format_numbers,
     format_rest,
     format_span,
     why_slow,
 )
 from lattend.attend.kernels.sdpa import why_not_backward
+from lattend.attend.needed import needed_pairs
 from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
@@ -124,6 +125,7 @@ class Explanation(Printed):
     backward: str | None
     backward_text: str
     tf32: str
+    notes: tuple[str, ...]  # what padding, sequences, a softcap, sinks, dropout change
     forward_time: PredictedTime
     backward_time: PredictedTime
     _asked: MetaCall = field(repr=False, compare=False)
@@ -204,8 +206,9 @@ class Explanation(Printed):
 
     @property
     def has_tile_map(self) -> bool:
-        """Whether there is a map of the tiles: on a line, and without arrays."""
-        return len(self._rule.axes) == 1 and not self._rule.data and not self._asked.call.data
+        """Whether there is a map of the tiles: on a line, without arrays and padding."""
+        call = self._asked.call
+        return len(self._rule.axes) == 1 and not self._rule.data and not call.data and call.key_range is None
 
     def tile_map(self, queries: Span | None = None, keys: Span | None = None) -> TileMap:
         """How many pairs run, and how many of them are attended, in boxes of the grid of a line.
@@ -257,6 +260,7 @@ class Explanation(Printed):
             "refused": self.refused,
             "backward": self.backward,
             "tf32": self.tf32,
+            "notes": list(self.notes),
             "time": {way: {"seconds": t.seconds, "bound": t.bound, "on": t.on} for way, t in times.items()},
         }
 
@@ -283,6 +287,11 @@ def explain(
     kv_heads: int | None = None,
     batch: int | None = None,
     bias: Bias | Tensor | None = None,
+    padding: Lengths | None = None,
+    cu_seqlens: Lengths | tuple[Lengths, Lengths] | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | bool = False,
+    dropout: float = 0.0,
     **values: Any,
 ) -> Explanation:
     """What attention(q, k, v, rule, …) would do: which pairs, which tiles, which kernel, and why.
@@ -292,15 +301,22 @@ def explain(
     `dtype` and `device` take the place of those of `like`, so that a call on a GPU can be explained where
     there is none. Nothing is computed, and no memory of the size of q is taken.
 
+    `bias`, `padding`, `cu_seqlens`, `softcap`, `sinks` and `dropout` are those of attention; lengths may be
+    lists, and sinks True. Pairs with padding are not needed, and `notes` says what each of them changes.
+
     >>> found = explain("k <= q and q - k <= t", n=65536, t=255, dtype="bfloat16", device="cuda")
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
-    settings = Settings(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias)
+    settings = Settings(
+        *(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias),
+        *(padding, cu_seqlens, softcap, sinks, dropout),
+    )
     rule = read_rule(rule)
     asked = meta_call(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
-    whole = replace(call.rule, about=rule.about, source=rule.source, budget=rule.budget)
+    own = {} if cu_seqlens is not None else {"about": rule.about, "source": rule.source}
+    whole = replace(call.rule, **own, budget=rule.budget)
     found, many = plan(call.rule), masks_of(call, q)
     refused, taken, back = "", None, None
     try:
@@ -334,6 +350,7 @@ def explain(
         backward=back,
         backward_text="" if back is None else _backward(taken, back, asked),
         tf32=_tf32(taken, q),
+        notes=format_notes(call, taken, k),
         forward_time=predicted_time(taken, "forward", call, q, v, done),
         backward_time=nothing
         if back is None
@@ -351,14 +368,9 @@ def _same(taken: str | None, back: str, done: ExecutedWork) -> ExecutedWork:
 def _needed(rule: Rule, asked: MetaCall, many: Masks) -> tuple[int | None, str]:
     """The attended pairs of all masks, or why they are not counted."""
     try:
-        return sum(_counted(rule, asked, element) for element in range(many.batch)), ""
+        return needed_pairs(asked.call, many.batch, rule), ""
     except LattendError as error:
         return None, str(error)
-
-
-def _counted(rule: Rule, asked: MetaCall, element: int) -> int:
-    """The attended pairs of one batch element."""
-    return replace(rule, data=arrays_of(asked.call, element), open=()).total()
 
 
 def _part(work: PartWork) -> ExplainedPart:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,9 +13,11 @@ from torch import Tensor
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import KERNELS
-from lattend.attend.inputs import DTYPES, check_names, checked_inputs
+from lattend.attend.inputs import DTYPES, Inputs, check_names, check_scoring, check_sinks, checked_inputs
 from lattend.attend.operator import call_of
+from lattend.attend.padding import check_lengths, padding_given
 from lattend.attend.rule_names import RuleNames, rule_names
+from lattend.attend.varlen import Sequences, check_cumulative, packed_inputs, sequence_arrays
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 
@@ -23,9 +25,13 @@ SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
 VOLUME = {"depth": 16, "rows": 16, "cols": 16}
 HEADS, HEAD_DIM = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
-OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_dim", "kv_heads", "batch", "bias")
+OPTIONS = (
+    *("like", "kernel", "deterministic", "dtype", "device", "head_dim", "kv_heads", "batch", "bias"),
+    *("padding", "cu_seqlens", "softcap", "sinks", "dropout"),
+)
 
 Shape = Sequence[int]
+Lengths = Tensor | Sequence[int]
 Like = Tensor | Shape | Sequence[Tensor | Shape] | None
 
 
@@ -52,6 +58,11 @@ class Settings:
     kv_heads: int | None = None
     batch: int | None = None
     bias: Bias | Tensor | None = None
+    padding: Lengths | None = None
+    cu_seqlens: Lengths | tuple[Lengths, Lengths] | None = None
+    softcap: float | None = None
+    sinks: Tensor | bool = False
+    dropout: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,20 +87,73 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
             )
     names = rule_names(rule.key)
     check_names(names, rule.values, values)
+    check_scoring(None, settings.softcap, settings.dropout)
     device, dtype = _device(like, settings), _dtype(like, settings)
-    q, k, v = (_meta(shape, dtype) for shape in _shapes(rule, names, like, settings, values))
+    rows = None if settings.cu_seqlens is None else cumulative(settings.cu_seqlens)
+    shapes = _shapes(rule, names, like, settings, values, rows)
+    q, k, v = (_meta(shape, dtype) for shape in shapes)
     arrays = {name: _on_meta(value) for name, value in values.items()}
-    q, k, v, numbers, _, term, _ = checked_inputs(
-        (rule.key, rule.values), arrays, (q, k, v), _on_meta(settings.bias)
-    )
+    key, data = rule.key, [values[array.name] for array in names.arrays]
+    if rows is None:
+        inputs = checked_inputs((key, rule.values), arrays, (q, k, v), _on_meta(settings.bias))
+    else:
+        inputs, key, data = _of_sequences(rule, arrays, (q, k, v), settings, rows)
+    q, k, v, numbers, _, term, _ = inputs
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
-    data = [values[array.name] for array in names.arrays]
-    weighed = (None, None, None, None, 0.0, None, None)  # padding, sinks, seed, dropout, softcap, scale
-    how = (term, _tensors(settings.bias), *weighed, settings.kernel, settings.deterministic)
-    call = call_of(q, rule.key, numbers, data, *how)
+    how = _weighing(q, k, settings)
+    call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     return MetaCall(call, *(_on(x, device) for x in flat))
+
+
+def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:
+    """Padding, sinks, dropout, softcap and kernel, by the names that the operator has for them."""
+    real: tuple[Tensor | None, Tensor | None] = (None, None)
+    if settings.padding is not None:
+        if settings.cu_seqlens is not None:
+            raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
+        real = padding_given(_on_cpu(settings.padding), *(_on(x, torch.device("cpu")) for x in (q, k)))
+        if real[0] is not None:
+            check_lengths(real[0], prod(k.shape[2:-1]))
+    sinks = settings.sinks if isinstance(settings.sinks, Tensor) else None
+    check_sinks(None if sinks is None else sinks.to("meta"), q)
+    if settings.sinks is True:
+        sinks = q.new_empty(q.shape[1])
+    seed = q.new_empty(1, dtype=torch.int64) if settings.dropout else None
+    return {
+        "key_range": real[0], "key_mask": real[1], "sinks": sinks, "seed": seed,
+        "dropout": float(settings.dropout), "softcap": settings.softcap, "scale": None,
+        "kernel": settings.kernel, "deterministic": settings.deterministic,
+    }  # fmt: skip
+
+
+def cumulative(given: Lengths | tuple[Lengths, Lengths]) -> Sequences:
+    """The cumulative lengths of queries and keys, on the CPU."""
+    match given:
+        case (Tensor() | list() | tuple()) as queries, (Tensor() | list() | tuple()) as keys:
+            return Sequences(_on_cpu(queries), _on_cpu(keys), queries is not keys)
+        case _:
+            row = _on_cpu(cast(Lengths, given))
+            return Sequences(row, row, False)
+
+
+def _of_sequences(
+    rule: Rule, values: Mapping[str, Any], given: tuple[Tensor, Tensor, Tensor], settings: Settings,
+    rows: Sequences,
+) -> tuple[Inputs, str, list[Tensor]]:  # fmt: skip
+    """What attention is given with cu_seqlens, the key of its rule, and the arrays of that."""
+    q, k, _ = given
+    for name, row, x in (("queries", rows.queries, q), ("keys", rows.keys, k)):
+        check_cumulative(name, row, x.shape[0])
+    queries = rows.queries.to("meta")
+    both = (queries, rows.keys.to("meta")) if rows.apart else queries
+    key, found = packed_inputs((rule.key, rule.values), values, given, _on_meta(settings.bias), both)
+    return found, key, sequence_arrays(rows, q.shape[0], k.shape[0])
+
+
+def _on_cpu(lengths: Lengths) -> Tensor:
+    return lengths.cpu() if isinstance(lengths, Tensor) else torch.tensor(list(lengths), device="cpu")
 
 
 def _on(x: Tensor, device: torch.device) -> Tensor:
@@ -122,10 +186,13 @@ def _meta(shape: Shape, dtype: torch.dtype) -> Tensor:
 
 
 def _shapes(
-    rule: Rule, names: RuleNames, like: Like, settings: Settings, values: Mapping[str, Any]
-) -> list[tuple[int, ...]]:
+    rule: Rule, names: RuleNames, like: Like, settings: Settings, values: Mapping[str, Any],
+    rows: Sequences | None,
+) -> list[tuple[int, ...]]:  # fmt: skip
     """The shapes of q, k and v."""
     found = [_shape(one) for one in _three(like)]
+    if rows is not None:
+        return _shapes_of_sequences(found, rule, settings, rows)
     if not found:
         found = [_shape_from_numbers(rule, names, settings, values)]
     asked = {
@@ -145,6 +212,21 @@ def _shapes(
     k = q if keys is None else (*q[:2], _whole("m", keys, 0), q[3])
     if settings.kv_heads is not None and len(k) > 1:
         k = (k[0], _whole("kv_heads", settings.kv_heads, 1), *k[2:])
+    return [q, k, k]
+
+
+def _shapes_of_sequences(
+    found: list[tuple[int, ...]], rule: Rule, settings: Settings, rows: Sequences
+) -> list[tuple[int, ...]]:
+    """[total, heads, D] of q, k and v, from what is like them or from the ends of the last sequences."""
+    if len(found) == 3:
+        return found
+    heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
+    total, keys = (int(row[-1]) if len(row) else 0 for row in (rows.queries, rows.keys))
+    q = found[0] if found else (total, heads, HEAD_DIM if settings.head_dim is None else settings.head_dim)
+    if len(q) != 3:
+        raise TensorError(f"like has shape {q}, and with cu_seqlens it is (total, heads, D)")
+    k = (keys if rows.apart else q[0], settings.kv_heads or q[1], q[2])
     return [q, k, k]
 
 
@@ -178,7 +260,8 @@ def _shape_from_numbers(
     default = VOLUME if "depth" in sizes else SIZES
     long = [_whole(size, values.get(size, rule.values.get(size, default[size])), 0) for size in sizes]
     heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
-    batch = 1 if settings.batch is None else settings.batch
+    alone = 1 if settings.padding is None else len(settings.padding)
+    batch = alone if settings.batch is None else settings.batch
     size = HEAD_DIM if settings.head_dim is None else settings.head_dim
     return (
         _whole("batch", batch, 1),

@@ -86,7 +86,8 @@ class Masks:
 
 def masks_of(call: AttentionCall, q: Tensor) -> Masks:
     """The masks of a call that differ."""
-    return Masks(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
+    one = batch_of(call) is None and call.key_range is None
+    return Masks(1 if one else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
 
 
 def executed_work(kernel: str | None, call: AttentionCall, q: Tensor, needed: int | None) -> ExecutedWork:
@@ -120,9 +121,14 @@ def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Ma
     for place, part in enumerate(found.parts):
         cut = cut_of(kernel, found, place, q.shape[-1], q.dtype)
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
+        table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)
         batch, heads = table.shape[:2]
         each = many.batch // batch * (many.heads // heads)
-        numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
+        spans = [None] * batch if call.key_range is None else [_ends_of(row) for row in call.key_range]
+        numbers = [
+            _counted(part, cut, Tiles(cut.rows, element), span)
+            for element, span in zip(table, spans, strict=True)
+        ]
         count, taken, full, pairs = (sum(column) * each for column in zip(*numbers, strict=True))
         seen = part.knows_full and known if cut.shape is not None else part.block_table is None
         works.append(PartWork(part, cut, count, taken, full if seen else None, pairs))
@@ -150,18 +156,42 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     return np.stack([with_lists(part, cut_to(part, tiles, found), found).table for found in known]), True
 
 
-def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
-    """Tiles, steps, full ones of them, and pairs, of all heads of the table."""
+def _counted(part: Part, cut: Cut, tiles: Tiles, real: tuple[int, int] | None) -> tuple[int, int, int, int]:
+    """Tiles, steps, full ones of them, and pairs, of all heads of the table.
+
+    `real` is the first key that is no padding, and the end of them.
+    """
     heads, live = len(tiles.table), tiles.inner > 0
     if cut.shape is not None:
         partial, full = (round(x * heads) for x in steps(tiles, part, replace(cut.shape, split=True)))
         taken = full + partial
+        if real is not None and part.block_table is None and [x.inner_order.period for x in part.axes] == [1]:
+            taken, full = _steps_among(real, part, tiles, cut.shape.step)
         return int(live.sum()), taken, full, taken * cut.shape.step * prod(cut.rows)
     if not tiles.table.shape[1]:
         return 0, 0, 0, 0
     rows = rows_in(part, tiles)
     full = 0 if part.block_table else int((live & _full(part, tiles)).sum())
     return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
+
+
+def _ends_of(row: Tensor) -> tuple[int, int]:
+    return int(row[0]), int(row[1])
+
+
+def _steps_among(real: tuple[int, int], part: Part, tiles: Tiles, step: int) -> tuple[int, int]:
+    """How many steps have real keys, and how many of these are full: as in_padding of the Triton kernel."""
+    base, begin = (tiles.column(name).astype(np.int64) for name in ("inner_base", "inner_first"))
+    first, last = (np.maximum(end - base - begin, 0) for end in real)
+    end = np.minimum(-(-tiles.inner // step), -(-last // step))
+    first = np.minimum(first // step, end)
+    taken = int((end - first).sum())
+    if not part.knows_full:
+        return taken, 0
+    full_first = -(-(tiles.column("full_first") - begin) // step)
+    full_end = (tiles.column("full_end") - begin) // step
+    full_first = np.clip(full_first, first, end)
+    return taken, int((np.clip(full_end, full_first, end) - full_first).sum())
 
 
 def rows_in(part: Part, tiles: Tiles) -> Ints:
@@ -258,8 +288,10 @@ def predicted_time(
             sum(choice.nanoseconds for choice in choices) * 1e-9
             + carried / MACHINES["H200 measured"].bandwidth
         )
-        cut = any(part.cut_by for part in found.parts)  # the data may leave fewer steps
-        return PredictedTime(total * members, "an H200, launches not counted", "at most" if cut else "about")
+        fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
+        more = call.softcap is not None or call.dropout > 0  # work on a pair
+        bound = "about" if fewer == more else "at most" if fewer else "at least"
+        return PredictedTime(total * members, "an H200, launches not counted", bound)
     if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:
         row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
         return PredictedTime((row * q.shape[2] + pair * work.executed) * members * 1e-9, "an H200")

@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
+from torch import Tensor
+
+from lattend.attend.call import AttentionCall
+from lattend.attend.padding import real_keys
+from lattend.attend.varlen import rule_within
 from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
 from lattend.report.numbers import format_number, percent
@@ -138,6 +143,45 @@ def _cause(found: Explanation) -> str:
     )
 
 
+# What a call has beside its rule
+
+
+def format_notes(call: AttentionCall, kernel: str | None, k: Tensor) -> tuple[str, ...]:
+    """What padding, sequences, a softcap, sinks and dropout change, a sentence each."""
+    notes: list[str] = []
+    if call.key_range is not None:
+        real = real_keys(call, k.shape[2])
+        keys = 0 if real is None else int(real.sum())
+        how = (
+            "steps of keys that are all padding are left out"
+            if kernel == "triton"
+            else "its keys are masked, and its tiles run all the same"
+        )
+        notes.append(f"padding: {keys:,} of {k.shape[0] * k.shape[2]:,} keys are real; {how}")
+    if rule_within(call.rule.key) is not None:
+        notes.append(_sequences(call))
+    if call.softcap is not None:
+        notes.append(f"softcap {call.softcap:g}: a tanh for each executed pair")
+    if call.sinks is not None:
+        notes.append("sinks: a logit a head joins each softmax at its end; no pair more")
+    if call.dropout:
+        notes.append(f"dropout {call.dropout:g}: a hash for each executed pair; no mask is held")
+    return tuple(notes)
+
+
+def _sequences(call: AttentionCall) -> str:
+    """`sequences: 3 of 0 to 130 positions, 200 in all; tiles are cut to them`."""
+    found, count = list[str](), 0
+    for name, what in (("cu", "positions"), ("cu_q", "queries"), ("cu_k", "keys")):
+        if name in call.data:
+            begins = call.data[name][0]
+            begins = begins if begins[-1] > begins[-2] else begins[:-1]  # no positions past the last
+            count, lengths = len(begins) - 1, begins.diff()
+            ends = (int(lengths.min()), int(lengths.max())) if count else (0, 0)
+            found.append(f"{ends[0]:,} to {ends[1]:,} {what}, {int(begins[-1]):,} in all")
+    return f"sequences: {count:,} of {'; '.join(found)}; tiles are cut to them"
+
+
 # The whole report
 
 
@@ -152,6 +196,7 @@ def explanation_report(found: Explanation) -> Report:
         parts.append(found.useful_text)
     if found.why:
         parts.append(f"why: {found.why}")
+    parts += found.notes
     if found.as_written:
         parts.append(f"planned as written: {found.as_written}")
     parts += [

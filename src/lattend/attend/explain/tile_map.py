@@ -102,7 +102,8 @@ def tile_map(
     made = plan(asked.call.rule)
     if not found.has_tile_map:
         raise LattendError(
-            "tiles are mapped on a line, and without arrays; the plan's picture shows some tiles of any rule"
+            "tiles are mapped on a line, without arrays and padding; the plan's picture shows some tiles of "
+            "any rule"
         )
     axis = made.axes[0]
     cuts = [_cut(found.kernel, made, place, asked) for place in range(len(made.parts))]

@@ -12,7 +12,8 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import chosen
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.explain.prediction import executed_work, masks_of
-from lattend.attend.flop_formulas import call_of, needed_pairs
+from lattend.attend.flop_formulas import call_of
+from lattend.attend.needed import needed_pairs
 from lattend.cost.measure.pairs import Pairs
 from lattend.errors import LattendError
 from lattend.recent import Recent
@@ -35,7 +36,7 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
     notes: list[str] = []
     needed = executed = None
     try:
-        needed = needed_pairs(given, call, each.batch)
+        needed = needed_pairs(call, each.batch)
     except LattendError as error:
         notes.append(f"{PAIRS} ({error})")
     try:
@@ -57,7 +58,7 @@ def executed_pairs(
     if any(array.is_meta for array in call.data.values()):
         raise LattendError(f"{next(iter(call.data))} has no values here")
     name = chosen(call, *shown)
-    if call.data:
+    if call.data or call.key_range is not None:
         return executed_work(name, call, shown[0], needed).executed
     at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed)
     return _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], needed).executed)
