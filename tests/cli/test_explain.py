@@ -165,7 +165,7 @@ def test_the_map_of_tiles(lattend, tmp_path):
         ),
         (
             ("neighbourhood(1)", "--at", "rows=8,cols=8", "--tiles"),
-            "tiles are mapped on a line, without arrays and padding; the plan's picture shows some tiles of any rule",
+            "tiles are mapped on a line, without arrays and padding; the plan's picture shows some tiles",
         ),
     ],
 )
