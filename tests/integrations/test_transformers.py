@@ -180,6 +180,15 @@ def test_dropout_is_drawn_in_training_only() -> None:
     assert not torch.equal(ours(ids()).logits, ours(ids()).logits)
 
 
+@pytest.mark.parametrize("name", ["Llama", "Llama 4", "Gemma 3"])
+def test_speculative_decoding(name: str) -> None:
+    """Guesses from the prompt: some are accepted, and the cache is cropped where they are not."""
+    eager, ours = shared(name)
+    prompt = ids(6)[:1].repeat(1, 3)
+    options: dict[str, Any] = {"max_new_tokens": 12, "do_sample": False, "prompt_lookup_num_tokens": 3}
+    assert torch.equal(ours.generate(prompt, **options), eager.generate(prompt, **options))
+
+
 @pytest.mark.parametrize("name", ["Llama", "Gemma 2", "Gemma 3"])
 def test_compiled_as_one_graph(name: str) -> None:
     eager, ours = shared(name)
@@ -291,6 +300,15 @@ def test_pages_of_keys_are_refused() -> None:
     q = drawn(1, 2, 5, 4)
     with pytest.raises(lt.errors.LattendError, match="in pages, which are not read: continuous batching"):
         hub.attention_forward(nn.Module(), q, q, q, None, cache=object())
+    _, ours = shared("Llama")
+    with pytest.raises(ValueError, match="lattend is not supported for continuous batching"):
+        ours.generate_batch([[5, 6, 7], [8, 9]], max_new_tokens=2)
+
+
+def test_weights_are_not_given_out() -> None:
+    _, ours = shared("Llama")
+    with pytest.raises(lt.errors.LattendError, match="output_attentions=True asks for all weights"):
+        ours(ids(), output_attentions=True)
 
 
 # Sequences packed one behind another

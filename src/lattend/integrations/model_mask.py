@@ -151,15 +151,16 @@ def attention_mask(
     first = q_offset.clone() if isinstance(q_offset, Tensor) else q_offset  # a cache counts on in place
     start = isinstance(first, int) and first == kv_offset == 0 and q_length == kv_length
     condition, held = _described(mask_function, attention_mask is not None, not start)
+    rule = f"lambda q, k: {condition}"
+    if not held:
+        return ModelMask(rule, first, kv_offset, padding)
     keys = torch.arange(kv_length, device=device) + kv_offset
     if start:
-        arrays = {name: one.at(keys) for name, one in held.items()}
-    else:
-        queries = torch.arange(q_length, device=device) + first
-        arrays = {f"{name}_q": one.at(queries) for name, one in held.items()}
-        arrays |= {f"{name}_k": one.at(keys) for name, one in held.items()}
-    by_side = bool(arrays) and not start
-    return ModelMask(f"lambda q, k: {condition}", first, kv_offset, padding, arrays, by_side)
+        return ModelMask(rule, padding=padding, arrays={name: one.at(keys) for name, one in held.items()})
+    queries = torch.arange(q_length, device=device) + first
+    arrays = {f"{name}_q": one.at(queries) for name, one in held.items()}
+    arrays |= {f"{name}_k": one.at(keys) for name, one in held.items()}
+    return ModelMask(rule, first, kv_offset, padding, arrays, by_side=True)
 
 
 def _described(function: Any, padded: bool, by_side: bool) -> tuple[str, dict[str, Any]]:
