@@ -40,6 +40,7 @@ myst_links_external_new_tab = False
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # widgets' scripts would come from elsewhere
 
 # Reference
 autodoc_member_order = "bysource"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 GROUPS = {
-    "Begin": "tour workbench coming_from transformers",
+    "Begin": "tour workbench notebooks coming_from transformers",
     "Rules and counts": "rules counting costs notation",
     "Layers that run": "attention images convolution grid",
     "Understand": "worked steering derivations gradients heads generative games",

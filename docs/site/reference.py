@@ -75,9 +75,10 @@ PAGES = (
         folders="lattend.nn",
     ),
     Page(
-        *("integrations", "Other libraries", FAST, "Hugging Face's models, and FlexAttention's masks."),
+        *("integrations", "Other libraries", FAST, "Hugging Face, FlexAttention, Jupyter."),
         names="lattend.integrations.transformers.register lattend.integrations.transformers.set_rule "
-        "lattend.integrations.flex.mask_mod lattend.integrations.flex.block_mask",
+        "lattend.integrations.flex.mask_mod lattend.integrations.flex.block_mask "
+        "lattend.integrations.notebook.explore",
     ),
     Page(
         *("claims", "Claims and derivations", RIGHT, "Formulas proved or refuted, and derived line by line."),

@@ -191,6 +191,7 @@ class Cost(Drawn, Result):
 
     @property
     def forward(self) -> Cost:
+        """The forward pass, which a price is of unless it says otherwise."""
         return self.changed(way="forward")
 
     def with_width(self, width: int) -> Cost:

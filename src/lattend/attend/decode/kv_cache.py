@@ -120,6 +120,7 @@ class KVCache(Shown):
 
     @property
     def values(self) -> Tensor:
+        """The values in the same slots, [batch, kv_heads, slots, value_dim]."""
         return self._store.values
 
     def __len__(self) -> int:
