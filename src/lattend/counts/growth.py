@@ -19,6 +19,7 @@ from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
 from lattend.errors import NamingError
+from lattend.report.latex import cases
 from lattend.report.shown import Shown
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
 from lattend.rules.language.polynomial import Polynomial
@@ -44,6 +45,16 @@ class Growth(Shown):
         return "; ".join(f"O({growth}) when {when}" for growth, when in self.pieces) or "O(0)"
 
     __repr__ = __str__
+
+    @property
+    def latex_orders(self) -> list[tuple[str, str]]:
+        """Each order as LaTeX, and when; one alone where it is the same everywhere."""
+        alone = len({order for order, _ in self.latex_pieces}) == 1
+        shown = [(order, "") for order, _ in self.latex_pieces[:1]] if alone else self.latex_pieces
+        return [(rf"O\left({order}\right)", when) for order, when in shown]
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {cases(self.latex_orders or [('O(0)', '')])}$"
 
     def __eq__(self, other: object) -> bool:
         return str(self) == str(other)

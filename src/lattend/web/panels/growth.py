@@ -29,11 +29,7 @@ def answer(question: GrowthQuestion) -> GrowthAnswer:
         pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
     else:
         found, names = count.order(), count.names
-        alone = len({order for order, _ in found.latex_pieces}) == 1
-        pieces = [
-            Piece(latex=rf"O\left({order}\right)", when="" if alone else when)
-            for order, when in found.latex_pieces[: 1 if alone else None]
-        ]
+        pieces = [Piece(latex=order, when=when) for order, when in found.latex_orders]
         text = str(found)
     latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
