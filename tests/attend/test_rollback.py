@@ -102,7 +102,7 @@ def test_a_draft_of_keys_that_the_rule_drops_needs_a_reserve() -> None:
 def test_what_keep_crop_and_reset_cannot_take() -> None:
     _, cache = filled(RULES["causal"], 3)
     with pytest.raises(
-        DomainError, match=r"keep takes tokens of the last call, numbered 0 to 0, in order; got \[1"
+        DomainError, match=r"keep takes tokens of the last call, numbered from 0 to 0, in order; got \[1"
     ):
         cache.keep([1])
     with pytest.raises(DomainError, match=r"in order; got \[0, 0\]"):

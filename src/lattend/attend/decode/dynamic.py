@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lattend.attend.decode import step
 from lattend.attend.decode.entries import entry_at
+from lattend.attend.decode.ragged import check_path
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import NewTokens, Scoring, StepMask
 from lattend.errors import DomainError
@@ -251,21 +252,13 @@ class DynamicStore:
             self.table.select(rows.cpu().numpy())
         self.drafted = None
 
-    def reset(self, rows: list[int] | None) -> None:
+    def reset(self, rows: Tensor | None) -> None:
         """Forget all positions of these rows, or of all; the room stays."""
         if rows is None:
             self.table.reset()
         else:
             self.table.split(self.batch)
-            self.table.reset_rows(np.array(rows, np.int64))
-            if rows:  # what stands in a free slot is multiplied with 0, so it must be a number
-                self.keys[rows], self.values[rows] = 0, 0
+            self.table.reset_rows(rows.cpu().numpy())
+            places = rows.to(self.keys.device)
+            self.keys[places], self.values[places] = 0, 0  # a free slot is multiplied with 0
         self.drafted = None
-
-
-def check_path(path: Integers, size: int) -> None:
-    """Raises unless these are tokens of a draft of this size, in order."""
-    if len(path) and (int(path.min()) < 0 or int(path.max()) >= size or (np.diff(path) <= 0).any()):
-        raise DomainError(
-            f"keep takes tokens of the last call, numbered 0 to {size - 1}, in order; got {path.tolist()}"
-        )

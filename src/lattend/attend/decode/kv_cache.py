@@ -107,6 +107,8 @@ class KVCache(Shown):
         kind = {"dtype": dtype, "device": device}
         made = (self.retention, attended, self.growing, rollback, shape, kind)
         self.static = static
+        if not isinstance(static, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"static is True or False, not {static!r}")
         if capacity is not None and not static:
             raise NamingError("capacity is for static=True; without it a cache makes the room it needs")
         self._store = StaticStore(*made, capacity) if static else DynamicStore(*made)
@@ -154,8 +156,9 @@ class KVCache(Shown):
         return self.keys.nbytes + self.values.nbytes
 
     def __repr__(self) -> str:
-        row = int(self.lengths.argmax()) if len(self.lengths) else 0
-        room = f"{len(self.positions_of(row)):,} of {len(self):,} keys in {self.capacity:,} slots"
+        lengths = self.lengths
+        held = len(self.positions_of(int(lengths.argmax()))) if len(lengths) else 0
+        room = f"{held:,} of {len(self):,} keys in {self.capacity:,} slots"
         return f"<KVCache of {self.rule}: {room}, {self.nbytes:,} bytes; {self.retention}>"
 
     # What is done with it
@@ -260,13 +263,10 @@ class KVCache(Shown):
         the rule has dropped keys that the shorter text reaches: the last `rollback` tokens can always go.
         """
         batch = self.keys.shape[0]
+        given = ragged.lengths_given(lengths, batch)
         if isinstance(self._store, StaticStore):
-            given = torch.as_tensor(lengths, device=self.keys.device)
-            return self._store.crop(given.expand(batch))
-        wanted = ragged.whole_numbers("lengths", lengths)
-        if wanted.ndim > 1 or (wanted.ndim == 1 and len(wanted) != batch):
-            raise TensorError(f"crop takes one length, or {batch} for the rows, got shape {wanted.shape}")
-        self._store.crop(wanted.reshape(-1) if wanted.ndim or batch else wanted[None])
+            return self._store.crop(given.to(self.keys.device).expand(batch))
+        self._store.crop(given.cpu().numpy().astype(np.int64).reshape(-1))
 
     def keep(self, indices: Sequence[int] | Sequence[Sequence[int]] | Tensor, **entries: Any) -> None:
         """Of the last call's tokens keep these, in order, at consecutive positions, and take back the others.
@@ -286,16 +286,11 @@ class KVCache(Shown):
 
     def select(self, indices: Tensor | Sequence[int]) -> None:
         """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""
-        self._store.select(torch.as_tensor(indices))
+        self._store.select(ragged.rows_given(indices, self.keys.shape[0]))
 
-    def reset(self, rows: Sequence[int] | None = None) -> None:
+    def reset(self, rows: Sequence[int] | Tensor | None = None) -> None:
         """Forget all positions, or those of some rows, where other sequences begin; the room stays."""
-        if rows is not None:
-            batch = self.keys.shape[0]
-            wrong = [row for row in rows if not 0 <= row < batch]
-            if wrong:
-                raise DomainError(f"there is no row {wrong[0]}; rows are 0 to {batch - 1}")
-        self._store.reset(None if rows is None else list(rows))
+        self._store.reset(None if rows is None else ragged.rows_given(rows, self.keys.shape[0]))
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         batch, kv_heads, _, head_dim = self.keys.shape

@@ -14,7 +14,7 @@ from torch import Tensor
 from lattend.attend.bias import dtype_name, shape_text
 from lattend.attend.decode.step import NewTokens
 from lattend.attend.padding import check_lengths
-from lattend.errors import TensorError
+from lattend.errors import DomainError, TensorError
 
 FILLER = -1  # after the last token of a row in a tensor of paths
 
@@ -79,30 +79,72 @@ def real_tokens(padding: object, q: Tensor) -> RealTokens | None:
 
 def whole_numbers(name: str, given: Any) -> NDArray[np.int64]:
     """What a caller gave as an array of integers on the host."""
-    found = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    try:
+        found = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    except ValueError:
+        raise TensorError(f"{name} must be whole numbers, or one list of them, got {given!r}") from None
     if found.size and found.dtype.kind not in "iu":
         raise TensorError(f"{name} must be whole numbers, got {found.dtype}")
     return found.astype(np.int64)
 
 
+def lengths_given(lengths: Any, batch: int) -> Tensor:
+    """One length, or one for each row; a tensor stays where it is, and is not read."""
+    found = lengths if isinstance(lengths, Tensor) else torch.as_tensor(whole_numbers("lengths", lengths))
+    if found.is_floating_point() or found.dtype == torch.bool:
+        raise TensorError(f"lengths must be whole numbers, got {found.dtype}")
+    if found.shape not in ((), (batch,)):
+        raise TensorError(f"crop takes one length, or {batch} for the rows, got shape {tuple(found.shape)}")
+    return found
+
+
+def rows_given(rows: Any, batch: int) -> Tensor:
+    """Rows of the batch; a tensor on a GPU stays there, and is not read."""
+    if isinstance(rows, Tensor) and rows.device.type != "cpu":
+        return rows
+    found = whole_numbers("rows", rows)
+    if found.ndim != 1:
+        raise TensorError(f"rows are a list of numbers, got {rows!r}")
+    wrong = found[(found < 0) | (found >= batch)]
+    if len(wrong):
+        raise DomainError(f"there is no row {wrong[0]}; rows are 0 to {batch - 1}")
+    return torch.as_tensor(found)
+
+
 def paths_given(indices: Any, batch: int) -> list[NDArray[np.int64]]:
     """The tokens to keep, one list for all rows or one for each; -1 fills up."""
-    if not isinstance(indices, Tensor) and any(isinstance(row, Sequence) for row in indices):
-        rows = [whole_numbers("indices", row) for row in indices]
+    given: Sequence[Any] = indices if isinstance(indices, list | tuple) else ()
+    if any(isinstance(row, list | tuple) for row in given):
+        rows = [whole_numbers("indices", row) for row in given]
     else:
         found = whole_numbers("indices", indices)
-        rows = [found] if found.ndim == 1 else [row[row != FILLER] for row in found]
+        rows = [row[row != FILLER] for row in found] if found.ndim > 1 else [found]
     if any(row.ndim != 1 for row in rows) or len(rows) not in (1, batch):
         raise TensorError(f"keep takes a list of tokens, or {batch} lists, one for each row of the batch")
     return rows
 
 
+def check_path(path: NDArray[np.int64], size: int | None) -> None:
+    """Raises unless these are tokens of a draft of this size, if it is known, in order."""
+    beyond = size is not None and path.max(initial=-1) >= size
+    if path.min(initial=0) < 0 or beyond or (np.diff(path) <= 0).any():
+        numbers = "" if size is None else f" to {size - 1}"
+        raise DomainError(
+            f"keep takes tokens of the last call, numbered from 0{numbers}, in order; got {path.tolist()}"
+        )
+
+
 def path_table(indices: Any, batch: int, device: torch.device) -> Tensor:
-    """The tokens to keep as a tensor [batch, a], -1 after the last of a row."""
+    """The tokens to keep as a tensor [batch, a], -1 after the last of a row; a given one is not read."""
     if isinstance(indices, Tensor):
+        if indices.dim() not in (1, 2) or (indices.dim() == 2 and len(indices) not in (1, batch)):
+            raise TensorError(
+                f"keep takes a tensor (a) or ({batch}, a) of tokens, got shape {tuple(indices.shape)}"
+            )
         return indices.to(device).expand(batch, -1)
     rows = paths_given(indices, batch)
     table = np.full((len(rows), max(map(len, rows), default=0)), FILLER)
     for row, path in zip(table, rows, strict=True):
+        check_path(path, None)
         row[: len(path)] = path
     return torch.as_tensor(table, device=device).expand(batch, -1)

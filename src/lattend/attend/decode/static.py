@@ -252,9 +252,9 @@ class StaticStore:
             x.copy_(x.index_select(0, places))
         self.drafted.zero_()
 
-    def reset(self, rows: list[int] | None) -> None:
+    def reset(self, rows: Tensor | None) -> None:
         """Forget all positions of these rows, or of all."""
-        chosen = slice(None) if rows is None else rows
+        chosen = slice(None) if rows is None else rows.to(self.keys.device)
         for x, empty in ((self.positions, FREE), (self.now, 0), (self.high, 0), (self.drafted, 0)):
             x[chosen] = empty
         self.keys[chosen], self.values[chosen] = 0, 0  # a free slot is multiplied with 0
