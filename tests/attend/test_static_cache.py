@@ -230,6 +230,34 @@ def test_scores_are_made_as_in_attention() -> None:
     torch.testing.assert_close(torch.cat(found, 2), wanted, atol=1e-12, rtol=0)
 
 
+OPTIONS: dict[str, dict[str, Any]] = {
+    "bias": {"bias": lt.Bias.alibi(HEADS)},
+    "bias of rows": {
+        "bias": lt.Bias("x[batch, head]*(q - k)", x=torch.linspace(-1, 1, 2 * HEADS).view(2, -1))
+    },
+    "softcap and sinks": {"softcap": 2.0, "sinks": torch.ones(HEADS)},
+    "padding": {"padding": torch.tensor([1, 0])},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_scores_are_made_so_in_one_program(name: str) -> None:
+    rule, draw = lt.rule("k <= q and q - k <= 9"), torch.Generator().manual_seed(3)
+    sizes: dict[str, Any] = {"kv_heads": KV_HEADS, "value_dim": VALUE_DIM, "head_dim": HEAD_DIM}
+    cache, plain = (lt.KVCache(rule, batch=2, heads=HEADS, static=x, **sizes) for x in (True, False))
+
+    def step(q: Tensor, k: Tensor, v: Tensor, cache: lt.KVCache) -> Tensor:
+        return lt.attention(q, k, v, rule, cache=cache, **OPTIONS[name])
+
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(step, backend=counter, fullgraph=True)
+    for _ in range(13):
+        q, k, v = numbers(2, 1, draw)
+        torch.testing.assert_close(compiled(q, k, v, cache), step(q, k, v, plain), atol=1e-5, rtol=1e-5)
+    assert counter.frame_count == 1
+
+
 # On a GPU
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

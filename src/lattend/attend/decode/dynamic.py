@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lattend.attend.decode import step
 from lattend.attend.decode.entries import entry_at
+from lattend.attend.decode.line_bias import bias_at
 from lattend.attend.decode.ragged import check_path
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import NewTokens, Scoring, StepMask
@@ -124,7 +125,7 @@ class DynamicStore:
                 slots = step.moved(np.flatnonzero(mask), q.device)
                 keys, values = keys.index_select(2, slots), values.index_select(2, slots)
                 positions = positions[mask[0]]
-        added = None if how.bias is None else step.bias_at(how.bias, np.array([position]), positions, q)
+        added = None if how.bias is None else bias_at(how.bias, np.array([position]), positions, q)
         return step.attend(q, keys, values, attended, how, added)
 
     def _pieces(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor | None]:
@@ -162,7 +163,7 @@ class DynamicStore:
         if table.shared and not at:
             queries, positions = queries[0], positions[0]
         mask = self.attended.on_device(queries, positions, q.device, at)
-        added = None if how.bias is None else step.bias_at(how.bias, queries, positions, q)
+        added = None if how.bias is None else bias_at(how.bias, queries, positions, q)
         return step.attend(q, keys, values, mask, how, added)
 
     # Slots

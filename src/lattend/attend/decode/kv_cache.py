@@ -22,11 +22,12 @@ from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
+from lattend.attend.decode.line_bias import line_rule, on_a_line
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens, Scoring
 from lattend.attend.operator import exactly
 from lattend.attend.sinks import with_sinks
-from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.retention import retention
 from lattend.report.shown import Shown
 from lattend.rules.reader import RuleLike, read_rule
@@ -97,6 +98,7 @@ class KVCache(Shown):
         self.heads = self.rule.values.get("heads", heads)
         if self.heads % sizes["kv_heads"]:
             raise DomainError(f"heads = {self.heads} is not a multiple of kv_heads = {sizes['kv_heads']}")
+        self._line = line_rule(self.rule, self.heads, self.retention.length)
         attended = step.StepMask(
             with_entries(rule, self.retention.condition, self.growing),
             self.retention.data,
@@ -216,13 +218,8 @@ class KVCache(Shown):
             self._check_length(s if real is None else real.sizes)
         added = None
         if bias is not None:
-            if torch.compiler.is_compiling():
-                raise LattendError(
-                    "under torch.compile a static cache takes no bias; use a CUDA graph instead"
-                )
-            length = self.retention.length
-            seen = (length or self.capacity) if self.static else len(self) + s
-            added = step.on_a_line(bias, self.rule, length, seen, self.heads, q)
+            seen = self.capacity if self.static else len(self) + s
+            added = on_a_line(bias, self._line, seen, q)
         how = Scoring(scale, softcap, added, return_lse or sinks is not None)
         with exactly(q):
             if real is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -113,9 +112,10 @@ def rows_given(rows: Any, batch: int) -> Tensor:
 
 def paths_given(indices: Any, batch: int) -> list[NDArray[np.int64]]:
     """The tokens to keep, one list for all rows or one for each; -1 fills up."""
-    given: Sequence[Any] = indices if isinstance(indices, list | tuple) else ()
-    if any(isinstance(row, list | tuple) for row in given):
-        rows = [whole_numbers("indices", row) for row in given]
+    if isinstance(indices, list | tuple) and any(
+        isinstance(row, list | tuple) for row in cast("Any", indices)
+    ):
+        rows = [whole_numbers("indices", row) for row in cast("Any", indices)]
     else:
         found = whole_numbers("indices", indices)
         rows = [row[row != FILLER] for row in found] if found.ndim > 1 else [found]

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lattend.attend.decode import step
 from lattend.attend.decode.entries import entries_of, entry_at
+from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.step import FEW_QUERIES, NewTokens, Scoring, StepMask
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
@@ -159,7 +160,7 @@ class StaticStore:
             gone = self._gone(at)
             self._take_in(new, sizes)
         mask = self._mask(at, positions, new.entries, entries)
-        added = None if how.bias is None else step.bias_where(how.bias, at, positions.clamp(min=0), q)
+        added = None if how.bias is None else bias_on_device(how.bias, at, positions.clamp(min=0), q)
         out, lse = step.attend(q, keys, values, mask, how, added)
         return out.masked_fill(gone[:, None, :, None], nan), lse
 

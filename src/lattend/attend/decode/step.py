@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import inf, prod
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,18 +13,13 @@ from torch import Tensor
 from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
-from lattend.attend.bias import ELEMENT, Bias, shape_text
-from lattend.attend.inputs import term_given
-from lattend.attend.rule_names import rule_names
+from lattend.attend.bias import Bias
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
-from lattend.errors import DomainError, LattendError, TensorError
-from lattend.plans.retention import row_by_row
-from lattend.rules.axes import HEAD, HEADS
+from lattend.errors import DomainError, TensorError
+from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Arith, Condition, Name, Num, Term
-from lattend.rules.language.parser import parse_term
-from lattend.rules.rule import Rule
+from lattend.rules.language.expr import Arith, Condition, Num
 
 MAX_POSITION = 1 << 40
 FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
@@ -65,7 +59,7 @@ def attend(
     batch, heads, s, _ = q.shape
     kv_heads, m = k.shape[1:3]
     if m == 0 or q.numel() == 0:
-        lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if how.return_lse else None
+        lse = q.new_full((batch, heads, s), inf, dtype=wide(q)).neg() if how.return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
     if _by_products(q, mask, how, bias):
         return _written_out(q, k, v, mask, how, bias)
@@ -120,7 +114,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     if b.is_cuda and b.element_size() == 2:
         found = torch.bmm(a.to(b.dtype).flatten(0, 1), b.flatten(0, 1), out_dtype=torch.float32)
         return found.view(*a.shape[:-1], -1)
-    return a.to(_wide(b)) @ b.to(_wide(b))
+    return a.to(wide(b)) @ b.to(wide(b))
 
 
 def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -134,7 +128,8 @@ def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float)
         enable_cudnn_sdp(True)
 
 
-def _wide(x: Tensor) -> torch.dtype:
+def wide(x: Tensor) -> torch.dtype:
+    """The dtype that sums of such numbers are kept in."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
@@ -216,87 +211,9 @@ def _fits(condition: Condition, entries: Sequence[str]) -> bool:
     return True
 
 
-# A bias
-
-
-def on_a_line(bias: Bias | Tensor, rule: Rule, length: int | None, seen: int, heads: int, q: Tensor) -> Bias:
-    """The bias of positions on a line, the rule's numbers in it; raises unless it fits the first `seen`.
-
-    `length` is the number of all positions, if it is known.
-    """
-    if isinstance(bias, Tensor) and length is None:
-        raise LattendError(
-            f"bias is a table of shape {shape_text(bias)} for all pairs, and how many there will be is not "
-            "known: make the cache with n=…, or write the bias with positions: "
-            'Bias("table[head, k - q + 63]", table=…)'
-        )
-    outer, *inner = rule.axes
-    sizes = {axis.queries: rule.values[axis.queries] for axis in inner}
-    positions = seen if length is None else length
-    sizes = {outer.queries: -(-positions // prod(sizes.values())), **sizes}
-    sizes |= {HEADS: heads} if rule.has_heads else {}
-    term_given(rule_names(rule.key), rule.key, bias, sizes, q)
-    line = Bias.table(bias) if isinstance(bias, Tensor) else bias
-    for name, tensor in line.tensors.items():
-        if tensor.requires_grad and torch.is_grad_enabled():
-            raise keeps_no_gradient(f"bias: {name}")
-    if isinstance(bias, Tensor):
-        return line
-    return Bias(_text_on_a_line(bias.text, tuple(bias.tensors), rule, length, heads), **bias.tensors)
-
-
 def keeps_no_gradient(name: str) -> TensorError:
     """The error of a tensor that wants a gradient while decoding."""
     return TensorError(
         f"{name} requires a gradient, and a cache keeps none: use torch.no_grad() to decode, "
         "attention without a cache to train"
     )
-
-
-@lru_cache(maxsize=256)
-def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int | None, heads: int) -> str:
-    """The text with q, k, head and batch as its only positions.
-
-    >>> from lattend.rules import raster
-    >>> _text_on_a_line("slope*(qy - ky)", ("slope",), raster().at(cols=5), None, 1)
-    'slope * (q // 5 - k // 5)'
-    """
-    numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
-    numbers |= {HEAD: Name(HEAD), ELEMENT: Name(ELEMENT), HEADS: Num(heads)} | {
-        name: Name(name) for name in tensors
-    }
-    places, step = row_by_row(rule.axes, rule.values)
-    numbers |= places
-    if length is not None:
-        outer = rule.axes[0]
-        numbers |= dict.fromkeys((outer.queries, outer.keys), Num(length // step))
-
-    def substitute(name: Name) -> Term:
-        if name.name not in numbers:
-            raise LattendError(
-                f'bias "{text}" names {name.name}, the size of the whole, which is not known before its '
-                f"end; if you know it, make the cache with {name.name}=…"
-            )
-        return numbers[name.name]
-
-    return expr.term_text(expr.replaced(parse_term(text), substitute))
-
-
-def bias_at(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
-    """What a bias on a line adds at positions q [s] and k [m], for the heads of `like`; up to broadcasting.
-
-    Rows with positions of their own give [batch, s] and [batch, m].
-    """
-    return bias_where(bias, moved(q, like.device), moved(np.maximum(k, 0), like.device), like)
-
-
-def bias_where(bias: Bias, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
-    """The same for positions on the device."""
-    device, wide = like.device, _wide(like)
-    places = {"q": q[..., :, None], "k": k[..., None, :]}
-    if q.dim() > 1:
-        places = {name: x[:, None] for name, x in places.items()}
-    places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]
-    places[ELEMENT] = torch.arange(like.shape[0], device=device)[:, None, None, None]
-    tensors = {name: tensor.detach().to(device, wide) for name, tensor in bias.tensors.items()}
-    return torch.as_tensor(evaluate_unchecked(bias.term, places, tensors), dtype=wide, device=device)
