@@ -234,6 +234,19 @@ def test_cost_sees_the_rules_that_are_set() -> None:
         lt.cost.config(images)
 
 
+def test_cost_of_a_model_without_weights() -> None:
+    """4,096 tokens on the meta device: 256 * 4,096 - 255 * 256 / 2 pairs in each of 2 layers."""
+    config = MODELS["Llama"].pair()[0].config
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="lattend").eval()
+    hub.set_rule(model, "strided(255)")
+    found = lt.cost.of(model, torch.zeros(1, 4096, dtype=torch.long)).multiply_adds
+    linear = 4096 * (2 * (32 * 32 * 2 + 32 * 16 * 2 + 3 * 32 * 48) + 32 * 64)
+    assert found.needed == linear + 2 * 4 * 16 * (256 * 4096 - 255 * 256 // 2)
+    assert found.needed < found.executed < found.dense // 10
+    assert found.dense == linear + 2 * 4 * 16 * 4096**2
+
+
 def test_set_rule_of_one_layer() -> None:
     _, ours = MODELS["Gemma 3"].pair()
     sliding = {layer.self_attn.layer_idx for layer in ours.model.layers if layer.self_attn.is_sliding}
