@@ -56,7 +56,7 @@ toc_object_entries_show_parents = "hide"
 # Copied without prompts and output
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
-copybutton_exclude = ".linenos, .gp, .go"
+copybutton_copy_empty_lines = False
 
 html_context = {"default_mode": "auto"}
 html_theme = "pydata_sphinx_theme"

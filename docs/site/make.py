@@ -138,8 +138,12 @@ def build(site: Path, work: Path, *, run_notebooks: bool) -> int:
 def serve(site: Path) -> None:
     """Shows the site on this machine until it is stopped."""
     handler: Callable[..., SimpleHTTPRequestHandler] = partial(SimpleHTTPRequestHandler, directory=site)
-    with ThreadingHTTPServer(("127.0.0.1", PORT), handler) as server:
-        print(f"http://127.0.0.1:{PORT} until Ctrl-C")
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", PORT), handler)
+    except OSError:
+        raise SystemExit(f"port {PORT} is taken: end what runs there, or open {site}/index.html") from None
+    with server:
+        print(f"http://127.0.0.1:{PORT} until Ctrl-C", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
