@@ -150,6 +150,7 @@ def _rank(rank: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.long  # two processes load torch and transformers again
 def test_two_processes(tmp_path: Path) -> None:
     spawn(_rank, (str(tmp_path),), nprocs=2)
     for rank in range(2):
