@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.func import hessian, jacfwd, jvp, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 import lattend as lt
 from lattend.attend.attention import attention
@@ -122,6 +122,19 @@ def test_hessian(text: str, argnum: int) -> None:
     torch.testing.assert_close(*made)
 
 
+@pytest.mark.parametrize("argnum", [0, 2, 4])  # queries, values, a learned bias
+def test_jacobian_of_a_jacobian(argnum: int) -> None:
+    made = [
+        jacrev(jacrev(ends(make("causal", OPTIONS[-1])), argnums=argnum), argnums=argnum)(*inputs())
+        for make in (ours, written_out)
+    ]
+    torch.testing.assert_close(*made)
+    gradient, slope = (
+        grad(ends(make("causal", OPTIONS[-1])), argnums=argnum)(*inputs()) for make in (ours, written_out)
+    )
+    torch.testing.assert_close(gradient, slope)
+
+
 def test_jacobian_of_mapped_inputs() -> None:
     q, k, v, sinks, slopes = (torch.stack([x, 2 * x]) for x in inputs())
     found, wanted = (
@@ -138,10 +151,15 @@ def test_other_kernels_say_which_does(kernel: str | None) -> None:
         lt.errors.LattendError, match=r'no forward-mode derivative: .* kernel="dense", which has'
     ):
         jvp(lambda q: attention(q, k, v, "causal", kernel=kernel), (q,), (q,))
+    with pytest.raises(lt.errors.LattendError, match=r'grad, vjp and jacrev cannot .* kernel="dense"'):
+        grad(lambda q: attention(q, k, v, "causal", kernel=kernel).sum())(q)
+    grad(lambda x: x.sum() + attention(q, k, v, "causal", kernel=kernel).sum())(
+        q
+    )  # nothing of it is asked for
     q.requires_grad_()
-    (grad,) = torch.autograd.grad(attention(q, k, v, "causal", kernel=kernel).sum(), q, create_graph=True)
+    (slope,) = torch.autograd.grad(attention(q, k, v, "causal", kernel=kernel).sum(), q, create_graph=True)
     with pytest.raises(lt.errors.LattendError, match=r'first derivatives only, .* kernel="dense"'):
-        grad.sum().backward()
+        slope.sum().backward()
     bias = lt.Bias("slope[batch, head]*(q - k)", slope=slopes)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(sinks, sinks)

@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType, get_interpreter_stack
 from torch.autograd import forward_ad
 
 from lattend.attend import onnx, operator
@@ -85,8 +86,8 @@ def attention(
     that are dropped, the others raised to keep the expected sum: for training only, drawn from torch's
     generator, and the same pairs on every kernel.
 
-    Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.jvp and hessian, and
-    torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
+    Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.grad, jacrev, jvp and
+    hessian, and torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
 
     With a `cache`, q, k and v are the next positions of its sequences, `padding` says which of them are real,
     and the rows are those of the whole sequences. Arrays that grow get an entry for each new position. It
@@ -168,17 +169,27 @@ def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
 
 
 def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
-    """What runs a call: the operator, or in forward mode torch operations.
+    """What runs a call: the operator; in forward mode and under torch.func.grad, torch operations.
 
-    Raises where forward-mode differentiation would find no tangent and take it for zero.
+    Raises where forward-mode differentiation would find no tangent and take it for zero, and where torch.func
+    would differentiate an operator that only torch.autograd can.
     """
-    if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+    forward = int(forward_ad._current_level) >= 0  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownArgumentType]
+    layers: list[Any] = get_interpreter_stack() or []
+    reverse = any(layer.key() == TransformType.Grad for layer in layers)
+    if not forward and not reverse:
         return operator.forward
     if kernel == operator.DIFFERENTIABLE:
         return operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    tensors = [x for one in given for x in (one.tensors.values() if isinstance(one, Bias) else (one,))]
-    if any(unpack(x).tangent is not None for x in tensors if isinstance(x, Tensor)):
+    whole = [x for one in given for x in (one.tensors.values() if isinstance(one, Bias) else (one,))]
+    tensors = [x for x in whole if isinstance(x, Tensor)]
+    if reverse and any(x.requires_grad for x in tensors):
+        raise LattendError(
+            "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
+            f'torch.autograd.grad, or kernel="{operator.DIFFERENTIABLE}", which has all derivatives'
+        )
+    if forward and any(unpack(x).tangent is not None for x in tensors):
         raise LattendError(
             "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
             f'or kernel="{operator.DIFFERENTIABLE}", which has all derivatives'

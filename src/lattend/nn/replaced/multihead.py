@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from lattend.attend.attention import attention
 from lattend.attend.bias import shape_text
-from lattend.attend.compiled import left_to_python
 from lattend.errors import LattendError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 
@@ -112,14 +111,22 @@ def _padding(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
     return mask == 0
 
 
-@left_to_python
+NOT_ONLY_PADDING = (
+    "key_padding_mask holds numbers besides 0 and -inf, which torch adds to the scores of a key; "
+    "lt.attention leaves keys out: give a mask of bool, True where a key is padding"
+)
+
+
 def _check_only_padding(mask: Tensor) -> None:
-    """Raises unless a mask of floating numbers, which torch would add to the scores, only forbids keys."""
-    if not bool(((mask == 0) | (mask == -inf)).all()):
-        raise TensorError(
-            "key_padding_mask holds numbers besides 0 and -inf, which torch adds to the scores of a key; "
-            "lt.attention leaves keys out: give a mask of bool, True where a key is padding"
-        )
+    """Raises unless a mask of floating numbers, which torch would add to the scores, only forbids keys.
+
+    A compiled program raises torch's RuntimeError, when it runs.
+    """
+    only = ((mask == 0) | (mask == -inf)).all()
+    if torch.compiler.is_compiling():
+        torch._assert_async(only, NOT_ONLY_PADDING)  # pyright: ignore
+    elif not bool(only):
+        raise TensorError(NOT_ONLY_PADDING)
 
 
 def why_not(module: nn.MultiheadAttention) -> str | None:
