@@ -78,7 +78,8 @@ def formula(one: Sample) -> str:
     lines = [rf"{line.formula} & {_condition(line.when)}" for line in told.lines]
     formula = lines[0].partition(" & ")[0] if len(lines) == 1 else _cases(lines)
     where = f"\n\nwhere ${told.where}$." if told.where else ""
-    return f"$$\n{told.head} {formula}\n$${where}"
+    more = f"\n\n{told.more}." if told.more else ""
+    return f"$$\n{told.head} {formula}\n$${more}{where}"
 
 
 def _cases(lines: list[str]) -> str:

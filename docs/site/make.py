@@ -1,6 +1,6 @@
 """Builds the documentation site into out/docs: `make docs`; `--quick` does not run the notebooks.
 
-The sources are laid out under out/docs-build as they lie in the repository, so that a link which works on
+The sources are laid out in out/docs-build as they lie in the repository, so that a link which works on
 GitHub works on the site. A file is written only where it changed: Sphinx then reads that page alone again.
 """
 
@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -25,7 +26,6 @@ import reference
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SITE = ROOT / "out" / "docs"
-WORK = ROOT / "out" / "docs-build"
 PORT = 8322
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
 PICTURES = ("*.svg", "*.png", "*.gif")
@@ -121,18 +121,30 @@ def lay_out(folder: Path, files: dict[str, str | bytes]) -> None:
             file.write_bytes(text)
 
 
-def build(site: Path, work: Path, *, run_notebooks: bool) -> int:
+def build(site: Path, *, run_notebooks: bool, fresh: bool) -> int:
     """Builds the site; gives Sphinx's exit code, which is not 0 after a warning."""
     from sphinx.cmd.build import build_main
 
+    work = site.with_name(f"{site.name}-build")
     lay_out(work / "source", sources())
     lay_out(work / "ipython", {"profile_default/ipython_kernel_config.py": KERNEL})
     os.environ |= {"PYTHONPATH": str(ROOT / "src"), "IPYTHONDIR": str(work / "ipython")}
-    mode = "cache" if run_notebooks else "off"
-    settings = [f"nb_execution_mode={mode}", f"nb_execution_cache_path={work / 'notebooks'}"]
-    options = [word for setting in settings for word in ("-D", setting)]
+    options = ["-E", "-a"] if fresh else []
+    options += ["-D", f"nb_execution_mode={'cache' if run_notebooks else 'off'}"]
+    if run_notebooks:
+        options += ["-D", f"nb_execution_cache_path={outputs(work / 'outputs', fresh=fresh)}"]
     folders = ["-c", str(HERE), "-d", str(work / "doctrees"), str(work / "source"), str(site)]
     return build_main(["-b", "html", "-q", "-W", "--keep-going", *options, *folders])
+
+
+def outputs(folder: Path, *, fresh: bool) -> Path:
+    """Where the outputs of notebooks are kept, of this library as it is: after a change they run again."""
+    files = sorted((ROOT / "src" / "lattend").rglob("*.py"))
+    wanted = folder / sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    for old in folder.glob("*"):
+        if fresh or old != wanted:
+            shutil.rmtree(old)
+    return wanted
 
 
 def serve(site: Path) -> None:
@@ -154,15 +166,11 @@ def main() -> int:
     """Builds, says where the site is, and shows it where that is asked for."""
     parser = argparse.ArgumentParser(description="build the documentation site into out/docs")
     parser.add_argument("--quick", action="store_true", help="show notebooks without running them")
-    parser.add_argument("--fresh", action="store_true", help="build everything again")
+    parser.add_argument("--fresh", action="store_true", help="build and run everything again")
     parser.add_argument("--out", type=Path, default=SITE, help="another folder than out/docs")
-    parser.add_argument("--work", type=Path, default=WORK, help="what is kept between builds")
     parser.add_argument("--serve", action="store_true", help=f"then show it on port {PORT}")
     chosen = parser.parse_args()
-    if chosen.fresh:
-        shutil.rmtree(chosen.out, ignore_errors=True)
-        shutil.rmtree(chosen.work, ignore_errors=True)
-    if code := build(chosen.out, chosen.work, run_notebooks=not chosen.quick):
+    if code := build(chosen.out.resolve(), run_notebooks=not chosen.quick, fresh=chosen.fresh):
         print("the site is not whole: what is said above must be mended, warnings too", file=sys.stderr)
         return code
     print(

@@ -30,7 +30,7 @@ def build(folder: Path, *options: str) -> Path:
     """The site in this folder."""
     command = [sys.executable, str(ROOT / "docs" / "site" / "make.py"), *options]
     ran = subprocess.run(
-        [*command, "--out", str(folder / "site"), "--work", str(folder / "work")],
+        [*command, "--out", str(folder / "site")],
         check=False,
         capture_output=True,
         text=True,
