@@ -167,6 +167,43 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q, K, V, BAND),
         {"t": 1, "tt": 2},
     ),
+    "misspelt argument": (
+        NamingError,
+        "has no sofcap; it has n; did you mean softcap?",
+        (Q, K, V, "causal"),
+        {"sofcap": 30.0},
+    ),
+    "torch's dropout": (
+        NamingError,
+        "has no dropout_p; it has n; write dropout=…",
+        (Q, K, V, "causal"),
+        {"dropout_p": 0.1},
+    ),
+    "torch's mask": (NamingError, "it has n; a mask is the rule", (Q, K, V, "causal"), {"attn_mask": DOC}),
+    "a tokenizer's mask": (
+        NamingError,
+        "write padding=attention_mask.bool()",
+        (Q, K, V, "causal"),
+        {"attention_mask": DOC},
+    ),
+    "FlashAttention's lengths": (
+        NamingError,
+        "write cu_seqlens=cu, or cu_seqlens=(cu_q, cu_k)",
+        (Q, K, V, "causal"),
+        {"cu_seqlens_q": DOC},
+    ),
+    "no rule": (
+        NamingError,
+        'needs a rule: "causal", "k <= q and q - k <= 255", a mask_mod, or "full" for all pairs',
+        (Q, K, V),
+        {},
+    ),
+    "torch's causal": (
+        NamingError,
+        'for all pairs; is_causal: it is a rule here: lt.attention(q, k, v, "causal")',
+        (Q, K, V),
+        {"is_causal": True},
+    ),
     "unknown array": (
         NamingError,
         "has no docs; it has n, doc; did you mean doc?",

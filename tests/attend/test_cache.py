@@ -496,6 +496,8 @@ def test_attention_with_a_cache_says_what_does_not_fit() -> None:
         attention(*one, rule, cache=cache, n=1)
     with pytest.raises(NamingError, match="has no tt; it has n, t; did you mean t"):
         attention(*one, rule, cache=cache, tt=6)
+    with pytest.raises(NamingError, match=r"has no past_key_values; it has n, t; write cache=lt\.KVCache"):
+        attention(*one, rule, cache=cache, past_key_values=None)
     packed = made(lt.rules.documents([20, 21], causal=True), x)
     with pytest.raises(NamingError, match="gets doc when attention runs, and this cache has it from"):
         attention(*one, lt.rules.documents(causal=True), cache=packed)

@@ -20,6 +20,7 @@ from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
+from lattend.attend.other_names import no_rule
 from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
 from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
@@ -48,7 +49,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rule: RuleLike,
+    rule: RuleLike | None = None,
     *,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
@@ -100,6 +101,8 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
+    if rule is None:
+        raise no_rule(values)
     key, bound = rule_given(rule)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]

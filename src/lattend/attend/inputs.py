@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -22,16 +21,13 @@ from lattend.attend.bias import (
 )
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
+from lattend.attend.other_names import OPTIONS, close_name, meant_by
 from lattend.attend.rule_names import OpenArray, RuleNames, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 MOST_SCALE = 1e18
-OPTIONS = (  # not q and k
-    *("v", "rule", "scale", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
-    *("cache", "return_lse", "kernel", "deterministic"),
-)
 
 
 class Inputs(NamedTuple):
@@ -279,13 +275,7 @@ def _image(
 
 def _unknown(name: str, names: RuleNames, arrays: list[str]) -> NamingError:
     known = (*names.sizes, *names.parameters, *arrays)
-    return NamingError(f'rule "{names.text}" has no {name}; it has {", ".join(known)}{_hint(name, known)}')
-
-
-@constant
-def _hint(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return NamingError(f'rule "{names.text}" has no {name}; it has {", ".join(known)}{meant_by(name, known)}')
 
 
 def _missing(names: RuleNames, missing: list[str]) -> NamingError:
@@ -389,7 +379,7 @@ def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Te
                 f"a parameter {name} too; give that another name"
             )
         if name not in known:
-            hint = _hint(name, known) or f"; give it as a tensor, Bias(…, {name}=…)"
+            hint = close_name(name, known) or f"; give it as a tensor, Bias(…, {name}=…)"
             raise NamingError(f'bias "{bias.text}" names {name}, which this rule does not have{hint}')
     for name, tensor in bias.tensors.items():
         if tensor.dim():

@@ -21,7 +21,10 @@ def padding_given(padding: object, q: Tensor, k: Tensor) -> tuple[Tensor | None,
     if padding is None:
         return None, None
     if not isinstance(padding, Tensor):
-        raise TensorError(f"padding must be a tensor of lengths or a mask, got {type(padding).__name__}")
+        raise TensorError(
+            f"padding must be a tensor of lengths or a mask, got {type(padding).__name__}; lengths are "
+            "padding=torch.tensor([7, 3])"
+        )
     if padding.device != q.device:
         raise TensorError(f"padding is on {padding.device} and q on {q.device}; put them on one device")
     batch, keys = q.shape[0], 1
@@ -31,9 +34,10 @@ def padding_given(padding: object, q: Tensor, k: Tensor) -> tuple[Tensor | None,
         return _range_of(padding), padding
     if not padding.is_floating_point() and padding.dtype != torch.bool and padding.shape == (batch,):
         return torch.stack([torch.zeros_like(padding), padding], -1).int(), None
+    numbers = padding.dtype != torch.bool and padding.shape == (batch, keys)
     raise TensorError(
         f"padding is a mask ({batch}, {keys}) of bool, True where a key is real, or ({batch}) lengths; "
-        f"got {shape_text(padding)} of {dtype_name(padding.dtype)}"
+        f"got {shape_text(padding)} of {dtype_name(padding.dtype)}{'; write mask.bool()' if numbers else ''}"
     )
 
 

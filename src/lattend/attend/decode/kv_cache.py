@@ -26,6 +26,7 @@ from lattend.attend.decode.line_bias import line_rule, on_a_line
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens, Scoring
 from lattend.attend.operator import exactly
+from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.retention import retention
@@ -244,6 +245,11 @@ class KVCache(Shown):
         if arrays:
             raise NamingError(f"{arrays[0]} is the cache's, which has it from the start; leave it out")
         rule = rule_of(key).at(**bound)
+        unknown = [name for name in numbers if name not in (*rule.sizes, *rule.parameters, *rule.data)]
+        if unknown:
+            known = (*rule.sizes, *rule.parameters)
+            hint = meant_by(unknown[0], known)
+            raise NamingError(f'rule "{rule.text}" has no {unknown[0]}; it has {", ".join(known)}{hint}')
         if rule.open and rule.open != self.growing:
             raise NamingError(
                 f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and this cache has it from the '

@@ -1,0 +1,71 @@
+"""Arguments as other libraries call them, and what to write for them here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from lattend.attend.compiled import constant
+from lattend.errors import NamingError
+
+OPTIONS = (  # of attention, without q and k
+    *("v", "rule", "scale", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
+    *("cache", "return_lse", "kernel", "deterministic"),
+)
+
+_CAUSAL = 'it is a rule here: lt.attention(q, k, v, "causal")'
+_MASK = (
+    'a mask is the rule: "causal", a mask_mod, or a table as lt.rule("mask[q, k]", data={"mask": table}); '
+    "numbers to add are bias=…"
+)
+_MASK_MOD = "it is the rule, as it stands: lt.attention(q, k, v, mask_mod)"
+_SCALE, _SOFTCAP, _SINKS = "write scale=…", "write softcap=…", "write sinks=…, a logit for each head"
+_LENGTHS = "write cu_seqlens=cu, or cu_seqlens=(cu_q, cu_k)"
+_CACHE = "write cache=lt.KVCache(rule, …), which holds the keys and values of the past"
+_WEIGHTS = "no weights are kept; return_lse=True gives the log-sum-exp of every query"
+_OTHER = {
+    **dict.fromkeys(("is_causal", "causal"), _CAUSAL),
+    **dict.fromkeys(("attn_mask", "mask"), _MASK),
+    **dict.fromkeys(("block_mask", "mask_mod"), _MASK_MOD),
+    **dict.fromkeys(("softmax_scale", "sm_scale", "scaling"), _SCALE),
+    **dict.fromkeys(("logits_soft_cap", "logit_softcap", "attn_logit_softcapping"), _SOFTCAP),
+    **dict.fromkeys(("s_aux", "attention_sinks"), _SINKS),
+    **dict.fromkeys(("cu_seqlens_q", "cu_seqlens_k", "cu_seq_lens_q", "cu_seq_lens_k"), _LENGTHS),
+    **dict.fromkeys(("max_seqlen", "max_seqlen_q", "max_seqlen_k"), "leave it out: cu_seqlens are enough"),
+    **dict.fromkeys(("past_key_value", "past_key_values"), _CACHE),
+    **dict.fromkeys(("need_weights", "output_attentions", "return_attn_probs"), _WEIGHTS),
+    "dropout_p": "write dropout=…",
+    "key_padding_mask": "write padding=~key_padding_mask: it is True where a key is real",
+    "attention_mask": "write padding=attention_mask.bool(), [batch, m], True where a key is real",
+    "window_size": 'a window is a rule here: "window_size(left, right)"',
+    "sliding_window": 'a window is a rule here: "sliding_window(4096)"',
+    "kernel_size": 'a neighbourhood is a rule here: "natten(7)"',
+    "score_mod": 'what it adds is bias=lt.Bias("-slope[head]*(q - k)", slope=…); softcap=… bends scores',
+    "attn_bias": "numbers to add are bias=…; a mask is the rule",
+    "alibi_slopes": 'write bias=lt.Bias("-slope[head]*abs(q - k)", slope=…)',
+    "enable_gqa": "leave it out: the heads of q may be a multiple of those of k and v",
+}
+
+
+@constant
+def close_name(name: str, known: tuple[str, ...]) -> str:
+    """A name that is known and spelt almost so."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+@constant
+def meant_by(name: str, known: tuple[str, ...]) -> str:
+    """What an unknown argument may have been meant for: a name of the rule, or an argument of attention."""
+    if name in _OTHER:
+        return f"; {_OTHER[name]}"
+    return close_name(name, known) or close_name(name, OPTIONS)
+
+
+def no_rule(given: Iterable[str]) -> NamingError:
+    """The error of a call without a rule, which may say it as another library would."""
+    meant = next((f"; {name}: {_OTHER[name]}" for name in given if name in _OTHER), "")
+    return NamingError(
+        'attention(q, k, v, rule) needs a rule: "causal", "k <= q and q - k <= 255", a mask_mod, or '
+        f'"full" for all pairs{meant}'
+    )
