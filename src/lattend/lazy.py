@@ -19,16 +19,16 @@ def homes(folder: str, files: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{folder}.{file}" for file, names in files.items() for name in names.split()}
 
 
-def needing(package: str, module: str, what: str, extra: str = "") -> ModuleType:
-    """A module that needs a package, of the extra of that name or of another; `what` begins the error."""
+def needing(packages: str, module: str, what: str, extra: str = "") -> ModuleType:
+    """A module that needs packages, of the extra of that name or of another; `what` begins the error."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
-        if missing.name != package:
+        if missing.name not in packages.split():
             raise
-        error = TorchMissing if package == "torch" else ExtraMissing
+        error = TorchMissing if missing.name == "torch" else ExtraMissing
         raise error(
-            f'{what}, an extra that is not installed: pip install "lattend[{extra or package}]"'
+            f'{what}, an extra that is not installed: pip install "lattend[{extra or packages}]"'
         ) from missing
 
 

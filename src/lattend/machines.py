@@ -114,12 +114,16 @@ def machine_names() -> list[str]:
     return [*MACHINES, CPU]
 
 
-def machine(name: str, *, again: bool = False) -> Machine:
-    """A machine by name, or by one's own numbers; this CPU is measured the first time, and again when asked.
+def machine(name: str | Machine, *, again: bool = False) -> Machine:
+    """A machine by name, by one's own numbers, or as it is; this CPU is measured once, and again when asked.
 
     >>> print(machine("flops=1P,bandwidth=3.35TB/s,memory=80GB"))
     your machine: 1 PFLOP/s, 3.35 TB/s, 80 GB
     """
+    if isinstance(name, Machine):
+        return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f'a machine is a name, such as "H100", or a text "{OWN}", not {name!r}')
     if "=" in name:
         return _own_machine(name)
     known = {key.lower(): found for key, found in MACHINES.items()}

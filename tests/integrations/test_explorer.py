@@ -97,5 +97,5 @@ def test_without_anywidget_it_is_said_what_to_install() -> None:
         "try:\n    lt.rule('k <= q').explore()\nexcept lt.errors.ExtraMissing as error:\n    print(error)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("the rule explorer is a widget, made with anywidget, an extra that is not")
+    assert run.stdout.startswith("the rule explorer is a widget, made with anywidget and pydantic, an extra")
     assert run.stdout.endswith('pip install "lattend[notebook]"\n')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -269,10 +271,33 @@ def test_a_rule_that_reaches_dropped_keys_is_refused() -> None:
     assert torch.equal(found, whole.generate(ids(), **options))
 
 
+def test_a_rule_takes_its_numbers_and_one_layer() -> None:
+    _, ours = MODELS["Llama"].pair()
+    hub.set_rule(ours, "strided", layers=1, t=4)
+    assert [*hub.layer_rules(ours, ids()).values()] == ["k <= q", "k <= q and q - k <= 4"]
+
+
+def test_without_transformers_it_is_said_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['transformers'] = None\nimport lattend as lt\n"
+        "try:\n    import lattend.integrations.transformers\n"
+        "except lt.errors.ExtraMissing as error:\n    print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("lattend.integrations.transformers needs torch and transformers 5 or newer")
+    assert run.stdout.endswith('pip install "lattend[transformers]"\n')
+
+
 def test_mistakes_are_told() -> None:
     eager, ours = MODELS["Llama"].pair()
     with pytest.raises(lt.errors.NamingError, match="needs a value for t"):
         hub.set_rule(ours, "strided")
+    with pytest.raises(lt.errors.NamingError, match=r"layers are numbers, .* not slice\(0, 1, None\)"):
+        hub.set_rule(ours, "causal", layers=slice(0, 1))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(lt.errors.NamingError, match="a loaded model, and got str: load it first"):
+        hub.set_rule("gpt2", "causal")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(lt.errors.LattendError, match="output_attentions=True asks for the weights of all"):
+        ours(ids(), output_attentions=True)
     with pytest.raises(lt.errors.LattendError, match="not one of sequences that grow: it names n"):
         hub.set_rule(ours, "k >= n - q")
     with pytest.raises(lt.errors.LattendError, match="it is a rule of images"):

@@ -61,7 +61,7 @@ def time_of(cost: Cost, on: str | Machine = "H200 measured", *, width: int | Non
     1.38 ms on H200, measured, bound by arithmetic: 1,099,511,627,776 operations take 1.38 ms, 402,653,184 \
 bytes of 2-byte numbers 93.6 µs
     """
-    chosen = machine(on) if isinstance(on, str) else on
+    chosen = machine(on)
     wide = chosen.width if width is None else width
     if wide < 1:
         raise DomainError(f"width is in bytes and at least 1, got {wide}")

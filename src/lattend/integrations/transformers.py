@@ -14,9 +14,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from transformers import AttentionInterface, AttentionMaskInterface
+except ImportError as missing:
+    from lattend.errors import ExtraMissing
+
+    raise ExtraMissing(
+        "lattend.integrations.transformers needs torch and transformers 5 or newer, and it was found that: "
+        f'{missing}. They are an extra: pip install "lattend[transformers]"'
+    ) from missing
 
 from lattend.attend.attention import attention
 from lattend.attend.compiled import constant
@@ -83,6 +92,11 @@ def attention_forward(
         raise LattendError(
             f"a {type(cache).__name__} holds the keys of many sequences in pages, which are not read: "
             'continuous batching takes attn_implementation="sdpa" or "paged|eager"'
+        )
+    if output_attentions:
+        raise LattendError(
+            "output_attentions=True asks for the weights of all pairs, which are never made here: "
+            'model.set_attn_implementation("eager") gives them'
         )
     mask, added = _mask_and_bias(module, query, key, attention_mask, is_causal, cu_seq_lens_q)
     rule, arrays, by_side = _rule_of(module, mask, query.shape[2])
@@ -311,27 +325,43 @@ def layer_rules(model: nn.Module, *inputs: Any, **named: Any) -> dict[str, str]:
     return found
 
 
-def set_rule(model: nn.Module, rule: RuleLike | None, layers: Iterable[int] | None = None) -> nn.Module:
+def set_rule(
+    model: nn.Module, rule: RuleLike | None, layers: Iterable[int] | int | None = None, **numbers: int
+) -> nn.Module:
     """The model, whose self-attention follows this rule from now on; None gives the layers back their own.
 
-    `layers` are numbers of layers, all unless given; in an encoder-decoder those of both, and of one with
+    `numbers` are those of the rule's letters, as in set_rule(model, "strided", t=255). `layers` is one number
+    or several, all layers unless given; in an encoder-decoder those of both, and of one with
     set_rule(model.get_encoder(), …). Of a model of text and images the layers for text are meant. Padding,
     packed sequences, caches and attention to another sequence stay as they are.
     """
+    if not isinstance(model, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(
+            f"set_rule changes a loaded model, and got {type(model).__name__}: load it first, "
+            'from_pretrained(name, attn_implementation="lattend")'
+        )
     if getattr(getattr(model, "config", None), "_attn_implementation", NAME) != NAME:
         raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
     modules = _layers_of(model)
-    wanted = [*modules] if layers is None else [*layers]
+    wanted = [*modules] if layers is None else _numbers_of(layers)
     for layer in wanted:
         if layer not in modules:
             raise NamingError(f"there is no layer {layer}; layers are 0 to {max(modules)}")
-    text = None if rule is None else _text_of(read_rule(rule))
+    text = None if rule is None else _text_of(read_rule(rule).at(**numbers))
     for module in (module for layer in wanted for module in modules[layer]):
         if text is None:
             module.__dict__.pop(RULE, None)
         else:
             module.__dict__[RULE] = text
     return model
+
+
+def _numbers_of(layers: Iterable[int] | int) -> list[int]:
+    if isinstance(layers, int):
+        return [layers]
+    if isinstance(layers, str) or not isinstance(layers, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"layers are numbers, as in 3, [0, 2] or range(0, 32, 2), not {layers!r}")
+    return [*layers]
 
 
 def _layers_of(model: nn.Module) -> dict[int, list[nn.Module]]:
@@ -356,7 +386,7 @@ def _text_of(rule: Rule) -> str:
     """The condition of a rule for sequences of any length, its numbers written in."""
     missing = [name for name in rule.parameters if name not in rule.values]
     if missing:
-        raise NamingError(f'rule "{rule.text}" needs a value for {missing[0]}: rule.at({missing[0]}=…)')
+        raise NamingError(f'rule "{rule.text}" needs a value for {missing[0]}: set_rule(…, {missing[0]}=…)')
     odd = [*rule.open, *rule.data, *(name for name in ("n", "m") if name in expr.names(rule.condition))]
     if odd or len(rule.axes) > 1:
         reason = f"it names {odd[0]}" if odd else "it is a rule of images"

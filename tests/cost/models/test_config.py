@@ -210,6 +210,7 @@ def without(name: str, field: str) -> dict[str, Any]:
             "nowhere/config.json",
             "there is no nowhere/config.json; give a config.json, a folder with one, a dict",
         ),
+        ("someone/model-3.1", "of transformers; of a name: AutoConfig.from_pretrained('someone/model-3.1')"),
     ],
 )
 def test_what_cannot_be_read(source: Any, message: str) -> None:

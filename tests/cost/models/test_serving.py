@@ -278,6 +278,7 @@ def test_a_chart_has_the_numbers_of_the_table() -> None:
         ({"rule": "k <= q and q < n - 1"}, LattendError, "it names n"),
         ({"rule": "causal", "layers": [32]}, NamingError, "there is no layer 32; layers are 0 to 31"),
         ({"machine": "TPU"}, NamingError, 'no machine is named "TPU"; there are H200'),
+        ({"machine": {"flops": 1e15}}, NamingError, 'a machine is a name, such as "H100", or a text'),
         ({"weights": "fp6"}, NamingError, 'no format of weights is named "fp6"'),
         ({"cache": "int4"}, NamingError, 'no format of a KV cache is named "int4"; there are fp32, bf16'),
         ({"batch": 0}, DomainError, "batch must be at least 1, got 0"),

@@ -206,7 +206,10 @@ def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         found = f"the folder {path.parent} holds no config.json" if inside else f"there is no {path}"
-        raise LattendError(f"{found}; {GIVE}") from None
+        looked_up = (
+            "" if path.suffix == ".json" else f"; of a name: AutoConfig.from_pretrained({str(source)!r})"
+        )
+        raise LattendError(f"{found}; {GIVE}{'' if inside else looked_up}") from None
     except OSError as reason:
         raise LattendError(f"{path} cannot be read: {reason.strerror}") from None
     except ValueError as reason:

@@ -210,7 +210,7 @@ def serving(
     model = model if isinstance(model, Model) else config(model)
     weight_format(weights)
     cache_width(cache)
-    one = machine_of(machine) if isinstance(machine, str) else machine
+    one = machine_of(machine)
     ruled = None if rule is None else model.with_rule(rule, None if layers is None else [*layers])
     if length is None:
         length = model.image or min(model.longest or USUAL_LENGTH, USUAL_LENGTH)

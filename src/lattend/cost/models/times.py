@@ -26,7 +26,7 @@ def run_time(work: ModelWork, on: str | Machine = "H200 measured") -> Floor:
     >>> run_time(config(small).forward(8)).operations  # 2*(8*428 + 576)
     8000
     """
-    chosen = machine(on) if isinstance(on, str) else on
+    chosen = machine(on)
     operations, moved = 2 * work.multiply_adds.needed, chosen.width * work.model.active
     arithmetic, memory = operations / chosen.rate, moved / chosen.bandwidth
     return Floor(chosen, operations, moved, arithmetic, memory, max(arithmetic, memory), chosen.width)
@@ -55,7 +55,7 @@ def prefill_time(
     """The least time to read `batch` prompts of `length` tokens: their work, or what moves."""
     written = model.cache(length, batch, cache_width(cache))
     pairs = prefill_work(model, length)[ATTENTION]
-    return _floor(model, length, batch, pairs, written, _chosen(on), weights)
+    return _floor(model, length, batch, pairs, written, machine(on), weights)
 
 
 def decode_time(
@@ -75,7 +75,7 @@ def decode_time(
         raise DomainError(f"{model.family} makes no tokens one after another")
     width = batch * cache_width(cache)
     read = sum(width * one.cached * last_keys(one.span, length) * many for one, many in _attentions(model))
-    return _floor(model, 1, batch, decode_work(model, length)[ATTENTION], read, _chosen(on), weights)
+    return _floor(model, 1, batch, decode_work(model, length)[ATTENTION], read, machine(on), weights)
 
 
 def generates(model: Model) -> bool:
@@ -98,10 +98,6 @@ def _floor(
     moved = bytes_read(model, format, batch * tokens) + cached
     memory = moved / on.bandwidth
     return Floor(on, operations, moved, arithmetic, memory, max(arithmetic, memory), None)
-
-
-def _chosen(on: str | Machine) -> Machine:
-    return machine(on) if isinstance(on, str) else on
 
 
 def _products(model: Model, tokens: int) -> Iterator[tuple[ModelPart, int]]:

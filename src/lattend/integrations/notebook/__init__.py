@@ -17,7 +17,7 @@ def explore(rule: RuleLike = "k <= q and q - k <= t", /, **numbers: int) -> Rule
     What it shows can be read and set: `explorer.rule`, a text, and `explorer.numbers`, by letter;
     `explorer.value` is the rule itself at these numbers.
     """
-    what = "the rule explorer is a widget, made with anywidget"
-    return needing("anywidget", "lattend.integrations.notebook.explorer", what, "notebook").explorer(
+    what = "the rule explorer is a widget, made with anywidget and pydantic"
+    return needing("anywidget pydantic", "lattend.integrations.notebook.explorer", what, "notebook").explorer(
         rule, numbers
     )
