@@ -373,5 +373,5 @@ def test_refusals_say_why(
     rule: Rule, values: dict[str, int], error: type[LattendError], message: str
 ) -> None:
     with pytest.raises(error) as caught:
-        retention(rule, **values)
+        retention(rule.at(**values))
     assert message in str(caught.value)

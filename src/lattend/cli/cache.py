@@ -29,7 +29,7 @@ def cache(rule: RuleText, at: At = None, json: Json = False) -> int:
     missed = deadlines_missed()
     about = {"rule": chosen.text, "at": {**chosen.values, **values}}
     try:
-        found = retention(chosen, **values)
+        found = retention(chosen.at(**values))
     except (DomainError, NamingError):
         raise
     except LattendError as reason:

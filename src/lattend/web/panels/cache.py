@@ -52,7 +52,7 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     )
     missed = deadlines_missed()
     try:
-        found = retention(rule, **numbers)
+        found = retention(rule.at(**numbers))
     except DomainError:
         raise
     except LattendError as reason:
