@@ -78,20 +78,20 @@ class DynamicStore:
 
     def attend(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """The outputs of the new tokens, whose keys and values join the past."""
-        s = new.q.shape[2]
-        sizes = np.full(len(self.table.lengths), s)
-        if new.sizes is not None:
-            found = new.sizes.cpu().numpy().astype(np.int64)
-            if not (found == s).all():
-                self.table.split(self.batch)
-            sizes = found if not self.table.shared else found[:1]
-        start = self.table.lengths.copy()
-        if s == 1 and self.table.shared and not new.entries and sizes.all():
+        s, start = new.q.shape[2], self.table.lengths
+        if s == 1 and new.sizes is None and self.table.shared and not new.entries:
             found = self._one(new, how)
-        elif not start.any() and s > 1:
-            found = self._first(new, sizes, how)
-        else:
-            found = self._pieces(new, sizes, how)
+            self.drafted = start, _ONE
+            return found
+        sizes = np.full(len(start), s)
+        if new.known_sizes is not None:
+            given = new.known_sizes.cpu().numpy().astype(np.int64)
+            if not (given == s).all():
+                self.table.split(self.batch)
+            sizes = given[:1] if self.table.shared else given
+        start = self.table.lengths
+        run = self._pieces if start.any() or s < 2 else self._first
+        found = run(new, sizes, how)
         self.drafted = start, sizes
         return found
 
@@ -109,8 +109,8 @@ class DynamicStore:
 
     def _one(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
         q, table = new.q, self.table
-        position, sizes = int(table.lengths[0]), np.ones(1, np.int64)
-        self._admit(new, sizes, now=table.lengths)
+        position = int(table.lengths[0])
+        self._admit(new, _ONE, now=table.lengths)
         table.lengths = table.lengths + 1
         held = slice(table.count)
         keys, values, attended = self.keys[:, :, held], self.values[:, :, held], None
@@ -119,9 +119,10 @@ class DynamicStore:
             table.rollback and (last < FOREVER).any()
         ):  # some only for a rollback
             mask = self.attended.on_host(np.array([position]), positions)
-            if self.attended.heads is not None or 2 * mask.sum() > mask.size > mask.sum():
+            reached = np.count_nonzero(mask)
+            if self.attended.heads is not None or mask.size < 2 * reached < 2 * mask.size:
                 attended = step.moved(np.array(mask), q.device)
-            elif not mask.all():
+            elif reached < mask.size:
                 slots = step.moved(np.flatnonzero(mask), q.device)
                 keys, values = keys.index_select(2, slots), values.index_select(2, slots)
                 positions = positions[mask[0]]
@@ -263,3 +264,6 @@ class DynamicStore:
             places = rows.to(self.keys.device)
             self.keys[places], self.values[places] = 0, 0  # a free slot is multiplied with 0
         self.drafted = None
+
+
+_ONE = np.ones(1, np.int64)

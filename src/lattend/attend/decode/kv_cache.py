@@ -216,7 +216,7 @@ class KVCache(Shown):
         real = ragged.real_tokens(padding, q)
         new = NewTokens(q, k, v, entries_given(self.growing, entries, (k.shape[0], s), k.device))
         if not self.static:
-            self._check_length(s if real is None else real.sizes)
+            self._check_length(s if real is None else real.known_sizes)
         added = None
         if bias is not None:
             seen = self.capacity if self.static else len(self) + s

@@ -21,12 +21,13 @@ FILLER = -1  # after the last token of a row in a tensor of paths
 class RealTokens(NamedTuple):
     """Which of the new tokens of each row are real, `mask` [batch, s], and how many, `sizes` [batch].
 
-    `order` [batch, s] has the real ones first; None where they are.
+    `order` [batch, s] has the real ones first; None where they are. `known_sizes` lie where the caller's do.
     """
 
     sizes: Tensor
     mask: Tensor
     order: Tensor | None
+    known_sizes: Tensor
 
     def first(self, new: NewTokens) -> NewTokens:
         """The tokens with the real ones first in each row, and zeros for the others."""
@@ -37,7 +38,7 @@ class RealTokens(NamedTuple):
             tensors = [torch.take_along_dim(x, at, 2) for x in tensors]
             entries = {name: torch.take_along_dim(x, self.order, 1) for name, x in entries.items()}
         q, k, v = (x.masked_fill(~real[:, None, :, None], 0) for x in tensors)
-        return NewTokens(q, k, v, entries, self.sizes)
+        return NewTokens(q, k, v, entries, self.sizes, self.known_sizes)
 
     def restored(self, out: Tensor, lse: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The outputs where their tokens stand, zeros and -inf where none is real."""
@@ -64,12 +65,12 @@ def real_tokens(padding: object, q: Tensor) -> RealTokens | None:
     if padding.dtype == torch.bool and padding.shape == (batch, s):
         mask = padding.to(q.device)
         order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
-        return RealTokens(mask.sum(1), mask, order)
+        return RealTokens(mask.sum(1), mask, order, padding.sum(1))
     if not padding.is_floating_point() and padding.dtype != torch.bool and padding.shape == (batch,):
         if not torch.compiler.is_compiling():
             check_lengths(padding[:, None], s)
         sizes = padding.to(q.device, torch.int64)
-        return RealTokens(sizes, places < sizes[:, None], None)
+        return RealTokens(sizes, places < sizes[:, None], None, padding)
     raise TensorError(
         f"padding is a mask ({batch}, {s}) of bool, True where a new token is real, or ({batch}) lengths; "
         f"got {shape_text(padding)} of {dtype_name(padding.dtype)}"

@@ -97,7 +97,7 @@ class SlotTable:
 
     def _admit_shared(self, size: int, now: int) -> tuple[Copies, Copies | None]:
         start, table, last_in = int(self.lengths[0]), self.positions[0], self.last[0]
-        last = self._last_queries(np.arange(start, start + size))
+        last = self._next_last_queries(start, size)
         staying = np.flatnonzero(last >= now)
         gaps = np.flatnonzero(last_in[: self.count] < now) if now > self._due else _NONE
         if len(staying) < size or len(gaps):
@@ -154,16 +154,21 @@ class SlotTable:
         return Copies(rows, slots, places), None
 
     def _last_queries(self, positions: Integers) -> Integers:
-        """The last queries of keys at these positions, and `rollback` more; found for many at a time."""
+        """The last queries of keys at these positions, and `rollback` more."""
         if not positions.size:
             return np.zeros(positions.shape, np.int64)
-        first, end = int(positions.min()), int(positions.max()) + 1
-        if first < self._soon_from or end > self._soon_from + len(self._soon):
-            keys = np.arange(first, max(end, first + AHEAD))
+        first = int(positions.min())
+        return self._next_last_queries(first, int(positions.max()) + 1 - first)[positions - first]
+
+    def _next_last_queries(self, first: int, size: int) -> Integers:
+        """The same of keys side by side; found for many at a time."""
+        start = first - self._soon_from
+        if start < 0 or start + size > len(self._soon):
+            keys = np.arange(first, first + max(size, AHEAD))
             found = self.retention.last(keys)
             self._soon = np.maximum(found, keys) + self.rollback if self.rollback else found
-            self._soon_from = first
-        return self._soon[positions - self._soon_from]
+            self._soon_from, start = first, 0
+        return self._soon[start : start + size]
 
     def _make_room(self, slots: int) -> None:
         """Twice the room, at least, when it is too small: each key is then copied twice at most."""

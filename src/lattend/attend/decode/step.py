@@ -37,7 +37,8 @@ class Scoring(NamedTuple):
 class NewTokens(NamedTuple):
     """The next s tokens of each row, and the entries [batch, s] of arrays that grow.
 
-    Where `sizes` [batch] are given, so many of them are real, the first ones.
+    Where `sizes` [batch] are given, so many of them are real, the first ones. `known_sizes` are the same, on
+    the host where a caller has them there.
     """
 
     q: Tensor
@@ -45,6 +46,7 @@ class NewTokens(NamedTuple):
     v: Tensor
     entries: Mapping[str, Tensor]
     sizes: Tensor | None = None
+    known_sizes: Tensor | None = None
 
 
 def attend(
@@ -151,17 +153,21 @@ class StepMask:
     ) -> NDArray[np.bool_]:
         """The mask [s, m], or [heads, s, m], of positions q and k; [batch, …] where rows have their own."""
         places: dict[str, Any] = {"q": q[..., :, None], "k": k[..., None, :]}
-        places |= {name: x.cpu().numpy() for name, x in (entries or {}).items()}
+        shape = (q.shape[-1], k.shape[-1])
+        if entries:
+            places |= {name: x.cpu().numpy() for name, x in entries.items()}
         if q.ndim > 1:
             places = {name: x[:, None] for name, x in places.items()}
+            shape = (max(len(x) for x in places.values()), 1, *shape)
         if self.heads is not None:
             places[HEAD] = np.arange(self.heads)[:, None, None]
+            shape = (*shape[:-3], self.heads, *shape[-2:]) if q.ndim > 1 else (self.heads, *shape)
         if self.plain:
             found = evaluate_unchecked(self.condition, places)
         else:
             found = evaluate(self.condition, places, self.data)
-        shape = np.broadcast_shapes(*(np.shape(x) for x in places.values()))
-        return np.broadcast_to(np.asarray(found), shape)
+        whole = np.asarray(found)
+        return whole if whole.shape == shape else np.broadcast_to(whole, shape)
 
     def on_device(
         self,
