@@ -35,7 +35,7 @@ import lattend as lt
 from lattend.machines import MACHINES
 
 HEADS = 16
-RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
+RATE, BANDWIDTH = MACHINES["H200 measured"].rate, MACHINES["H200 measured"].bandwidth
 WORK = {"forward": (2, 4), "backward": (4, 8)}  # products of D a pair; tensors read or written
 AIMS = {  # forward milliseconds at D = 128
     **{"causal": 1.97, "strided-255": 0.45, "strided-1023": 1.2, "strided-4095": 4.3},

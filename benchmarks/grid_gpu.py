@@ -32,7 +32,7 @@ from lattend.machines import MACHINES
 from lattend.nn.grid.rnn import GridRNN
 
 BATCH, CHANNELS, ROW_BLOCK = 16, 3, 16
-RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
+RATE, BANDWIDTH = MACHINES["H200 measured"].rate, MACHINES["H200 measured"].bandwidth
 SIZES = ("32x128", "64x128", "128x64", "128x128", "128x256", "128x512", "256x128")
 OURS, GRAPHED, DIAGONALS, GRAPH, NAIVE, FLAT = (
     "lattend", "lattend, CUDA graph", "diagonals, eager", "diagonals, CUDA graph", "pixel by pixel", "nn.RNN",

@@ -22,7 +22,7 @@ WITHOUT = {
     "complete": "trains nets",
     "ask": "is the menu itself",
 }
-NO_PAGE_OF = ("elbo digits", "--orthonormal m")
+NO_PAGE_OF = ("elbo digits", "--orthonormal m", "cost llama.json")  # the page reads no files
 # The panels that answer for a page; of the price page by its view
 MAIN = {
     "rule": ("read", "count", "claim"),
