@@ -84,7 +84,7 @@ class DynamicStore:
             self.drafted = start, _ONE
             return found
         sizes = np.full(len(start), s)
-        if new.known_sizes is not None:
+        if new.known_sizes is not None and self.batch:
             given = new.known_sizes.cpu().numpy().astype(np.int64)
             if not (given == s).all():
                 self.table.split(self.batch)
@@ -215,6 +215,9 @@ class DynamicStore:
 
     def crop(self, lengths: Integers) -> None:
         """Take back tokens: these many stay of each row, or of all, [1]; a number below 0 is taken off."""
+        if not self.batch:
+            self.drafted = None
+            return
         if (lengths != lengths[0]).any():
             self.table.split(self.batch)
         wanted = lengths[:1] if self.table.shared else lengths
@@ -226,6 +229,9 @@ class DynamicStore:
         """Of the last call's tokens keep those on each row's path, or on one for all."""
         if self.drafted is None:
             raise DomainError(NO_DRAFT)
+        if not self.batch:
+            self.drafted = None
+            return
         if len(paths) > 1 and any(not np.array_equal(path, paths[0]) for path in paths):
             self.table.split(self.batch)
         rows = len(self.table.lengths)
@@ -250,7 +256,7 @@ class DynamicStore:
         with torch.inference_mode(False):
             self.keys, self.values = (x.index_select(0, places) for x in (self.keys, self.values))
             self.entries = {name: x.index_select(0, places) for name, x in self.entries.items()}
-        if not self.table.shared:
+        if not self.table.shared or not len(rows):
             self.table.select(rows.cpu().numpy())
         self.drafted = None
 

@@ -25,6 +25,7 @@ from lattend.attend.decode.entries import entries_given, entries_of, with_entrie
 from lattend.attend.decode.line_bias import line_rule, on_a_line
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens, Scoring
+from lattend.attend.inputs import check_scoring, check_sinks
 from lattend.attend.operator import exactly
 from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
@@ -142,10 +143,11 @@ class KVCache(Shown):
         """The positions whose keys queries to come may reach, in order."""
         if not self._store.in_step:
             raise DomainError("rows of this cache have positions of their own: positions_of(row)")
-        return self.positions_of(0)
+        return self.positions_of(0) if self.keys.shape[0] else np.zeros(0, np.int64)
 
     def positions_of(self, row: int) -> NDArray[np.int64]:
         """The positions of one row whose keys queries to come may reach, in order."""
+        ragged.rows_given([row], self.keys.shape[0])
         return self._store.held(row)
 
     @property
@@ -210,7 +212,9 @@ class KVCache(Shown):
         bias: Bias | Tensor | None, softcap: float | None, sinks: Tensor | None, return_lse: bool,
         entries: Mapping[str, Any],
     ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
+        check_scoring(scale, softcap, 0)
         self._check(q, k, v)
+        check_sinks(sinks, q)
         scale = 1 / sqrt(q.shape[3]) if scale is None else scale
         s = q.shape[2]
         real = ragged.real_tokens(padding, q)
@@ -296,6 +300,9 @@ class KVCache(Shown):
         self._store.reset(None if rows is None else ragged.rows_given(rows, self.keys.shape[0]))
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        for name, x in (("q", q), ("k", k), ("v", v)):
+            if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
         batch, kv_heads, _, head_dim = self.keys.shape
         s = k.shape[2] if k.dim() == 4 else 0
         expected = ((batch, kv_heads, s, head_dim), (batch, kv_heads, s, self.values.shape[3]))

@@ -142,6 +142,8 @@ def path_table(indices: Any, batch: int, device: torch.device) -> Tensor:
             raise TensorError(
                 f"keep takes a tensor (a) or ({batch}, a) of tokens, got shape {tuple(indices.shape)}"
             )
+        if indices.is_floating_point() or indices.dtype == torch.bool:
+            raise TensorError(f"indices must be whole numbers, got {indices.dtype}")
         return indices.to(device).expand(batch, -1)
     rows = paths_given(indices, batch)
     table = np.full((len(rows), max(map(len, rows), default=0)), FILLER)

@@ -76,13 +76,15 @@ class SlotTable:
 
     def split(self, batch: int) -> None:
         """Give each row a table of its own."""
-        if not self.shared or batch == 1:
+        if not self.shared or batch < 2:
             return
         self.positions, self.last = (np.repeat(x, batch, 0) for x in (self.positions, self.last))
         self.lengths, self.floor = (np.repeat(x, batch) for x in (self.lengths, self.floor))
 
     def select(self, rows: Integers) -> None:
-        if not self.shared:
+        if not len(rows):  # a batch of none goes in step
+            self.reset()
+        elif not self.shared:
             self.positions, self.last = self.positions[rows], self.last[rows]
             self.lengths, self.floor = self.lengths[rows], self.floor[rows]
 
@@ -143,7 +145,7 @@ class SlotTable:
             self.count += lacking
             free = self.last[:, : self.count] < now[:, None]
         rows, places = np.nonzero(staying)
-        if len(columns) == 1:
+        if len(columns) == 1 and len(rows):
             slots = free.argmax(1)[rows]
         else:
             order = np.argsort(~free, axis=1, kind="stable")  # free slots first

@@ -178,7 +178,7 @@ class StaticStore:
     def _gone(self, at: Tensor) -> Tensor:
         """The queries [batch, s] that may reach a key whose slot another has taken."""
         newest = self.high[:, None] - self.ring - 1  # of the positions that are overwritten
-        found = (newest >= self.pinned) & (at <= newest + self.reach)
+        found = (newest >= self.pinned) & (at - self.reach <= newest)
         return found if self.retention.length is None else found | (at >= self.retention.length)
 
     # Slots
@@ -233,14 +233,17 @@ class StaticStore:
         """Of the last call's tokens keep those on each row's path, [batch, a]; -1 is none."""
         real = (paths >= 0) & (paths < self.drafted[:, None])
         start = (self.now - self.drafted)[:, None]
-        slot = self._slot(start + paths.clamp(min=0))
+        drafted, kept_at = start + paths.clamp(min=0), start + self.places[: paths.shape[1]]
+        slot = self._slot(drafted)
+        lost = real & (kept_at < self.pinned) & (self.positions.gather(1, slot) != drafted)
+        self.high.masked_fill_(lost.any(1), FOREVER)  # all queries to come reach a key that is gone
         k, v = (
             x.gather(2, slot[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
             for x in (self.keys, self.values)
         )
         kept = {name: entries.get(name, x.gather(1, slot)) for name, x in self.entries.items()}
         self.positions.masked_fill_(self.positions >= start, FREE)
-        self._put(start + self.places[: paths.shape[1]], real, NewTokens(k, k, v, kept))
+        self._put(kept_at, real, NewTokens(k, k, v, kept))
         self.now.copy_(start[:, 0] + real.sum(1))
         self.drafted.zero_()
 
