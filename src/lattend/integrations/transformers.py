@@ -83,11 +83,6 @@ def attention_forward(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in every layer; the output is [batch, queries, heads, value_dim]."""
-    if output_attentions:
-        raise LattendError(
-            "output_attentions=True asks for all weights, which are never made here: "
-            'use attn_implementation="eager"'
-        )
     if cache is not None:
         raise LattendError(
             f"a {type(cache).__name__} holds the keys of many sequences in pages, which are not read: "

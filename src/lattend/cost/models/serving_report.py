@@ -19,7 +19,7 @@ BOUND = {"arithmetic": "compute", "memory": "memory"}
 def serving_report(found: Serving) -> Report:
     """The facts, the tables and the notes."""
     facts = Facts([*_facts(found)])
-    head = ("", *(one.name for one in found.prices))
+    head = ("", *("\nin ".join(one.name.rsplit(" in ", 1)) for one in found.prices))  # the layers below
     rows = Table(head, [(name, *(tell(one) for one in found.prices)) for name, tell in _rows(found)])
     return Report(found.heading, [facts, _formats(found), rows, "", *_notes(found)], found.json())
 
