@@ -175,9 +175,9 @@ def test_the_site_in_a_browser(site: Path, width: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not NOTEBOOKS, reason="there are no notebooks")
 def test_the_site_with_its_notebooks_run(tmp_path: Path) -> None:
     site = build(tmp_path)
+    assert NOTEBOOKS
     for notebook in NOTEBOOKS:
         page = text_of(site / "examples" / f"{notebook.stem}.html")
         assert "cell_output" in page and "Traceback" not in page

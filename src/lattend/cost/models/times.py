@@ -18,7 +18,7 @@ BF16, FP32 = "bf16", "fp32"
 CLASSIFIER = "classifier"
 
 
-def run_time(work: ModelWork, on: str | Machine = "H200 measured") -> Floor:
+def run_time(work: ModelWork, on: str | Machine = "H100") -> Floor:
     """The least time of a run: its needed multiply-adds, or reading the weights once, whichever takes longer.
 
     >>> from lattend.cost.models import config
