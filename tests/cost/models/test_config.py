@@ -108,7 +108,7 @@ def test_the_summary_as_printed() -> None:
             "attention's depend on the length: --length N, in Python forward(N)",
             "",
             "KV cache: 65,536 numbers a token over all layers",
-            "KV cache: layers with windows or chunks keep at most 4,096 tokens",
+            "KV cache: layers that drop keys keep at most 4,096 tokens",
         ]
     )
 

@@ -12,6 +12,7 @@ from cost.models.small import LONG, TEXT
 
 import lattend as lt
 from lattend.cost.models import Serving, config, configuration, serving
+from lattend.cost.models.rule_span import rule_span
 from lattend.cost.models.times import decode_work, generates, prefill_work
 from lattend.draw.charts.chart import Chart
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
@@ -248,8 +249,19 @@ def test_a_loaded_model_is_priced_with_the_rules_it_was_given() -> None:
     assert RULE == configuration.RULE
     assert config(theirs).cache(9) == model.with_rule("strided(3)", [1]).cache(9) < model.cache(9)
     assert config(theirs).forward(9).parts == model.with_rule("strided(3)", [1]).forward(9).parts
+    set_rule(theirs, "sinks(2, 3)", layers=[0])
+    assert "layers that drop keys keep at most 4 or 6 tokens" in str(config(theirs))  # 4; 2 and 4
     set_rule(theirs, None)
     assert config(theirs).cache(9) == model.cache(9)
+    assert "drop keys" not in str(config(theirs))
+
+
+@pytest.mark.parametrize("rule", ["strided(3)", "sinks(2, 3)", "windowed(4)", "k <= q and (q - k) % 2 == 0"])
+def test_the_most_keys_of_a_rule_are_those_of_a_long_sequence(rule: str) -> None:
+    span = rule_span(rule, causal=True)
+    lengths = [span.cached_keys(length) for length in (64, 128)]
+    most = span.most_cached_keys
+    assert lengths == [most, most] if most is not None else lengths[0] < lengths[1]
 
 
 def heights(chart: Chart, length: int) -> list[float]:

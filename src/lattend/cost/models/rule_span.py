@@ -52,6 +52,15 @@ class RuleSpan:
             )
         return int(_in_use(self.rule, 1 << (length - 1).bit_length())[length - 1]) if self.is_causal else 0
 
+    @property
+    def most_cached_keys(self) -> int | None:
+        """The most keys in use at once however long the sequence is; None where they grow with it.
+
+        >>> RuleSpan(sequence_rule("sinks(2, 3)"), True, "").most_cached_keys  # 2 sinks and 4 of the window
+        6
+        """
+        return retention(self.rule).most if self.is_causal else 0
+
 
 Span = AttentionSpan | Windows | RuleSpan
 

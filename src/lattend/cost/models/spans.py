@@ -68,7 +68,12 @@ class AttentionSpan:
 
     def cached_keys(self, length: int) -> int:
         """Keys that later queries can still attend to: at most a window or a chunk of them."""
-        return min(length, self.keys) if self.kind in ("window", "chunk") else length
+        return length if self.most_cached_keys is None else min(length, self.most_cached_keys)
+
+    @property
+    def most_cached_keys(self) -> int | None:
+        """The most keys held however long the sequence is; None where they grow with it."""
+        return self.keys if self.kind in ("window", "chunk") else None
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,11 @@ class Windows:
 
     def cached_keys(self, length: int) -> int:
         """None: nothing is generated."""
+        return 0
+
+    @property
+    def most_cached_keys(self) -> int | None:
+        """None are held: nothing is generated."""
         return 0
 
 

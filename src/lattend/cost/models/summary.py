@@ -11,8 +11,6 @@ from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Attention, ModelL
 from lattend.report.report import Report
 from lattend.report.table import Table
 
-ENDLESS = 1 << 60
-
 
 def report_of(model: Model, *, usage: bool = True) -> Report:
     """Parameters, kinds of layers, what a token costs, notes; `usage`: and what to type for a length."""
@@ -120,10 +118,10 @@ def _remarks(model: Model) -> Iterator[str]:
         held = [layer.attention for layer in model.layers if layer.attention]
         latent = " of latents" if any(one.latent for one in held) else ""
         yield f"KV cache: {sum(one.cached for one in held):,} numbers{latent} a token over all layers"
-        kept = {one.span.cached_keys(ENDLESS) for one in held} - {ENDLESS}
+        kept = {most for one in held if (most := one.span.most_cached_keys) is not None}
         if kept:
             most = " or ".join(f"{size:,}" for size in sorted(kept))
-            yield f"KV cache: layers with windows or chunks keep at most {most} tokens"
+            yield f"KV cache: layers that drop keys keep at most {most} tokens"
     if model.longest is not None:
         yield f"length: at most {model.longest:,}, the learned positions"
     if model.image is not None:
