@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +30,7 @@ PORT = 8322
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
 PICTURES = ("*.svg", "*.png", "*.gif")
 KERNEL = "get_config().IPKernelApp.log_level = 40\n"  # of the notebooks: no word about how it is spoken to
+NOTEBOOK = re.compile(r"\(\.\./examples/(\w+\.ipynb)\)")  # a link to one, in docs/notebooks.md
 FRONT = "index.md"  # written for the site alone, beside this file
 # [docs/costs.md](docs/costs.md): the path is what GitHub's readers want to see, the site has the page's title
 PATH_AS_TEXT = re.compile(r"\[(?:docs/)?([a-z_]+\.md)\]\(((?:docs/)?\1(?:#[^)]*)?)\)")
@@ -92,14 +93,21 @@ def with_titles(text: str) -> str:
 
 
 def notebooks() -> dict[str, str]:
-    """The list of the notebooks of examples/, each with its first words."""
-    files = sorted((ROOT / "examples").glob("*.ipynb"), key=lambda file: (file.stem != "tour", file.stem))
+    """The list of the notebooks of examples/, each with its first words, in the order to read them."""
+    files = in_reading_order((ROOT / "examples").glob("*.ipynb"))
     entries = "\n".join(f"- [](examples/{file.name}): {first_words(file)}" for file in files)
     text = "Each was run when this site was built; `examples/` has the files, to run and to change."
     contents = "\n".join(f"examples/{file.stem}" for file in files)
     return {
         "notebooks.md": f"# Notebooks\n\n{text}\n\n{entries}\n\n```{{toctree}}\n:hidden:\n\n{contents}\n```\n"
     }
+
+
+def in_reading_order(files: Iterable[Path]) -> list[Path]:
+    """Notebooks in the order of the table in docs/notebooks.md; one that is not in it comes last."""
+    listed = NOTEBOOK.findall((ROOT / "docs" / "notebooks.md").read_text())
+    place = {name: number for number, name in enumerate(listed)}
+    return sorted(files, key=lambda file: (place.get(file.name, len(place)), file.name))
 
 
 def first_words(notebook: Path) -> str:

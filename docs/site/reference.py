@@ -45,8 +45,8 @@ PAGES = (
     ),
     Page(
         *("pictures", "Pictures", LOOK, "Rules and layers drawn, for a terminal, a notebook or a paper."),
-        names="lattend.nn.draw_patches lattend.nn.draw_heads lattend.nn.draw_scores lattend.nn.draw_conv "
-        "lattend.nn.draw_grid",
+        names="lattend.nn.draw_patches lattend.nn.draw_heads lattend.nn.kernel_heads lattend.nn.draw_scores "
+        "lattend.nn.draw_conv lattend.nn.draw_grid",
         folders="lattend.draw",
     ),
     Page(

@@ -132,7 +132,10 @@ def test_a_folder_that_is_called_as_a_layer(lattend, tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     monkeypatch.chdir(tmp_path)
     assert lattend("cost", "linear").out.startswith("linear in ")
-    assert "the folder models holds no config.json; give a config.json" in lattend("cost", "models").err
+    assert lattend("cost", "models").err == (
+        'lattend: the folder "models" holds no config.json; give the path of a config.json, or of the folder '
+        "that holds it\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
         (["rnn2d", "--length", "5"], "--length is for a config.json"),
         (["rnn2d", "--out", "x.svg"], "a chart needs a number for every size: give --at n=…,c=…,h=…"),
         (["rnn2d(n=2,h=1,c=1)", "--out", "x.gif"], "the ending is not one of .svg, .png, .pdf"),
-        (["nothing.json"], "there is no nothing.json"),
+        (["nothing.json"], 'there is no file or folder "nothing.json" here, and models are not looked up'),
         (["meta-llama/Llama-3.1-8B"], 'there is no file or folder "meta-llama/Llama-3.1-8B" here'),
         (["rnn2d", "--machine", "H100"], "--machine is for a config.json"),
         (["nothing.json", "--check"], "--check is for a layer, not for a model"),

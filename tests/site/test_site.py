@@ -119,6 +119,16 @@ def test_formulas_are_mathematics(site: Path) -> None:
         assert not re.search(r"\\(frac|begin|text|mathrm|lfloor)|<merror", text_of(rule)), rule
 
 
+def test_notebooks_come_in_the_order_to_read_them(site: Path) -> None:
+    """That of the table in docs/notebooks.md, which has every one of them, the tour first."""
+    listed = re.findall(r"\(\.\./examples/(\w+)\.ipynb\)", (ROOT / "docs" / "notebooks.md").read_text())
+    assert sorted(listed) == [file.stem for file in NOTEBOOKS]
+    assert listed[0] == "tour"
+    page = text_of(site / "notebooks.html")
+    article = page[page.index("<article") : page.index("</article>")]
+    assert list(dict.fromkeys(re.findall(r'href="examples/(\w+)\.html"', article))) == listed
+
+
 def test_every_question_has_a_place(site: Path) -> None:
     index = unescape(text_of(site / "docs" / "questions.html"))
     for one in questions():

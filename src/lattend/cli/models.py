@@ -31,11 +31,15 @@ def is_model(text: str) -> bool:
     if path.is_dir():
         return text not in layer_names()
     if _PATH.fullmatch(text):
-        raise LattendError(
-            f'there is no file or folder "{text}" here, and models are not looked up elsewhere: give the '
-            "path of a config.json, or of the folder that holds it"
-        )
+        raise _not_there(text)
     return False
+
+
+def _not_there(text: str) -> LattendError:
+    found = f'there is no file or folder "{text}" here, and models are not looked up elsewhere'
+    if Path(text).is_dir():
+        found = f'the folder "{text}" holds no config.json'
+    return LattendError(f"{found}; give the path of a config.json, or of the folder that holds it")
 
 
 def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
@@ -47,6 +51,8 @@ def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
         if given[alone]:
             refuse(given, SERVING, f"is about serving and does not go with {alone}; ask for one of the two")
     check_out(given["--out"])
+    if not (Path(path).is_file() or Path(path, "config.json").is_file()):
+        raise _not_there(path)
     model = config(path)
     length, batch = given["--length"], given["--batch"] or 1
     asked = any(given[name] is not None for name in SERVING)

@@ -8,7 +8,7 @@ Other models replace_attention, for those of torch.nn, timm and diffusers
 Images       Patches, ViT
 Convolution  from_conv, to_conv, ConvAttention, error_bound, sharpness
 Grid         GridRNN, GridStates, ragged_mask, check_grid; PixelModel, complete, sample
-Pictures     draw_patches, draw_heads, draw_scores, draw_conv, draw_grid
+Pictures     draw_patches, draw_heads (of kernel_heads), draw_scores, draw_conv, draw_grid
 
 `help(lt.nn.GridRNN)` tells the arguments of one.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lattend.nn.attention.encodings import Relative as Relative
     from lattend.nn.attention.encodings import Sinusoidal as Sinusoidal
     from lattend.nn.attention.encodings import Tables as Tables
+    from lattend.nn.attention.gaussian_heads import kernel_heads as kernel_heads
     from lattend.nn.attention.quadratic import Quadratic as Quadratic
     from lattend.nn.convolution.bound import error_bound as error_bound
     from lattend.nn.convolution.convert import from_conv as from_conv
@@ -53,6 +54,7 @@ _HOME = homes(
     {
         "attention.attention": "MultiHeadAttention",
         "attention.encodings": "Absolute Sinusoidal Tables Relative",
+        "attention.gaussian_heads": "kernel_heads",
         "attention.quadratic": "Quadratic",
         "replaced.replace": "replace_attention",
         "images.patches": "Patches",

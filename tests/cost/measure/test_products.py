@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.cost.measure import FlopCounter, of
-from lattend.cost.measure.products import inside
+from lattend.cost.measure.products import grouped_on_meta, inside
 
 SMALL, SOME = st.integers(1, 4), st.integers(2, 5)
 
@@ -65,7 +65,10 @@ def convolutions(draw: Any) -> tuple[nn.Module, torch.Tensor]:
         ((3, 8, 16), (16, 24), 3, 8 * 16 * 24),  # columns
     ],
 )
-def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], groups: int, needed: int) -> None:
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_grouped_products(
+    dtype: torch.dtype, left: tuple[int, ...], right: tuple[int, ...], groups: int, needed: int
+) -> None:
     """The product of a mixture's experts, which multiplies every row with one matrix."""
     ends = torch.arange(1, groups + 1, dtype=torch.int32, device="meta") * 8 if groups else None
 
@@ -73,9 +76,15 @@ def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], groups:
         def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
             return torch.ops.aten._grouped_mm(x, w, ends)
 
-    given = [torch.zeros(shape, dtype=torch.bfloat16, device="meta") for shape in (left, right)]
+    given = [torch.zeros(shape, dtype=dtype, device="meta") for shape in (left, right)]
     found = of(Experts(), tuple(given))
     assert (found.multiply_adds, found.unknown) == ((needed, needed, needed), {})
+    on_cpu = [torch.zeros(one.shape, dtype=dtype) for one in given]
+    theirs = torch.ops.aten._grouped_mm(
+        *on_cpu, None if ends is None else torch.arange(8, 8 * groups + 1, 8, dtype=torch.int32)
+    )
+    ours = grouped_on_meta(given[0], given[1], ends)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
 
 
 @settings(max_examples=25)

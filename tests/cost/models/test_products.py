@@ -48,11 +48,12 @@ def test_checkpointing(name: str) -> None:
     assert work.multiply_adds.needed == model.training(length).multiply_adds.needed
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
-def test_a_mixture_with_sinks_is_measured_as_its_config_says(experts: str) -> None:
+def test_a_mixture_with_sinks_is_measured_as_its_config_says(experts: str, dtype: str) -> None:
     """Grouped products, and causal, windowed attention with a column of sinks, written out."""
-    fields = {**SMALL["gpt_oss"], "hidden_size": 32, "intermediate_size": 16, "head_dim": 16}
-    theirs = hugging.build(fields, experts=experts).to(hugging.torch.bfloat16)
+    fields = SMALL["gpt_oss"]
+    theirs = hugging.build(fields, experts=experts).to(getattr(hugging.torch, dtype))
     found = of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
     work = config(fields).forward(LONG)
     assert (found.multiply_adds.needed, found.multiply_adds.dense) == (

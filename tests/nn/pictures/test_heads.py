@@ -152,7 +152,9 @@ def test_heads_that_cannot_be_made(options, said):
 
 @pytest.mark.parametrize("source", [3, [3], {"low": 3}, Head((0, 0), (1, 0, 1))])
 def test_what_is_no_head(source):
-    with pytest.raises(NamingError, match=r"heads are a list of .* not .*; kernel_heads\(3\) there gives"):
+    with pytest.raises(
+        NamingError, match=r"heads are a list of .* not .*; lattend\.nn\.kernel_heads\(3\) gives"
+    ):
         draw_heads(source)
 
 

@@ -175,7 +175,8 @@ class Meter:
         if name in NUMBERS_DECIDE:
             with suppress(Unknown), self.pause(), torch.no_grad():
                 return self.constants.answer(func, args, kwargs)
-        out = func(*args, **kwargs)
+        alone = name == "_grouped_mm" and args[0].is_meta
+        out = products.grouped_on_meta(*args, **kwargs) if alone else func(*args, **kwargs)
         with self.pause(), torch.no_grad():
             self._count(func, operation(func, args, kwargs, out), place, way, number)
             if name not in products.FORMULAS:

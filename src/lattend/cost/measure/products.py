@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from torch import Tensor
+from torch import Tensor, dtype
 
 from lattend.cost.measure.operation import Operation
 from lattend.cost.measure.tally import Tally
@@ -46,6 +46,25 @@ def grouped(op: Operation) -> Tally:
     batch = left.shape[0] if left.dim() == right.dim() == 3 else 1
     adds = op.result.numel() if op.given.get("bias") is not None else 0
     return Tally.of(batch * left.shape[-2] * left.shape[-1] * right.shape[-1], adds=adds)
+
+
+def grouped_on_meta(
+    left: Tensor,
+    right: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: dtype | None = None,
+) -> Tensor:
+    """What _grouped_mm gives, without numbers: torch takes all types but on the meta device, bfloat16 alone.
+
+    Groups of terms give a matrix each, as a batch does; groups of rows or of columns lie in one matrix.
+    """
+    groups: tuple[int, ...] = ()
+    if left.dim() == right.dim() == 2 and offs is not None:
+        groups = (offs.shape[0],)
+    elif left.dim() == right.dim() == 3:
+        groups = (left.shape[0],)
+    return left.new_empty((*groups, left.shape[-2], right.shape[-1]), dtype=out_dtype)
 
 
 def outer(op: Operation) -> Tally:

@@ -124,6 +124,12 @@ class Model(Printed):
         held = (layer.attention for layer in self.layers if layer.attention)
         return batch * bytes * sum(one.span.cached_keys(length) * one.cached for one in held)
 
+    def attention_passes(self) -> int | None:
+        """The shortest sequence whose attention needs more multiply-adds than all matrices; None if none."""
+        from lattend.cost.models.lengths import attention_passes
+
+        return attention_passes(self)
+
     def formulas(self, *, training: bool = False) -> Report:
         """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
         from lattend.cost.models.formulas import formula_report

@@ -61,7 +61,7 @@ def draw_heads(
     Without a `size` the image has no edges, and `reach` pixels on each side of the query are shown. Heads are
     `filled` areas, and lines alone where many of a layer overlap, unless one is said.
 
-    >>> from lattend.nn.attention.gaussian_heads import kernel_heads
+    >>> from lattend.nn import kernel_heads
     >>> draw_heads(kernel_heads(3)).title
     'Heads around a query pixel'
     """
@@ -140,8 +140,8 @@ def _heads(source: Any) -> Sequence[Head] | Mapping[str, Sequence[Head]]:
         if not isinstance(layer, Sequence) or not all(isinstance(head, Head) for head in layer):
             raise NamingError(
                 "heads are a list of lattend.nn.attention.gaussian_heads.Head, layers of them by name, "
-                f"a module, its state dict or a file, not {layer!r:.60}; kernel_heads(3) there gives those "
-                "of a 3 × 3 kernel"
+                f"a module, its state dict or a file, not {layer!r:.60}; lattend.nn.kernel_heads(3) gives "
+                "those of a 3 × 3 kernel"
             )
     return source
 
