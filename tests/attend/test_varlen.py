@@ -171,6 +171,56 @@ def test_positions_past_the_last_sequence_form_one_more() -> None:
     assert torch.equal(short, whole)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("lengths", [(4, 3), (7, 0), ()])
+def test_positions_past_the_last_sequence_have_no_bias_of_a_sequence(
+    kernel: str, lengths: tuple[int, ...]
+) -> None:
+    device, used = DEVICE if kernel in ("triton", "dense") else "cpu", sum(lengths)
+    slope = torch.linspace(0.5, 1, len(lengths), device=device).requires_grad_()
+    q, k, v, grad, *_ = (x.float().to(device) for x in made(12, 12))
+    cu = cumulative(lengths).to(device)
+
+    def run(total: int, cu: Tensor) -> list[Tensor]:
+        leaves = [x[:total].clone().requires_grad_() for x in (q, k, v)]
+        bias = lt.Bias("slope[batch]*(k - q)", slope=slope)
+        one, two, three = leaves
+        out, lse = attention(
+            one, two, three, "causal", cu_seqlens=cu, bias=bias, kernel=kernel, return_lse=True
+        )
+        largest = lt.max_logits(one, two, "causal", cu_seqlens=cu, bias=bias)
+        return [out, lse, largest, *torch.autograd.grad((out * grad[:total]).sum(), (*leaves, slope))]
+
+    short, long = run(used, cu), run(12, cu)
+    for one, right in zip(long[:-1], short[:-1], strict=True):
+        torch.testing.assert_close(one[:used], right)
+    assert not long[0][used:].any()
+    assert (long[1][used:] == -torch.inf).all()
+    assert (long[2][used:] == -torch.inf).all()
+    assert not any(x[used:].any() for x in long[3:6])
+    torch.testing.assert_close(long[-1], short[-1])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.uint16, torch.uint64])
+def test_lengths_of_any_whole_numbers(dtype: torch.dtype) -> None:
+    q, k, v, *_ = made(200, 200)
+    cu = torch.tensor([0, 70, 120])
+    assert torch.equal(
+        lt.attention(q, k, v, "k < 2", cu_seqlens=cu.to(dtype)), lt.attention(q, k, v, "k < 2", cu_seqlens=cu)
+    )
+    with pytest.raises(DomainError, match="never fall, and end at 200 or before; got 0, 70, 60"):
+        lt.attention(q, k, v, "causal", cu_seqlens=torch.tensor([0, 70, 60]).to(dtype))
+    with pytest.raises(DomainError, match="never fall"):
+        lt.explain("causal", like=q, cu_seqlens=torch.tensor([0, 70, 60]).to(dtype))
+
+
+def test_explain_counts_no_pairs_past_the_last_sequence_where_the_bias_has_no_entry() -> None:
+    bias = lt.Bias("slope[batch]*k", slope=torch.ones(2))
+    cu, like = torch.tensor([0, 4, 9]), (12, 2, 16)
+    assert lt.explain("causal", like=like, cu_seqlens=cu).needed == 10 + 15 + 6
+    assert lt.explain("causal", like=like, cu_seqlens=cu, bias=bias).needed == 10 + 15
+
+
 def test_a_compiled_call_serves_all_lengths() -> None:
     counter, compiled = CompileCounterWithBackend("aot_eager"), 0
 
@@ -286,6 +336,8 @@ def test_messages() -> None:
     refused(NamingError, "uses the names cu, seq", rule="q - k <= seq", seq=3)
     refused(NamingError, "has no tt; it has n, t; did you mean t", rule="q - k <= t", t=1, tt=2)
     refused(TensorError, r"bias: a tensor \(9, 9\)", bias=torch.zeros(9, 9))
+    empty = lt.Bias("table[min(abs(q - k), 3)]", table=torch.ones(0))
+    refused(TensorError, r"table has shape \(0\), without an entry to read", bias=empty)
     refused(
         TensorError, r"slope\[batch\] needs 2 places", bias=lt.Bias("slope[batch]*k", slope=torch.ones(1))
     )

@@ -133,7 +133,7 @@ def attention(
     if cu_seqlens is not None:
         if padding is not None:
             raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
-        key, packed = packed_inputs((key, bound), values, (q, k, v), bias, cu_seqlens)
+        key, packed, padding = packed_inputs((key, bound), values, (q, k, v), bias, cu_seqlens)
         q, k, v, *given = packed
     else:
         q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)

@@ -366,7 +366,16 @@ def term_given(
                 f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {extent[position]} places "
                 f"on axis {axis}, one for each {position}"
             )
+    if all(extent.values()):
+        check_entries(bias)
     return bias.key, tensors
+
+
+def check_entries(bias: Bias) -> None:
+    """Raises where a tensor of the bias has no entries, and there are pairs that read one."""
+    for name, tensor in bias.tensors.items():
+        if any(size == 0 for size in tensor.shape):
+            raise TensorError(f"bias: {name} has shape {shape_text(tensor)}, without an entry to read")
 
 
 def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:

@@ -78,7 +78,7 @@ def max_logits(
     if cu_seqlens is not None:
         if padding is not None:
             raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
-        key, given = packed_inputs((key, bound), values, (q, k, k), bias, cu_seqlens)
+        key, given, padding = packed_inputs((key, bound), values, (q, k, k), bias, cu_seqlens)
     else:
         given = checked_inputs((key, bound), values, (q, k, k), bias)
     real = padding_given(padding, given.q, given.k)

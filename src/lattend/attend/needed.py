@@ -49,7 +49,7 @@ def _of_element(rule: Rule, call: AttentionCall, element: int) -> int:
 
 
 def _of_sequences(call: AttentionCall, element: int) -> int:
-    """The pairs of each sequence, where positions past the last form one more."""
+    """The pairs of each sequence, where positions past the last form one more, unless they are padding."""
     key, apart = rule_within(call.rule.key) or ("", False)
     rule, cut = rule_of(key), arrays_of(call, element)
     names = ("cu_q", "cu_k") if apart else ("cu", "cu")
@@ -57,8 +57,9 @@ def _of_sequences(call: AttentionCall, element: int) -> int:
     numbers = {
         name: call.rule.values[name] for name in [*rule.parameters, "heads"] if name in call.rule.values
     }
+    lengths = list(zip(queries, keys, strict=True))
     total = 0
-    for n, m in zip(queries, keys, strict=True):
+    for n, m in lengths if call.key_range is None else lengths[:-1]:
         own = {"m": m} if apart or "m" in rule.sizes else {}
         total += _counted(rule.at(n=n, **own, **numbers)) if n and m else 0
     return total

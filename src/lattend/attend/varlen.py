@@ -20,14 +20,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from lattend.attend.bias import ELEMENT, Bias, dtype_name, parts_of, shape_text
+from lattend.attend.bias import ELEMENT, Bias, by_element, dtype_name, parts_of, shape_text
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
 from lattend.attend.documents import document_ids
 from lattend.attend.inputs import (
     Inputs,
     as_one_kind,
+    check_entries,
     check_names,
     check_shapes,
     numbers_given,
@@ -54,17 +56,25 @@ class Sequences(NamedTuple):
     apart: bool
 
 
+class Packed(NamedTuple):
+    """A call on the whole line, as a batch of one.
+
+    `padding` is where the keys of the last sequence end, [1], if a bias has no entry for those after it.
+    """
+
+    key: str
+    inputs: Inputs
+    padding: Tensor | None
+
+
 def packed_inputs(
     rule: tuple[str, Mapping[str, int]],
     values: Mapping[str, Any],
     qkv: tuple[Tensor, Tensor, Tensor],
     bias: Bias | Tensor | None,
     cu_seqlens: CuSeqlens,
-) -> tuple[str, Inputs]:
-    """The key of the rule on the whole line, and what goes with it to the operator, as a batch of one.
-
-    Raises unless all of it fits.
-    """
+) -> Packed:
+    """The key of the rule on the whole line, and what goes with it to the operator; raises unless it fits."""
     key, bound = rule
     names = rule_names(key)
     check_names(names, bound, values)
@@ -89,7 +99,10 @@ def packed_inputs(
             raise NamingError(f"{name}: cu_seqlens uses the names {', '.join(own)}; call yours otherwise")
     arrays = sequence_arrays(starts, q.shape[2], k.shape[2])
     numbers = numbers_given(names, bound, whole, sizes)
-    return packed_key(key, starts.apart), Inputs(q, k, v, numbers, arrays, term, tensors)
+    padding = starts.keys[-1:] if term is not None and names_sequences(term) else None
+    if term is not None:
+        term = packed_term(term, starts.apart)
+    return Packed(packed_key(key, starts.apart), Inputs(q, k, v, numbers, arrays, term, tensors), padding)
 
 
 def unpacked(x: Tensor) -> Tensor:
@@ -152,8 +165,9 @@ def _check_row(name: str, cumulative: object, x: Tensor) -> None:
 
 def check_cumulative(name: str, cumulative: Tensor, total: int) -> None:
     """Raises where the numbers are no cumulative lengths; on a GPU they would have to be waited for."""
-    if cumulative[0] != 0 or bool((cumulative.diff() < 0).any()) or cumulative[-1] > total:
-        shown = ", ".join(str(int(x)) for x in cumulative[:8]) + (", …" if len(cumulative) > 8 else "")
+    row = cumulative.long()  # differences of unsigned numbers are never below 0
+    if row[0] != 0 or bool((row.diff() < 0).any()) or row[-1] > total:
+        shown = ", ".join(str(int(x)) for x in row[:8]) + (", …" if len(row) > 8 else "")
         raise DomainError(
             f"cu_seqlens of {name} must begin with 0, never fall, and end at {total} or before; got {shown}"
         )
@@ -168,10 +182,11 @@ def sequence_arrays(starts: Sequences, queries: int, keys: int) -> list[Tensor]:
     def ids(x: Tensor, total: int) -> Tensor:
         return document_ids(x, total).int()[None]
 
-    found = [ends(starts.queries, queries), ids(starts.queries, queries)]
+    of_queries, of_keys = starts.queries.long(), starts.keys.long()
+    found = [ends(of_queries, queries), ids(of_queries, queries)]
     if not starts.apart:
         return found
-    return [ends(starts.keys, keys), found[0], ids(starts.keys, keys), found[1]]
+    return [ends(of_keys, keys), found[0], ids(of_keys, keys), found[1]]
 
 
 # The rule and the bias on the whole line
@@ -228,9 +243,26 @@ def _term_given(
             f"bias: a tensor {shape_text(bias)} has a number for each pair of a batch, and with cu_seqlens "
             "there is none; lt.Bias.table(tensor) is read at the positions within each sequence"
         )
-    sizes = {"n": 0, "m": 0, ELEMENT: starts.queries.shape[0] - 1}  # tables may be shorter than the line
+    count = starts.queries.shape[0] - 1
+    sizes = {"n": 0, "m": 0, ELEMENT: count}  # tables may be shorter than the line
     term, tensors = term_given(rule_names(key), key, bias, sizes, q)
-    return (None if term is None else packed_term(term, starts.apart)), tensors
+    if bias is None or term is None or not q.shape[2]:
+        return term, tensors
+    if count or not names_sequences(term):
+        check_entries(bias)
+    return term, [_with_entries(tensor) for tensor in tensors]  # kernels read before they mask
+
+
+@constant
+def names_sequences(term: str) -> bool:
+    """Whether the bias with this key has a number of its own for each sequence."""
+    return by_element(parts_of(term)[1])
+
+
+def _with_entries(tensor: Tensor) -> Tensor:
+    """The tensor with one entry, a zero, on each axis that has none."""
+    missing = [int(size == 0) for size in reversed(tensor.shape)]
+    return pad(tensor, [side for size in missing for side in (0, size)]) if any(missing) else tensor
 
 
 def _sides(apart: bool) -> tuple[str, str]:

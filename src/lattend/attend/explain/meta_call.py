@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -13,11 +13,11 @@ from torch import Tensor
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import KERNELS
-from lattend.attend.inputs import DTYPES, Inputs, check_names, check_scoring, check_sinks, checked_inputs
+from lattend.attend.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
 from lattend.attend.operator import call_of
 from lattend.attend.padding import check_lengths, padding_given
 from lattend.attend.rule_names import RuleNames, rule_names
-from lattend.attend.varlen import Sequences, check_cumulative, packed_inputs, sequence_arrays
+from lattend.attend.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 
@@ -97,7 +97,10 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     if rows is None:
         inputs = checked_inputs((key, rule.values), arrays, (q, k, v), _on_meta(settings.bias))
     else:
-        inputs, key, data = _of_sequences(rule, arrays, (q, k, v), settings, rows)
+        if settings.padding is not None:
+            raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
+        (key, inputs, padding), data = _of_sequences(rule, arrays, (q, k, v), settings, rows)
+        settings = replace(settings, padding=padding)
     q, k, v, numbers, _, term, _ = inputs
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
@@ -111,8 +114,6 @@ def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:
     """Padding, sinks, dropout, softcap and kernel, by the names that the operator has for them."""
     real: tuple[Tensor | None, Tensor | None] = (None, None)
     if settings.padding is not None:
-        if settings.cu_seqlens is not None:
-            raise NamingError("cu_seqlens are the lengths of sequences without padding; leave padding out")
         real = padding_given(_on_cpu(settings.padding), *(_on(x, torch.device("cpu")) for x in (q, k)))
         if real[0] is not None:
             check_lengths(real[0], prod(k.shape[2:-1]))
@@ -141,15 +142,17 @@ def cumulative(given: Lengths | tuple[Lengths, Lengths]) -> Sequences:
 def _of_sequences(
     rule: Rule, values: Mapping[str, Any], given: tuple[Tensor, Tensor, Tensor], settings: Settings,
     rows: Sequences,
-) -> tuple[Inputs, str, list[Tensor]]:  # fmt: skip
-    """What attention is given with cu_seqlens, the key of its rule, and the arrays of that."""
+) -> tuple[Packed, list[Tensor]]:  # fmt: skip
+    """What attention is given with cu_seqlens, and the arrays of its rule."""
     q, k, _ = given
     for name, row, x in (("queries", rows.queries, q), ("keys", rows.keys, k)):
         check_cumulative(name, row, x.shape[0])
     queries = rows.queries.to("meta")
     both = (queries, rows.keys.to("meta")) if rows.apart else queries
-    key, found = packed_inputs((rule.key, rule.values), values, given, _on_meta(settings.bias), both)
-    return found, key, sequence_arrays(rows, q.shape[0], k.shape[0])
+    packed = packed_inputs((rule.key, rule.values), values, given, _on_meta(settings.bias), both)
+    more = packed.padding is not None and int(rows.keys[-1]) < k.shape[0]
+    packed = packed._replace(padding=rows.keys[-1:] if more else None)
+    return packed, sequence_arrays(rows, q.shape[0], k.shape[0])
 
 
 def _on_cpu(lengths: Lengths) -> Tensor:

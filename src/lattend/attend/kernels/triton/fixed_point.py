@@ -38,6 +38,10 @@ class FixedPointSums:
         """Empty sums for the gradients of these tensors; nothing is read back from the device."""
         if term is None or not tensors:
             return FixedPointSums((), torch.ones(1, device=v.device), ())
+        like = tuple(arrays[name][0] for name in tensors)
+        sums = tuple(torch.zeros(x.shape, dtype=torch.int64, device=v.device) for x in like)
+        if not grad.numel() or not v.numel():  # nothing will be added
+            return FixedPointSums(sums, torch.ones(len(sums), device=v.device), like)
         slope = 2 * _longest(grad) * _longest(v)  # |dS| <= |dO| (|v| + |out|)
         if grad_lse is not None:
             slope = slope + grad_lse.abs().max().float()
@@ -58,8 +62,6 @@ class FixedPointSums:
             largest = sum(_most(derivative(term, leaf), numbers, sizes) for leaf in own)
             room = (slope * largest + 1e-30).log2() + log2(max(1, pairs * len(own)))
             quanta.append(torch.exp2((BITS - room).floor().clamp(-120, 120)))
-        like = tuple(arrays[name][0] for name in tensors)
-        sums = tuple(torch.zeros(x.shape, dtype=torch.int64, device=v.device) for x in like)
         return FixedPointSums(sums, torch.stack(quanta), like)
 
     def gradients(self) -> list[Tensor]:
