@@ -28,6 +28,7 @@ CLASSES = {
     "Model": "AutoModel",
 }
 USUAL = {"bert": "Model", "roberta": "Model", "distilbert": "Model", "vit": "ForImageClassification"}
+USUAL["modernbert"] = "Model"
 USUAL["swin"] = "ForImageClassification"
 SPECIAL = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), 0)
 

@@ -217,6 +217,26 @@ PUBLISHED: dict[str, tuple[Fields, int, int]] = {
         3_821_079_552,
         3_821_079_552,
     ),
+    "phi-2": (
+        _rotary("phi", 51200, 2560, 10240, 32, 32, 32, architectures=["PhiForCausalLM"]),
+        2_779_683_840,
+        2_779_683_840,
+    ),
+    "ModernBERT-base": (
+        {
+            "model_type": "modernbert",
+            "architectures": ["ModernBertForMaskedLM"],
+            "vocab_size": 50368,
+            "hidden_size": 768,
+            "intermediate_size": 1152,
+            "num_hidden_layers": 22,
+            "num_attention_heads": 12,
+            "global_attn_every_n_layers": 3,
+            "local_attention": 128,
+        },
+        149_655_232,
+        149_655_232,
+    ),
     "OLMo-2-1124-7B": (
         _rotary("olmo2", 100352, 4096, 11008, 32, 32, 32, tie_word_embeddings=False),
         7_298_617_344,

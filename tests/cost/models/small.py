@@ -177,6 +177,40 @@ TEXT: dict[str, Fields] = {
         "enable_bias": False,
         "layer_norm_elementwise_affine": False,
     },
+    "phi": _rotary("phi", hidden_size=32),
+    "phi, norms of queries, tied": _rotary(
+        "phi", hidden_size=32, qk_layernorm=True, tie_word_embeddings=True
+    ),
+    "phi, classifier": _rotary(
+        "phi", hidden_size=32, architectures=["PhiForSequenceClassification"], num_labels=6
+    ),
+    "modernbert": {
+        "model_type": "modernbert",
+        **_BERT,
+        "local_attention": 7,
+        "global_attn_every_n_layers": 2,
+    },
+    "modernbert, masked, all biases": {
+        "model_type": "modernbert",
+        "architectures": ["ModernBertForMaskedLM"],
+        **_BERT,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        "local_attention": 6,
+        **dict.fromkeys(("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"), True),
+    },
+    "modernbert, masked, no bias": {
+        "model_type": "modernbert",
+        "architectures": ["ModernBertForMaskedLM"],
+        **_BERT,
+        "decoder_bias": False,
+        "tie_word_embeddings": False,
+    },
+    "modernbert, classifier": {
+        "model_type": "modernbert",
+        "architectures": ["ModernBertForSequenceClassification"],
+        "num_labels": 6,
+        **_BERT,
+    },
     "bert": {"model_type": "bert", **_BERT, "type_vocab_size": 3},
     "bert, masked": {"model_type": "bert", "architectures": ["BertForMaskedLM"], **_BERT},
     "bert, pretraining": {"model_type": "bert", "architectures": ["BertForPreTraining"], **_BERT},

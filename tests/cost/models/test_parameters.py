@@ -12,7 +12,7 @@ from cost.models.small import SMALL
 from lattend.cost.models import config
 
 TABLES = {"embed_tokens", "embed_in", "wte", "wpe", "embed_positions", "position_embeddings"}
-TABLES |= {"word_embeddings", "token_type_embeddings", "cls_token"}
+TABLES |= {"word_embeddings", "tok_embeddings", "token_type_embeddings", "cls_token"}
 
 
 def used_by_a_token(model: Any) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lattend.cost.models.families import rotary
-from lattend.cost.models.families.encoders import bert, distilbert, roberta
-from lattend.cost.models.families.gpt import gpt2, gpt_neox, opt
+from lattend.cost.models.families.encoders import bert, distilbert, modernbert, roberta
+from lattend.cost.models.families.gpt import gpt2, gpt_neox, opt, phi
 from lattend.cost.models.families.images import swin, vit
 from lattend.cost.models.families.latent import deepseek
 from lattend.cost.models.fields import Fields
@@ -19,9 +19,11 @@ FAMILIES: dict[str, Callable[[Fields], Model]] = {
     "gpt2": gpt2,
     "gpt_neox": gpt_neox,
     "opt": opt,
+    "phi": phi,
     "bert": bert,
     "roberta": roberta,
     "distilbert": distilbert,
+    "modernbert": modernbert,
     "vit": vit,
     "swin": swin,
 }

@@ -1,13 +1,32 @@
-"""BERT, RoBERTa and DistilBERT: every token attends to every token."""
+"""BERT, RoBERTa and DistilBERT: every token attends to every token; ModernBERT: in some layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lattend.cost.models.families.shared import CAUSAL, build_model, plain_layer, unknown_head
+from lattend.cost.models.families.shared import (
+    CAUSAL,
+    build_model,
+    head_dim,
+    plain_layer,
+    projections,
+    spans,
+    unknown_head,
+)
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import HEAD, ONCE, OTHER, ModelLayer, ModelPart, linear, norm, table
+from lattend.cost.models.parts import (
+    HEAD,
+    ONCE,
+    OTHER,
+    Attention,
+    ModelLayer,
+    ModelPart,
+    gated,
+    linear,
+    norm,
+    table,
+)
 from lattend.cost.models.spans import AttentionSpan
 
 Head = Callable[[Fields, int], tuple[str, Sequence[ModelPart]]]  # what it is called, and its parts
@@ -56,6 +75,59 @@ def distilbert(fields: Fields) -> Model:
     )
 
 
+def modernbert(fields: Fields) -> Model:
+    """Rotary positions, a gated feed-forward; windows of w // 2 keys to each side in two of three layers."""
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    hidden, bias = fields.size("intermediate_size"), fields.flag("attention_bias", False)
+    biased = fields.flag("norm_bias", False)
+    size = head_dim(fields, width, heads)
+    first = (
+        *projections(width, heads, heads, size, bias=bias, out_bias=bias),
+        *gated(width, hidden, bias=fields.flag("mlp_bias", False)),
+        norm("layer norm", width, bias=biased),
+    )
+    others = (*first, norm("layer norm", width, bias=biased))  # the first has none before its attention
+    layers = [
+        ModelLayer(
+            others if place else first, Attention(span, heads, heads, size, size), f"{hidden:,} wide, gated"
+        )
+        for place, span in enumerate(_modern_spans(fields, fields.layers("num_hidden_layers")))
+    ]
+    outside = [
+        table("tokens", fields.size("vocab_size"), width),
+        norm("norm of the tables", width, bias=biased),
+        norm("last norm", width, bias=biased),
+    ]
+    head, parts = _modern_head(fields, width, biased)
+    return build_model(fields, head, width, layers, [*outside, *parts])
+
+
+def _modern_spans(fields: Fields, layers: int) -> list[AttentionSpan]:
+    step, reach = fields.usual(3, "global_attn_every_n_layers"), fields.usual(128, "local_attention") // 2
+    kind = {True: "full_attention", False: "sliding_attention"}
+    found = spans(fields, layers, lambda place: kind[place % max(step, 1) == 0], 1)
+    return [AttentionSpan("band", reach) if one.kind == "window" else AttentionSpan("full") for one in found]
+
+
+def _modern_head(fields: Fields, width: int, biased: bool) -> tuple[str, list[ModelPart]]:
+    named = fields.architecture or "ModernBertModel"
+    if named.endswith("Model"):
+        return "no head", []
+    bias = fields.flag("classifier_bias", False)
+    after = norm("head's norm", width, bias=biased)
+    if named.endswith("ForMaskedLM"):
+        scores = _scores(fields, width, bias=fields.flag("decoder_bias", True))[2:]
+        return _language(fields), [linear("head's dense", HEAD, width, width, bias=bias), after, *scores]
+    if named.endswith("ForSequenceClassification"):
+        labels = fields.labels()
+        parts = [linear("classifier's dense", HEAD, width, width, bias=bias, rows=ONCE), after]
+        return f"classifier of {labels:,}", [
+            *parts,
+            linear("classifier", HEAD, width, labels, bias=True, rows=ONCE),
+        ]
+    raise unknown_head(fields, named, "…Model, …ForMaskedLM and …ForSequenceClassification")
+
+
 def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> ModelLayer:
     heads, hidden = fields.size(heads_name, "num_attention_heads"), fields.size(hidden_name)
     causal = fields.family != "distilbert" and fields.flag("is_decoder", False)
@@ -70,14 +142,14 @@ def _tables(fields: Fields, width: int, positions: int) -> list[ModelPart]:
     ]
 
 
-def _scores(fields: Fields, width: int) -> list[ModelPart]:
+def _scores(fields: Fields, width: int, *, bias: bool = True) -> list[ModelPart]:
     """A dense layer, a norm, and a score for each token, from the table unless it is not tied."""
     vocabulary, shared = fields.size("vocab_size"), fields.flag("tie_word_embeddings", True)
     product = width * vocabulary
     return [
         linear("head's dense", HEAD, width, width, bias=True),
         norm("head's norm", width, bias=True),
-        ModelPart("head's bias", HEAD, vocabulary),
+        ModelPart("head's bias", HEAD, vocabulary if bias else 0),
         ModelPart("output head", HEAD, 0 if shared else product, product),
     ]
 

@@ -1,13 +1,30 @@
-"""GPT-2, GPT-NeoX and OPT: layer norms and biases, a feed-forward of two matrices."""
+"""GPT-2, GPT-NeoX, OPT and Phi: layer norms and biases, a feed-forward of two matrices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lattend.cost.models.families.shared import CAUSAL, decoder, norms, plain_layer
+from lattend.cost.models.families.shared import (
+    CAUSAL,
+    decoder,
+    head_dim,
+    kv_heads_of,
+    norms,
+    plain_layer,
+    projections,
+)
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import OTHER, ModelPart, linear, table
+from lattend.cost.models.parts import (
+    OTHER,
+    Attention,
+    ModelLayer,
+    ModelPart,
+    linear,
+    norm,
+    plain,
+    table,
+)
 
 
 def gpt2(fields: Fields) -> Model:
@@ -51,3 +68,22 @@ def opt(fields: Fields) -> Model:
         extra += norms(width, "last norm", bias=True)
     layers = (layer,) * fields.layers("num_hidden_layers")
     return decoder(fields, width, layers, tied=True, extra=extra, embedding_width=inner, longest=positions)
+
+
+def phi(fields: Fields) -> Model:
+    """Rotary positions; attention and feed-forward side by side after one norm; a head with biases."""
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    kv_heads, size = kv_heads_of(fields, heads), fields.optional("head_dim") or head_dim(fields, width, heads)
+    hidden = fields.size("intermediate_size")
+    parts = [
+        *projections(width, heads, kv_heads, size, bias=True, out_bias=True),
+        *plain(width, hidden),
+        *norms(width, "layer norm", bias=True),
+    ]
+    if fields.flag("qk_layernorm", False):
+        inner = head_dim(fields, width, heads)
+        parts += [norm("query norm", inner, bias=True), norm("key norm", inner, bias=True)]
+    layer = ModelLayer(tuple(parts), Attention(CAUSAL, heads, kv_heads, size, size), f"{hidden:,} wide")
+    layers = (layer,) * fields.layers("num_hidden_layers")
+    last = norms(width, "last norm", bias=True)
+    return decoder(fields, width, layers, tied=False, extra=last, head_bias=True)

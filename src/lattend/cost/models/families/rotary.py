@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lattend.cost.models.families import mixtures
-from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections, spans
+from lattend.cost.models.families.shared import (
+    CAUSAL,
+    decoder,
+    head_dim,
+    kv_heads_of,
+    norms,
+    projections,
+    spans,
+)
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, norm
@@ -186,12 +194,9 @@ def rotary(fields: Fields) -> Model:
 
 
 def _kv_heads(fields: Fields, heads: int, style: Style) -> int:
-    name = "num_key_value_heads"
-    missing = fields.get(name) is MISSING
-    found = fields.size(name) if missing and style.grouped else fields.optional(name) or heads
-    if heads % found:
-        raise fields.wrong(name, f"a divisor of the {heads} heads", found)
-    return found
+    if style.grouped and fields.get("num_key_value_heads") is MISSING:
+        fields.size("num_key_value_heads")
+    return kv_heads_of(fields, heads)
 
 
 def _says(fields: Fields, bias: bool | str) -> bool:

@@ -98,6 +98,14 @@ def head_dim(fields: Fields, width: int, heads: int) -> int:
     return width // heads
 
 
+def kv_heads_of(fields: Fields, heads: int) -> int:
+    """Heads of keys and values, a divisor of the heads; as many where the config does not say."""
+    found = fields.optional("num_key_value_heads") or heads
+    if heads % found:
+        raise fields.wrong("num_key_value_heads", f"a divisor of the {heads} heads", found)
+    return found
+
+
 def decoder(
     fields: Fields,
     width: int,
@@ -107,6 +115,7 @@ def decoder(
     extra: Sequence[ModelPart] = (),
     embedding_width: int | None = None,
     longest: int | None = None,
+    head_bias: bool = False,
 ) -> Model:
     """A language model: a table of tokens, layers, and a head that gives a score for each token.
 
@@ -120,6 +129,8 @@ def decoder(
     if named is None or named.endswith(LANGUAGE):
         product = inner * vocabulary
         outside.append(ModelPart("output head", HEAD, 0 if shares else product, product))
+        if head_bias:
+            outside.append(ModelPart("head's bias", HEAD, vocabulary))
         head = "causal language model" + (", head shared with the table" if shares else "")
     elif named.endswith("ForSequenceClassification"):  # scores at every token, of which the last one is used
         labels = fields.labels()
