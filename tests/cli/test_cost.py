@@ -160,6 +160,27 @@ def test_what_serving_refuses(lattend, tmp_path, arguments, said):
     assert said in ran.err
 
 
+def test_an_encoder_with_a_decoder(lattend, tmp_path):
+    file = tmp_path / "config.json"
+    sizes = {"vocab_size": 53, "d_model": 24, "d_kv": 7, "d_ff": 37, "num_layers": 3, "num_heads": 4}
+    file.write_text(json.dumps({"model_type": "t5", **sizes}))
+    assert lattend("cost", str(file)).out.startswith(
+        "t5: language model, head shared with the table; encoder"
+    )
+    ran = lattend("cost", str(file), "--length", "8", "--encoder-length", "16")
+    assert "t5, forward, encoder length 16, length 8" in ran.out
+    # 3 layers of 2 * 28 numbers of 2 bytes: 8 tokens and 16 positions
+    assert f"KV cache: {8 * 336:,} bytes (2.6 KiB); of the cross-attention: {16 * 336:,} bytes" in ran.out
+    data = json.loads(lattend("cost", str(file), "--length", "8", "--training", "--json").out)
+    assert (data["cache"], data["cross_cache"]) == (8 * 3 * 56 * 2, 8 * 3 * 56 * 2)
+    refused = lattend("cost", str(file), "--length", "8", "--machine", "H100")
+    assert (refused.code, "of which serving is not priced" in refused.err) == (2, True)
+    sizes = {"vocab_size": 11, "n_positions": 8, "n_embd": 4, "n_layer": 2, "n_head": 2}
+    file.write_text(json.dumps({"model_type": "gpt2", **sizes}))
+    ran = lattend("cost", str(file), "--length", "8", "--encoder-length", "16")
+    assert "--encoder-length is for an encoder with a decoder; gpt2 has --length alone" in ran.err
+
+
 def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
     file = tmp_path / "config.json"
     sizes = {"hidden_size": 192, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 768}

@@ -71,6 +71,9 @@ def cost(
     order: Annotated[str | None, option("QUANTITY", "The big-O of a quantity.")] = None,
     latex: Annotated[str | None, option("QUANTITY", "A quantity as LaTeX.")] = None,
     length: Annotated[int | None, option("N", "Tokens of a sequence, for a config.json.", min=1)] = None,
+    encoder_length: Annotated[
+        int | None, option("M", "Positions of the encoder, for a config.json that has one.", min=1)
+    ] = None,
     batch: Annotated[int | None, option("B", "So many sequences at once, for a config.json.", min=1)] = None,
     machine: Annotated[
         str | None,
@@ -117,6 +120,7 @@ def cost(
     of_model = {"--length": length, "--batch": batch, "--training": training or None}
     of_model |= {"--formulas": formulas or None, "--machine": machine, "--machines": machines}
     of_model |= {"--weights": weights, "--cache": cache, "--layers": layers}
+    of_model |= {"--encoder-length": encoder_length}
     if is_model(layer):
         of_layers = [name for name in given if name not in ("--rule", "--out")]
         refuse(

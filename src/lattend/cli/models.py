@@ -14,7 +14,7 @@ from lattend.errors import LattendError, TextError
 from lattend.report.numbers import format_bytes
 
 if TYPE_CHECKING:
-    from lattend.cost.models import Model, Serving
+    from lattend.cost.models import Model, ModelWork, Serving
 
 SERVING = ("--machine", "--machines", "--weights", "--cache", "--layers", "--rule", "--out")
 _PART = re.compile(r" *(\d+)(?: *- *(\d+)(?: *: *(\d+))?)? *")
@@ -45,6 +45,7 @@ def _not_there(text: str) -> LattendError:
 def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
     """The model, its work at a length, and its serving; of these what the options ask for."""
     from lattend.cost.models import config, serving
+    from lattend.cost.models.encoder_decoder import EncoderDecoder
 
     training, formulas = given["--training"], given["--formulas"]
     for alone in ("--training", "--formulas"):
@@ -57,7 +58,12 @@ def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
     length, batch = given["--length"], given["--batch"] or 1
     asked = any(given[name] is not None for name in SERVING)
     found = None
-    if not training and not formulas:
+    pair = isinstance(model, EncoderDecoder)
+    if given["--encoder-length"] and not pair:
+        raise LattendError(
+            f"--encoder-length is for an encoder with a decoder; {model.family} has --length alone"
+        )
+    if not training and not formulas and (asked or not pair):
         found = serving(
             model,
             length,
@@ -88,24 +94,42 @@ def _say_serving(found: Serving, out: str | None, json: bool) -> None:
 
 
 def _say_model(model: Model, given: Mapping[str, Any], found: Serving | None, json: bool) -> None:
+    from lattend.cost.models.encoder_decoder import EncoderDecoder
+
     training, length, batch = given["--training"], given["--length"], given["--batch"]
     runs = length is not None or batch is not None or training or model.image is not None
-    work = (model.training if training else model.forward)(length, batch or 1) if runs else None
+    work = _work(model, given) if runs else None
     held = None if length is None or not model.is_causal else model.cache(length, batch or 1)
+    crossed = None
+    if work is not None and isinstance(model, EncoderDecoder):
+        crossed = model.cross_cache(model.encoder_length(work.length, given["--encoder-length"]), batch or 1)
+    formulas = model.formulas(training=training) if given["--formulas"] else None
     if json:
         run = {"training" if training else "forward": work.json()} if work is not None else {}
         run |= {} if work is None else {"length": work.length, "cache": held}
+        run |= {} if crossed is None else {"cross_cache": crossed}
         say_json({**model.json(), **run, **({"serving": found.json()} if found else {})})
         return
     say(model.text(width()))
     if work is not None:
         say(f"\n{work.text(width())}")
     if held is not None and found is None:
-        say(f"\nKV cache: {format_bytes(held)}, at 2 bytes a number")
-    if given["--formulas"]:
-        say(f"\n{model.formulas(training=training).text(width())}")
+        more = "" if crossed is None else f"; of the cross-attention: {format_bytes(crossed)}"
+        say(f"\nKV cache: {format_bytes(held)}{more}, at 2 bytes a number")
+    if formulas is not None:
+        say(f"\n{formulas.text(width())}")
     if found is not None:
         say(f"\n{found.text(width())}")
+
+
+def _work(model: Model, given: Mapping[str, Any]) -> ModelWork:
+    """One run, forward or both ways."""
+    from lattend.cost.models.encoder_decoder import EncoderDecoder
+
+    how = {"length": given["--length"], "batch": given["--batch"] or 1}
+    if isinstance(model, EncoderDecoder):
+        how["encoder_length"] = given["--encoder-length"]
+    return (model.training if given["--training"] else model.forward)(**how)
 
 
 def _read_layers(text: str | None, rule: str | None) -> list[int] | None:

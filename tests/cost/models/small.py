@@ -280,3 +280,40 @@ IMAGES: dict[str, Fields] = {
     "swin, one window": {**_SWIN, "image_size": 16, "depths": [1, 2]},
 }
 SMALL = {**TEXT, **IMAGES}
+_T5 = {"vocab_size": 53, "d_model": 24, "d_kv": 7, "d_ff": 37, "num_layers": 3, "num_heads": 4}
+_SIDES = {
+    "vocab_size": 53,
+    "d_model": 24,
+    "encoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "encoder_ffn_dim": 37,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 6,
+    "decoder_ffn_dim": 29,
+}
+ENCODER_DECODER: dict[str, Fields] = {
+    "t5": {"model_type": "t5", **_T5},
+    "t5, gated, fewer decoder layers": {
+        "model_type": "t5",
+        **_T5,
+        "num_decoder_layers": 2,
+        "feed_forward_proj": "gated-gelu",
+        "relative_attention_num_buckets": 9,
+    },
+    "t5, no head": {"model_type": "t5", "architectures": ["T5Model"], **_T5},
+    "mt5": {"model_type": "mt5", **_T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": True},
+    "bart": {"model_type": "bart", **_SIDES, "max_position_embeddings": 31},
+    "bart, no head": {
+        "model_type": "bart",
+        "architectures": ["BartModel"],
+        **_SIDES,
+        "max_position_embeddings": 31,
+    },
+    "whisper": {
+        "model_type": "whisper",
+        **_SIDES,
+        "num_mel_bins": 5,
+        "max_source_positions": 17,
+        "max_target_positions": 31,
+    },
+}

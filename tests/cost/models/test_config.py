@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cost.models.published import PUBLISHED
-from cost.models.small import SMALL, TEXT
+from cost.models.small import ENCODER_DECODER, SMALL, TEXT
 
 from lattend.cost.models import Model, config
 from lattend.cost.models.configuration import read_fields
@@ -22,7 +22,8 @@ MISTRAL = PUBLISHED["Mistral-7B-v0.1"][0]
 
 
 def test_every_family_is_tested() -> None:
-    assert {fields["model_type"] for fields in SMALL.values()} == set(FAMILIES)
+    tested = [*SMALL.values(), *ENCODER_DECODER.values()]
+    assert {fields["model_type"] for fields in tested} == set(FAMILIES)
 
 
 def test_a_file_a_folder_and_a_dict_are_one(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def without(name: str, field: str) -> dict[str, Any]:
     [
         (
             {"model_type": "mamba"},
-            "the config is of the family mamba, which is not known; known are bert, deepseek_v2",
+            "the config is of the family mamba, which is not known; known are bart, bert, deepseek_v2",
         ),
         (
             {},

@@ -94,7 +94,7 @@ class Model(Printed):
         rotary positions, activations and gates, a few operations a number, are left out.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self._forward(length, tile), batch)
+        parts = gathered(self.forward_counts(length, tile), batch)
         return ModelWork(self, "forward", length, batch, tile, parts)
 
     def training(
@@ -108,7 +108,7 @@ class Model(Printed):
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self._training(length, tile, again=checkpointing), batch)
+        parts = gathered(self.training_counts(length, tile, again=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
@@ -118,7 +118,7 @@ class Model(Printed):
         keep the latent and the rotary key, from which keys and values are made again.
         """
         for name, value in {"length": length, "batch": batch, "bytes": bytes}.items():
-            _check(name, value)
+            check_positive(name, value)
         if not self.is_causal:
             return 0
         held = (layer.attention for layer in self.layers if layer.attention)
@@ -184,7 +184,8 @@ class Model(Printed):
 
         return as_json(self)
 
-    def _forward(self, length: int, tile: int) -> Iterator[GroupCount]:
+    def forward_counts(self, length: int, tile: int) -> Iterator[GroupCount]:
+        """Multiply-adds of one forward over one sequence, with the kind of each part."""
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
                 yield _product(part, length, times)
@@ -192,7 +193,8 @@ class Model(Printed):
         for part in self.outside:
             yield _product(part, length, 1)
 
-    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[GroupCount]:
+    def training_counts(self, length: int, tile: int, *, again: bool) -> Iterator[GroupCount]:
+        """The same of one forward and one backward; `again`: every layer runs once more."""
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
                 yield _scaled(_product(part, length, times), 3, 3 + again)
@@ -204,13 +206,16 @@ class Model(Printed):
             once = 2 if part.leads else 3
             yield _scaled(_product(part, length, 1), once, once)
 
+    def check_alone(self, what: str) -> None:
+        """Raises where this is an encoder with a decoder, for which `what` (`serving is`) is not known."""
+
     def check_length(self, length: int | None, batch: int = 1, tile: int = TILE) -> int:
         """The length to count at; raises where the model has none such."""
         length = self.image if length is None else length
         if length is None:
             raise DomainError(f"{self.family} takes sequences of any length: say which, as in forward(4096)")
         for name, value in {"length": length, "batch": batch, "tile": tile}.items():
-            _check(name, value)
+            check_positive(name, value)
         if self.image is not None and length != self.image:
             raise DomainError(
                 f"this {self.family} has {self.image:,} tokens, which its image size sets, not {length:,}; "
@@ -219,12 +224,13 @@ class Model(Printed):
         if self.longest is not None and length > self.longest:
             raise DomainError(
                 f"length {length:,} does not fit: this {self.family} has {self.longest:,} learned positions; "
-                "give config another max_position_embeddings to count a longer one"
+                "to count a longer one, give config more of them"
             )
         return length
 
 
-def _check(name: str, value: int) -> None:
+def check_positive(name: str, value: int) -> None:
+    """Raises where a number is not a whole one of at least 1."""
     check_integer(name, value)
     if value < 1:
         raise DomainError(f"{name} must be at least 1, got {value}")

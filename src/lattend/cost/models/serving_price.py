@@ -208,6 +208,7 @@ def serving(
     (256, 128)
     """
     model = model if isinstance(model, Model) else config(model)
+    model.check_alone("serving is")
     weight_format(weights)
     cache_width(cache)
     one = machine_of(machine)

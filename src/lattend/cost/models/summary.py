@@ -17,7 +17,7 @@ def report_of(model: Model, *, usage: bool = True) -> Report:
     rows = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
     what = "an image" if model.image else "a token"
     each = [(name, f"{count:,}") for name, count in a_token(model).items()]
-    parts: list[Table | str] = [Table(("parameters", "", ""), rows), _layer_table(model)]
+    parts: list[Table | str] = [Table(("parameters", "", ""), rows), layer_table(model)]
     parts.append(Table((f"multiply-adds {what}", ""), each))
     if usage and not model.image:
         parts.append("attention's depend on the length: --length N, in Python forward(N)")
@@ -39,8 +39,8 @@ def as_json(model: Model) -> dict[str, Any]:
         "multiply_adds_a_sequence": a_sequence(model),
         "longest": model.longest,
         "image": model.image,
-        "layers": [_layer_json(*run) for run in runs(model)],
-        "outside": [_part_json(part) for part in model.outside],
+        "layers": [layer_json(*run) for run in runs(model)],
+        "outside": [part_json(part) for part in model.outside],
         "defaults": dict(model.defaults),
         "notes": list(model.notes),
     }
@@ -85,14 +85,14 @@ def _parameters(model: Model) -> list[tuple[str, int, str]]:
     ]
 
 
-def _layer_table(model: Model) -> Table:
+def layer_table(model: Model, name: str = "layers") -> Table:
     """One line a kind of layer, with the places of its runs; words that do not fit go on below."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for first, last, layer in runs(model):
         place = f"{first}" if first == last else f"{first}-{last}"
         kind = (_span(layer), heads_words(layer), layer.feed_forward, f"{layer.parameters:,}")
         kinds.setdefault(kind, []).append(place)
-    head = ("layers", "attention", "heads", "feed-forward", "parameters")
+    head = (name, "attention", "heads", "feed-forward", "parameters")
     return Table(head, [(_short(places), *kind) for kind, places in kinds.items()], wraps=True)
 
 
@@ -126,13 +126,18 @@ def _remarks(model: Model) -> Iterator[str]:
         yield f"length: at most {model.longest:,}, the learned positions"
     if model.image is not None:
         yield f"length: {model.image:,} tokens, set by the image"
-    if model.defaults:
-        said = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
-        yield f"not in the config, taken as transformers does: {said}"
+    yield from filled_in(model)
     yield from (f"note: {note}" for note in model.notes)
 
 
-def _layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:
+def filled_in(model: Model) -> list[str]:
+    """What the config leaves out, as a sentence; none where it says all."""
+    said = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
+    return [f"not in the config, taken as transformers does: {said}"] if said else []
+
+
+def layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:
+    """A run of equal layers, as plain data."""
     one = layer.attention
     return {
         "first": first,
@@ -141,7 +146,7 @@ def _layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:
         "multiply_adds_a_token": layer.multiply_adds,
         "attention": None if one is None else _attention_json(one),
         "feed_forward": layer.feed_forward,
-        "parts": [_part_json(part) for part in layer.parts],
+        "parts": [part_json(part) for part in layer.parts],
     }
 
 
@@ -151,7 +156,8 @@ def _attention_json(one: Attention) -> dict[str, Any]:
     return {"rule": rule.text, "values": dict(rule.values), "words": one.span.words, **sizes}
 
 
-def _part_json(part: ModelPart) -> dict[str, Any]:
+def part_json(part: ModelPart) -> dict[str, Any]:
+    """A part, as plain data."""
     return {
         "name": part.name,
         "group": part.group,

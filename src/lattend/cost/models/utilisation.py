@@ -115,6 +115,7 @@ def mfu(
     out.
     """
     model = model if isinstance(model, Model) else config(model)
+    model.check_alone("utilisation is")
     rate, machine = _peak(peak)
     _positive("tokens_per_s", tokens_per_s)
     if isinstance(devices, bool) or devices < 1:

@@ -105,6 +105,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
     from lattend.report.numbers import format_bytes, percent
 
     model = config(question.config)
+    model.check_alone("the work at one length is")
     work = _work(model, question)
     total = work.multiply_adds
     formulas = model.formulas(training=question.training)

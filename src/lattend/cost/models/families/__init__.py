@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lattend.cost.models.families import rotary
+from lattend.cost.models.families.encoder_decoder import bart, t5, whisper
 from lattend.cost.models.families.encoders import bert, distilbert, modernbert, roberta
 from lattend.cost.models.families.gpt import gpt2, gpt_neox, opt, phi
 from lattend.cost.models.families.images import swin, vit
@@ -24,6 +25,10 @@ FAMILIES: dict[str, Callable[[Fields], Model]] = {
     "roberta": roberta,
     "distilbert": distilbert,
     "modernbert": modernbert,
+    "t5": t5,
+    "mt5": t5,
+    "bart": bart,
+    "whisper": whisper,
     "vit": vit,
     "swin": swin,
 }

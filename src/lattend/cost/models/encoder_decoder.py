@@ -1,0 +1,171 @@
+"""EncoderDecoder: a model whose decoder also attends to what its encoder made of the input, such as T5."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Never
+
+from lattend.cost.models.model import GroupCount, Model, check_positive
+from lattend.cost.models.parts import ATTENTION, Attention, ModelLayer, ModelPart
+from lattend.cost.models.work import ModelWork, gathered
+from lattend.cost.pairs import TILE
+from lattend.cost.result import Counted, MultiplyAdds
+from lattend.errors import DomainError
+from lattend.report.report import Report
+from lattend.rules.reader import RuleLike
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class EncoderDecoder(Model):
+    """An encoder, and a decoder whose layers attend to themselves and to the encoder's output.
+
+    `layers` and `outside` are those of the decoder, a table that both share among them. `cross` has for each
+    layer of the decoder what runs on the encoder's output: the matrices of its keys and values, and the
+    attention to these. `fixed` is the encoder's length where the config sets it, as Whisper's does.
+
+    A length is that of the decoder. That of the encoder is `fixed`, or the same unless it is given.
+    """
+
+    encoder: Model
+    cross: tuple[ModelLayer, ...]
+    fixed: int | None = None
+
+    @property
+    def parts(self) -> Iterator[ModelPart]:
+        """Every part: the encoder's, the decoder's, and those of the cross-attention's keys and values."""
+        yield from self.encoder.parts
+        yield from super().parts
+        for layer in self.cross:
+            yield from layer.parts
+
+    @property
+    def embedding(self) -> int:
+        """Parameters of the tables before the layers of both."""
+        return super().embedding + self.encoder.embedding
+
+    def encoder_length(self, length: int, given: int | None = None) -> int:
+        """How long the encoder's input is: as given, as the config fixes it, or as long as the decoder's."""
+        if self.fixed is not None and given not in (None, self.fixed):
+            raise DomainError(
+                f"the encoder of this {self.family} takes {self.fixed:,} positions, not {given:,}: leave "
+                "encoder_length out"
+            )
+        return self.encoder.check_length(given or self.fixed or length)
+
+    def forward(
+        self, length: int | None = None, batch: int = 1, tile: int = TILE, encoder_length: int | None = None
+    ) -> ModelWork:
+        """Multiply-adds of encoder, decoder and cross-attention, each by itself, in three columns."""
+        length = self.check_length(length, batch, tile)
+        inputs = self.encoder_length(length, encoder_length)
+        parts = {
+            **_named("encoder", self.encoder.forward_counts(inputs, tile), batch),
+            **_named("decoder", self.forward_counts(length, tile), batch),
+            **_named("cross", self._crossed(length, inputs, tile, 1, 1, recomputed=False), batch),
+        }
+        return ModelWork(self, f"forward, encoder length {inputs:,}", length, batch, tile, parts)
+
+    def training(
+        self,
+        length: int | None = None,
+        batch: int = 1,
+        checkpointing: bool = False,
+        tile: int = TILE,
+        encoder_length: int | None = None,
+    ) -> ModelWork:
+        """As `forward`, of one forward and one backward; checkpointing runs the layers of both once more."""
+        length = self.check_length(length, batch, tile)
+        inputs = self.encoder_length(length, encoder_length)
+        crossed = self._crossed(length, inputs, tile, 3, 3 + checkpointing, recomputed=True)
+        parts = {
+            **_named("encoder", self.encoder.training_counts(inputs, tile, again=checkpointing), batch),
+            **_named("decoder", self.training_counts(length, tile, again=checkpointing), batch),
+            **_named("cross", crossed, batch),
+        }
+        way = f"training{', checkpointing' * checkpointing}, encoder length {inputs:,}"
+        return ModelWork(self, way, length, batch, tile, parts)
+
+    def cross_cache(self, encoder_length: int | None = None, batch: int = 1, bytes: int = 2) -> int:
+        """Bytes of keys and values of the encoder's output, which every step of the decoder reads.
+
+        They are written once; `cache` has those that the decoder's own tokens leave.
+        """
+        length = encoder_length or self.fixed
+        if length is None:
+            raise DomainError(
+                f"the encoder of {self.family} takes any length: say which, as in cross_cache(512)"
+            )
+        for name, value in {"encoder_length": length, "batch": batch, "bytes": bytes}.items():
+            check_positive(name, value)
+        return batch * bytes * self.encoder_length(length, length) * self.cross_numbers
+
+    @property
+    def cross_numbers(self) -> int:
+        """Numbers that a position of the encoder's input leaves for the cross-attention of all layers."""
+        return sum(attention.cached for attention in self._cross_attentions())
+
+    @property
+    def heading(self) -> str:
+        """`t5: language model; encoder of 6 and decoder of 6 layers, width 512`."""
+        layers = f"encoder of {len(self.encoder.layers)} and decoder of {len(self.layers)} layers"
+        return f"{self.family}: {self.head}; {layers}, width {self.width:,}"
+
+    def report(self) -> Report:
+        """What it prints."""
+        from lattend.cost.models.encoder_decoder_summary import report_of
+
+        return report_of(self)
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        from lattend.cost.models.encoder_decoder_summary import as_json
+
+        return as_json(self)
+
+    def check_alone(self, what: str) -> Never:
+        error = DomainError(
+            f"{self.family} is an encoder and a decoder, of which {what} not priced; parameters, forward, "
+            "training, weights, cache and cross_cache are"
+        )
+        raise error.with_reason(
+            f"{self.family} is an encoder and a decoder, and has two lengths; in a terminal, "
+            "lattend cost config.json prices it"
+        )
+
+    def formulas(self, *, training: bool = False) -> Report:
+        """Refused: a formula has one length."""
+        self.check_alone("formulas are")
+
+    def attention_passes(self) -> int | None:
+        """Refused: there are two lengths."""
+        self.check_alone("the length from which on attention is most of the work is")
+
+    def with_rule(self, rule: RuleLike, layers: Iterable[int] | None = None) -> Model:
+        """Refused: a rule would be of the encoder, of the decoder, or of the attention between them."""
+        self.check_alone("other rules are")
+
+    def _cross_attentions(self) -> Iterator[Attention]:
+        return (layer.attention for layer in self.cross if layer.attention is not None)
+
+    def _crossed(
+        self, length: int, inputs: int, tile: int, needed: int, others: int, *, recomputed: bool
+    ) -> Iterator[GroupCount]:
+        """Keys and values of the encoder's output, and the pairs of every query with all of them."""
+        tiles = -(-length // tile) * -(-inputs // tile) * tile * tile
+        for layer, times in Counter(self.cross).items():
+            for part in layer.parts:
+                rows = times * inputs * part.multiply_adds
+                yield part.group, MultiplyAdds(needed * rows, others * rows, others * rows)
+            if layer.attention is not None:
+                each, again = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
+                pairs = length * inputs * each * times
+                executed = times * tiles * (others * each + again)
+                yield ATTENTION, MultiplyAdds(needed * pairs, executed, others * pairs)
+
+
+def _named(side: str, found: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
+    """Each kind of part that is there, with the side it belongs to: `encoder projections`."""
+    parts = gathered(found, batch)
+    return {f"{side} {name}": columns for name, columns in parts.items() if columns.dense}
