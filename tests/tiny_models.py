@@ -14,6 +14,7 @@ from torch import Tensor, nn
 import lattend.integrations.transformers as hub  # makes attn_implementation="lattend" known
 
 LENGTH, PADDED = 17, 6  # tokens, and how many of the first element's are padding
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 IMAGE, TEXT_FROM = 60, 3  # the token that stands for a patch of an image; the first that is text
 
 SMALL = {
@@ -59,17 +60,17 @@ QWEN2_VL = {
 
 def drawn(*shape: int, seed: int = 4) -> Tensor:
     """Numbers of a normal distribution."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
 
 
 def ids(n: int = LENGTH) -> Tensor:
     """Two rows of n tokens of text."""
-    return torch.randint(TEXT_FROM, IMAGE, (2, n), generator=torch.Generator().manual_seed(1))
+    return torch.randint(TEXT_FROM, IMAGE, (2, n), generator=torch.Generator().manual_seed(1)).to(DEVICE)
 
 
 def padding(side: str, n: int = LENGTH) -> dict[str, Tensor]:
     """The argument for padding on the left, on the right or none."""
-    mask = torch.ones(2, n, dtype=torch.long)
+    mask = torch.ones(2, n, dtype=torch.long, device=DEVICE)
     mask[0, :PADDED] = 0
     return {"left": {"attention_mask": mask}, "right": {"attention_mask": mask.flip(1)}, "none": {}}[side]
 
@@ -94,7 +95,10 @@ def _qwen2_vl() -> dict[str, Tensor]:
     tokens = with_image(ids(), PADDED + 1)
     return {
         **{"input_ids": tokens, "mm_token_type_ids": (tokens == IMAGE).int()},
-        **{"pixel_values": drawn(32, 16), "image_grid_thw": torch.tensor([[1, 4, 4], [1, 4, 4]])},
+        **{
+            "pixel_values": drawn(32, 16),
+            "image_grid_thw": torch.tensor([[1, 4, 4], [1, 4, 4]], device=DEVICE),
+        },
     }
 
 
@@ -126,7 +130,7 @@ class Tiny:
                 if weight.dim() > 1:
                     weight.mul_(self.steeper) if weight.any() else weight.normal_(std=0.5)
         models[1].load_state_dict(models[0].state_dict())
-        return models[0], models[1]
+        return models[0].to(DEVICE), models[1].to(DEVICE)
 
     @property
     def sides(self) -> list[str]:
@@ -201,7 +205,7 @@ def gradients(model: nn.Module, end: Tensor) -> list[Tensor]:
     """Those of all parameters."""
     learned = [x for x in model.parameters() if x.requires_grad]
     found = torch.autograd.grad(end, learned, allow_unused=True)
-    return [torch.zeros(()) if x is None else x for x in found]
+    return [torch.zeros((), device=end.device) if x is None else x for x in found]
 
 
 def errors(eager: Any, ours: Any, given: dict[str, Any], real: Tensor | None = None) -> tuple[float, float]:

@@ -175,6 +175,23 @@ def test_arrays_at_call_time() -> None:
     assert lt.attention(q[:0], k[:0], v[:0], rule, doc=both[:0]).shape == (0, 4, 7, 5)
 
 
+def test_a_text_looks_up_the_tensors_of_its_call() -> None:
+    q, k, v = qkv(dtype=torch.float64)
+    doc, text = torch.tensor([0, 0, 0, 1, 1, 1, 1]), "doc[q] == doc[k] and k <= q"
+    want = lt.attention(q, k, v, lt.rules.documents(causal=True), doc=doc)
+    torch.testing.assert_close(lt.attention(q, k, v, text, doc=doc), want)
+    compiled = torch.compile(
+        lambda doc: lt.attention(q, k, v, text, doc=doc), backend="eager", fullgraph=True
+    )
+    torch.testing.assert_close(compiled(doc), want)
+    assert lt.explain(text, like=q, doc=doc).needed == 3 * 4 // 2 + 4 * 5 // 2
+    assert torch.equal(lt.max_logits(q, k, text, doc=doc), lt.max_logits(q, k, text, doc=doc + 5))
+    with pytest.raises(lt.errors.NamingError, match="has no seen; it has n, doc"):
+        lt.attention(q, k, v, text, doc=doc, seen=doc)
+    with pytest.raises(lt.errors.NamingError, match="has no doc; it has n"):  # it holds its own
+        lt.attention(q, k, v, f"doc = [0, 0, 0, 1, 1, 1, 1]; {text}", doc=doc)
+
+
 def test_two_arrays() -> None:
     rule = lt.rule("doc[q] == doc[k] and seen[head, k] == 1", data={"doc": None, "seen": None})
     q, k, v = qkv()

@@ -111,8 +111,9 @@ def test_second_derivatives(text: str, options: str) -> None:
 @pytest.mark.parametrize("options", ["", "softcap sinks bias padding"])
 def test_differences(options: str) -> None:
     given = [x.requires_grad_() for x in inputs()]
-    assert torch.autograd.gradgradcheck(ours("causal", options), given, fast_mode=True)
-    assert torch.autograd.gradcheck(ours("causal", options), given, check_forward_ad=True, fast_mode=True)
+    how = {"fast_mode": True, "nondet_tol": 0 if DEVICE == "cpu" else 1e-12}  # torch's sums on a GPU
+    assert torch.autograd.gradgradcheck(ours("causal", options), given, **how)
+    assert torch.autograd.gradcheck(ours("causal", options), given, check_forward_ad=True, **how)
 
 
 @pytest.mark.parametrize("text", RULES)

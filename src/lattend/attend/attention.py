@@ -25,7 +25,7 @@ from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
 from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
-from lattend.rules.reader import RuleLike, read_rule
+from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule
 
 
@@ -103,7 +103,7 @@ def attention(
     """
     if rule is None:
         raise no_rule(values)
-    key, bound = rule_given(rule)
+    key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"deterministic is True or False, not {deterministic!r}")
@@ -155,19 +155,19 @@ def attention(
     return (out, lse) if return_lse else out
 
 
-def rule_given(rule: RuleLike) -> tuple[str, Mapping[str, int]]:
-    """The key of a rule and the numbers it has."""
+def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:
+    """The key of a rule and the numbers it has; arrays among the values are its own."""
     if isinstance(rule, Rule) or not torch.compiler.is_compiling():
-        found = read_rule(rule)
+        found = read_rule(rule, arrays_in(values))
         return found.key, found.values
-    key, numbers = _read(rule)
+    key, numbers = _read(rule, arrays_in(values))
     return key, dict(numbers)
 
 
 @constant
-def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
+def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str, int], ...]]:
     """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
-    found = read_rule(rule)
+    found = read_rule(rule, arrays)
     return found.key, tuple(found.values.items())
 
 

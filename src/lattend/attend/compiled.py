@@ -23,15 +23,16 @@ def constant(function: F) -> F:
 
 def left_to_python(method: F) -> F:
     """The method, which torch.compile does not trace; torch.compiler.disable once Dynamo is loaded."""
-    disabled: list[Callable[..., Any]] = []
+    disabled: dict[str, Callable[..., Any]] = {}  # Dynamo may come by here, and knows how to fill a dict
 
     @wraps(method)
     def run(*args: Any, **options: Any) -> Any:
         if "torch._dynamo" not in sys.modules:
             return method(*args, **options)
         if not disabled:
-            disabled.append(torch.compiler.disable(method))  # pyright: ignore[reportUnknownMemberType]
-        return disabled[0](*args, **options)
+            skipped: Callable[..., Any] = torch.compiler.disable(method)  # pyright: ignore[reportUnknownMemberType]
+            disabled["method"] = skipped
+        return disabled["method"](*args, **options)
 
     run._torchdynamo_disable = True  # pyright: ignore[reportAttributeAccessIssue]
     return run  # pyright: ignore[reportReturnType]

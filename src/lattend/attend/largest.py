@@ -69,7 +69,7 @@ def max_logits(
     >>> max_logits(q, q, "k <= q").tolist()
     [[[1.0, 4.0, 9.0]]]
     """
-    key, bound = rule_given(rule)
+    key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, 0)
     if not torch.compiler.is_compiling():
         operator.register_flop_formulas()

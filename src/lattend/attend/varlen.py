@@ -78,7 +78,7 @@ def packed_inputs(
     key, bound = rule
     names = rule_names(key)
     check_names(names, bound, values)
-    if names.queries != ("q",):
+    if len(names.queries) > 1:
         raise NamingError(f'cu_seqlens is for rules on a line, and "{names.text}" is on an image')
     looked_up = _arrays_of(key)
     if looked_up:

@@ -125,18 +125,32 @@ def _with_arrays(
     return replace(found, source=source, data=held, values={**sizes, **found.values})
 
 
-def read_rule(source: RuleLike) -> Rule:
-    """The rule a person means, as rule(source) gives it, remembered where that is safe."""
+def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
+    """The rule a person means, as rule(source) gives it, remembered where that is safe.
+
+    Those of the `arrays` that a text looks up and does not hold are open: they are given with each call.
+    """
     if isinstance(source, Rule):
         return source
     if isinstance(source, str):
-        return _of_text(source)
+        return _of_text(source, arrays)
     function = _function(source)
     known = _fingerprint(function)
     return rule(function) if known is None else _of_function(known, _Same(function))
 
 
-_of_text = lru_cache(MAX_REMEMBERED)(rule)
+def arrays_in(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the arrays and tensors among the values that come with a rule."""
+    return tuple(name for name, value in values.items() if getattr(value, "ndim", 0) > 0)
+
+
+@lru_cache(MAX_REMEMBERED)
+def _of_text(source: str, arrays: tuple[str, ...]) -> Rule:
+    if not arrays:
+        return rule(source)
+    own, _ = split_arrays(source)
+    asked = [name for name in arrays if name not in own and re.search(rf"\b{re.escape(name)}\s*\[", source)]
+    return rule(source, data=dict.fromkeys(asked))
 
 
 def _checked(found: Rule, named: Sequence[expr.Span] = ()) -> Rule:

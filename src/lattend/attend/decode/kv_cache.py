@@ -32,7 +32,7 @@ from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.retention import retention
 from lattend.report.shown import Shown
-from lattend.rules.reader import RuleLike, read_rule
+from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import check_integer
 
 SIZES = ("batch", "heads", "head_dim", "kv_heads", "value_dim")
@@ -83,7 +83,7 @@ class KVCache(Shown):
             least = 0 if name in ("batch", "rollback") else 1
             if size < least:
                 raise DomainError(f"{name} = {size}: it is at least {least}")
-        rule = read_rule(rule)
+        rule = read_rule(rule, arrays_in(values))
         clash = [name for name in rule.free if name in OPTIONS and name in rule.parameters]
         if clash:
             raise NamingError(

@@ -41,7 +41,7 @@ from lattend.errors import LattendError
 from lattend.plans.plan import plan
 from lattend.report.numbers import percent, seconds
 from lattend.report.report import Printed, Report
-from lattend.rules.reader import RuleLike, read_rule
+from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def explain(
         *(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias),
         *(padding, cu_seqlens, softcap, sinks, dropout),
     )
-    rule = read_rule(rule)
+    rule = read_rule(rule, arrays_in(values))
     asked = meta_call(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
     own = {} if cu_seqlens is not None else {"about": rule.about, "source": rule.source}
