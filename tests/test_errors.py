@@ -35,5 +35,7 @@ def test_a_count_without_a_closed_form_says_what_still_works_in_python_and_witho
 def test_the_reason_for_a_missing_array_asks_for_no_python() -> None:
     with pytest.raises(TextError) as raised:
         lt.rule("doc[q] == doc[k]")
-    assert str(raised.value).endswith("as in doc = [0, 0, 1]; or pass it as data={'doc': array}")
+    assert str(raised.value).endswith(
+        "as in doc = [0, 0, 1]; or pass it as data={'doc': array} (None: given with each call)"
+    )
     assert raised.value.reason.endswith("write it before the rule, as in doc = [0, 0, 1]")

@@ -1,4 +1,4 @@
-"""Second derivatives and forward mode, which kernel="dense" has: against attention written out in torch."""
+"""Second derivatives and forward mode, of dense and reference: against attention written out in torch."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def inputs() -> tuple[Tensor, ...]:
     return tuple(torch.randn(shape, generator=made, dtype=torch.float64).to(DEVICE) for shape in shapes)
 
 
-def ours(text: str, options: str) -> Function:
-    """attention by the dense kernel, with the options."""
+def ours(text: str, options: str, kernel: str = "dense") -> Function:
+    """attention by a kernel that has all derivatives, with the options."""
 
     def run(q: Tensor, k: Tensor, v: Tensor, sinks: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor]:
         asked: dict[str, Any] = {"softcap": 1.5} if "softcap" in options else {}
@@ -38,7 +38,7 @@ def ours(text: str, options: str) -> Function:
         bias = lt.Bias("slope[batch, head]*slope[0, head]*(q - k)", slope=slopes)
         asked |= {"bias": bias} if "bias" in options else {}
         asked |= {"padding": torch.tensor([N, 3], device=DEVICE)} if "padding" in options else {}
-        out, lse = attention(q, k, v, text, scale=0.8, kernel="dense", return_lse=True, **asked)
+        out, lse = attention(q, k, v, text, scale=0.8, kernel=kernel, return_lse=True, **asked)
         return out, torch.where(lse == -torch.inf, 0, lse)
 
     return run
@@ -92,20 +92,19 @@ def test_jvp(text: str, options: str) -> None:
 
 @cases
 def test_second_derivatives(text: str, options: str) -> None:
+    torch.testing.assert_close(*(second_derivatives(make(text, options)) for make in (ours, written_out)))
+
+
+def second_derivatives(function: Function) -> list[Tensor]:
     """Along a direction: the derivative of the gradient, by autograd twice and three times."""
-    results: list[list[Tensor]] = []
-    for make in (ours, written_out):
-        given = [x.requires_grad_() for x in inputs()]
-        found: list[Tensor] = []
-        end = ends(make(text, options))(*given)
-        for _ in range(3):
-            grads = torch.autograd.grad(end, given, create_graph=True, materialize_grads=True)
-            found += grads
-            end = torch.cat(
-                [(x * made.cos()).flatten() for x, made in zip(grads, inputs(), strict=True)]
-            ).sum()
-        results.append(found)
-    torch.testing.assert_close(*results)
+    given = [x.requires_grad_() for x in inputs()]
+    found: list[Tensor] = []
+    end = ends(function)(*given)
+    for _ in range(3):
+        grads = torch.autograd.grad(end, given, create_graph=True, materialize_grads=True)
+        found += grads
+        end = torch.cat([(x * made.cos()).flatten() for x, made in zip(grads, inputs(), strict=True)]).sum()
+    return found
 
 
 @pytest.mark.parametrize("options", ["", "softcap sinks bias padding"])
@@ -145,7 +144,47 @@ def test_jacobian_of_mapped_inputs() -> None:
     torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("kernel", [None, "cpu", "reference"])
+def by_reference(text: str, options: str) -> Function:
+    return ours(text, options, "reference")
+
+
+@pytest.mark.parametrize("text", RULES)
+@pytest.mark.parametrize("options", ["", OPTIONS[-1]])
+def test_the_reference_has_them_too(text: str, options: str) -> None:
+    given, along = inputs(), tuple(x.flip(0).cos() for x in inputs())
+    found, wanted = (jvp(make(text, options), given, along) for make in (by_reference, written_out))
+    torch.testing.assert_close(found, wanted)
+    made = [second_derivatives(make(text, options)) for make in (by_reference, written_out)]
+    torch.testing.assert_close(*made)
+
+
+def test_hessian_of_the_reference() -> None:
+    made = (hessian(ends(make("causal", OPTIONS[-1])))(*inputs()) for make in (by_reference, written_out))
+    torch.testing.assert_close(*made)
+
+
+@pytest.mark.parametrize("kernel", ["dense", "reference"])
+def test_hessian_with_arrays_of_the_call(kernel: str) -> None:
+    doc, x = torch.tensor([0, 0, 1, 1, 1]), inputs()[0][:1, :1].cpu()
+    known, open_ = (lt.rule("k <= q and doc[q] == doc[k]", data={"doc": data}) for data in (doc, None))
+    wanted = hessian(lambda x: attention(x, x, x, known, kernel=kernel).sin().sum())(x)
+    for given in (doc, doc[None]):
+        found = hessian(lambda x: attention(x, x, x, open_, kernel=kernel, doc=given).sin().sum())(x)  # noqa: B023
+        torch.testing.assert_close(found, wanted)
+
+
+def test_what_queries_and_keys_share_is_differentiated_once() -> None:
+    results: list[Tensor] = []
+    for kernel in ("dense", "reference"):
+        x = inputs()[0].requires_grad_()
+        torch.manual_seed(5)
+        mixed = attention(x, x, 2 * x, "causal", kernel=kernel, dropout=0.4)
+        (slope,) = torch.autograd.grad(mixed.sin().sum(), x, create_graph=True)
+        results += torch.autograd.grad((slope * slope).sum(), x)
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("kernel", [None, "cpu"])
 def test_other_kernels_say_which_does(kernel: str | None) -> None:
     q, k, v, sinks, slopes = (x.cpu() for x in inputs())
     with pytest.raises(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from lattend.attend.call import AttentionCall
 from lattend.attend.rule_names import axes_looked_up, rule_names
@@ -28,9 +29,16 @@ def arrays_of(call: AttentionCall, element: int) -> dict[str, NDArray[Any]]:
     for (name, tensor), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
         if tensor.is_meta:
             raise LattendError(f"{name} has no values here")
-        whole = tensor.cpu().numpy()
+        whole = _numbers(tensor)
         found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
     return found
+
+
+def _numbers(tensor: Tensor) -> NDArray[Any]:
+    found = tensor.cpu()
+    if is_functorch_wrapped_tensor(found):  # inside torch.func, where a tensor has no memory of its own
+        return np.array(found.tolist(), np.int64).reshape(found.shape)  # pyright: ignore[reportUnknownMemberType]
+    return found.numpy()
 
 
 def with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:

@@ -182,7 +182,7 @@ def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
     reverse = any(layer.key() == TransformType.Grad for layer in layers)
     if not forward and not reverse:
         return operator.forward
-    if kernel == operator.DIFFERENTIABLE:
+    if kernel in operator.DIFFERENTIABLE:
         return operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     whole = [x for one in given for x in (one.tensors.values() if isinstance(one, Bias) else (one,))]
@@ -190,11 +190,11 @@ def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
     if reverse and any(x.requires_grad for x in tensors):
         raise LattendError(
             "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
-            f'torch.autograd.grad, or kernel="{operator.DIFFERENTIABLE}", which has all derivatives'
+            f'torch.autograd.grad, or kernel="{operator.DIFFERENTIABLE[0]}", which has all derivatives'
         )
     if forward and any(unpack(x).tangent is not None for x in tensors):
         raise LattendError(
             "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
-            f'or kernel="{operator.DIFFERENTIABLE}", which has all derivatives'
+            f'or kernel="{operator.DIFFERENTIABLE[0]}", which has all derivatives'
         )
     return operator.forward

@@ -23,6 +23,7 @@ from torch import Tensor
 from lattend.attend import dispatch, onnx
 from lattend.attend.bias import parts_of, repeated_along_the_batch
 from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
+from lattend.attend.kernels import reference_by_torch
 from lattend.attend.memory import empty_like, laid_out
 from lattend.attend.padding import check_lengths
 from lattend.attend.rule_names import axes_looked_up
@@ -42,7 +43,7 @@ _LIBRARY.define(
     f"Tensor lse, bool learned, {HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
     tags=TAGS,
 )
-DIFFERENTIABLE = "dense"  # the kernel that is made of torch operations, each with all its derivatives
+DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
 OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
 
@@ -72,18 +73,24 @@ def _backward(*given: Any) -> OperatorGradients:
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
-    """The output and the log-sum-exp of the dense kernel as torch operations, for forward mode and ONNX."""
+    """The output and the log-sum-exp as torch operations, for forward mode, torch.func and ONNX."""
     call = call_of(q, *how)
     with exactly(q):
+        if dispatch.chosen(call, q, k, v) == "reference":
+            return reference_by_torch.forward(call, q, k, v)
         return dispatch.forward(call, q, k, v)
 
 
 def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
-    """The gradients of the dense kernel as torch operations: torch can differentiate them further."""
+    """The gradients as torch operations: torch can differentiate them further."""
     q, call = inputs.q, replace(call_of(inputs.q, *how), learned=learned)
     with exactly(q):
-        sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
-        return *dispatch.backward(call, inputs), sinks
+        if call.kernel == "reference":
+            grads, sinks = reference_by_torch.backward(call, inputs)
+        else:
+            grads = dispatch.backward(call, inputs)
+            sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
+        return *grads, q.new_empty(0) if sinks is None else sinks
 
 
 def exactly(q: Tensor) -> AbstractContextManager[Any]:
@@ -162,7 +169,7 @@ def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
     how = (ctx.rule, ctx.numbers, data, ctx.term, bias, key_range, key_mask, sinks, seed, *ctx.options)
-    if torch.is_grad_enabled() and ctx.options[3] == DIFFERENTIABLE:  # with create_graph=True
+    if torch.is_grad_enabled() and ctx.options[3] in DIFFERENTIABLE:  # with create_graph=True
         inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
         *grads, biases, of_sinks = _backward_by_torch(inputs, ctx.learned, *how)
     else:
@@ -174,7 +181,7 @@ def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -
 def _refuse(ctx: Any, *grads: Tensor) -> None:
     raise LattendError(
         "this kernel of attention has first derivatives only, and a second one was asked for: "
-        f'take the first without create_graph=True, or all of them with kernel="{DIFFERENTIABLE}"'
+        f'take the first without create_graph=True, or all of them with kernel="{DIFFERENTIABLE[0]}"'
     )
 
 

@@ -41,7 +41,7 @@ _OPTIONS = (
     (re.compile(r"\bfirst=(\d+)"), r"--from \1"),
     (re.compile(r"\bper=\"(\w+)\""), r"--per \1"),
     (re.compile(r"folder=…(,? \w+) fetch=True"), r"--data-dir\1 --fetch"),
-    (re.compile(r"; or pass it as data=\{'\w+': array\}"), ""),
+    (re.compile(r"; or pass it as data=\{'\w+': array\} \(None: [^)]*\)"), ""),
     (re.compile(_ARRAY.format("doc")), 'write the lengths of the documents: "documents([5, 3, 4])"'),
     (re.compile(_ARRAY.format(r"\w+")), 'write it before the rule, as in "x = [0, 0, 1]; x[q] == x[k]"'),
     (re.compile(r"\b(at|pixel)=\((.*?)\)"), lambda found: f"--{found[1]} {found[2].replace(' ', '')}"),

@@ -52,5 +52,5 @@ def array_missing(text: str, name: str) -> TextError:
         end,
         Suggestion(0, 0, f"{name} = {EXAMPLE}\n"),
     )
-    message = f"{error.message}; or pass it as data={{{name!r}: array}}"
+    message = f"{error.message}; or pass it as data={{{name!r}: array}} (None: given with each call)"
     return TextError(message, text, start, end, error.suggestions, error.reason)
