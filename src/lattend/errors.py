@@ -168,3 +168,7 @@ class ExtraMissing(LattendError, ImportError):
 
 class TorchMissing(ExtraMissing):
     """What was asked for runs on torch, which is not installed."""
+
+
+class NoTable(LattendError, AttributeError):
+    """A mask of a model that is a rule was used as a table of pairs; hasattr(mask, "dtype") is False."""

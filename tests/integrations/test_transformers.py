@@ -324,8 +324,16 @@ def test_a_rule_leaves_attention_to_another_sequence_as_it_is() -> None:
     assert [name for name, rule in found.items() if "3" in rule] == ["model.encoder.layers.1.self_attn"]
 
 
-def test_a_model_that_keeps_its_attention_to_itself_is_refused() -> None:
-    config = transformers.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4)
+@pytest.mark.parametrize(
+    "config",
+    [
+        transformers.BloomConfig(vocab_size=64, hidden_size=32, n_layer=1, n_head=4),
+        transformers.MptConfig(vocab_size=64, d_model=32, n_layers=1, n_heads=4, max_seq_len=64),
+        transformers.XGLMConfig(vocab_size=64, d_model=32, num_layers=1, attention_heads=4, ffn_dim=48),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_a_model_that_keeps_its_attention_to_itself_is_refused(config: Any) -> None:
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="lattend")
     with pytest.raises(lt.errors.LattendError, match="computes its attention itself"):
         model(ids())

@@ -16,7 +16,7 @@ from transformers import masking_utils
 
 from lattend.attend.compiled import constant
 from lattend.attend.documents import document_ids
-from lattend.errors import LattendError
+from lattend.errors import LattendError, NoTable
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Term
 from lattend.rules.reader import read_rule
@@ -124,13 +124,20 @@ class ModelMask:
     def from_the_start(self) -> bool:
         return isinstance(self.first_query, int) and self.first_query == self.first_key == 0
 
-    def _no_table(self, _: Any) -> NoReturn:
-        raise LattendError(
+    def _no_table(self, *_: Any) -> NoReturn:
+        raise NoTable(
             "this model computes its attention itself, with a table of pairs, and does not hand it over: "
             'use attn_implementation="eager" for it'
         )
 
-    __add__ = __radd__ = __mul__ = __rmul__ = __getitem__ = _no_table
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __getitem__ = _no_table
+    __and__ = __rand__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _no_table
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuses what a table of pairs has, as its dtype."""
+        if hasattr(Tensor, name) and not name.startswith("_"):
+            self._no_table()
+        raise AttributeError(f"{type(self).__name__} has no {name}")
 
 
 def attention_mask(
