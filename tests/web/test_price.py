@@ -22,6 +22,15 @@ from lattend.web.panels import cost as cost_panel
 from lattend.web.panels.layers import models
 from lattend.web.worker import LATE, reply
 
+T5 = {
+    "model_type": "t5",
+    "vocab_size": 9,
+    "d_model": 4,
+    "d_kv": 2,
+    "d_ff": 8,
+    "num_layers": 1,
+    "num_heads": 2,
+}
 NUMBERS = {"n": 4096, "t": 255, "heads": 8, "D_hid": 64, "D_i": 512}
 
 
@@ -239,7 +248,12 @@ def test_named_models_are_those_that_were_published() -> None:
         ("compare", {"layers": ["rnn", "conv"], "span": [8, 8]}, "grow from"),
         ("compare", {"layers": ["rnn", "conv"], "span": [0, 10**40]}, "grow from"),
         ("model", {"config": {}}, 'its family is not known; add it, as in "model_type": "llama"'),
-        ("model", {"config": {"model_type": "t5"}}, "not known"),
+        ("model", {"config": {"model_type": "mamba"}}, "not known"),
+        (
+            "model",
+            {"config": T5},
+            "t5 is an encoder and a decoder, and has two lengths; in a terminal, lattend",
+        ),
         ("model", {"config": {"model_type": "llama"}}, 'has no "hidden_size", which llama needs; add it'),
         ("model", {"config": {"model_type": ["llama"]}}, "model_type"),
         ("model", {"config": {"model_type": "gpt2", "n_layer": 10**9}}, ""),
