@@ -44,6 +44,8 @@ def natten_keys(q: int, length: int, size: int, stride: int, step: int, causal: 
 @pytest.mark.parametrize(("left", "right"), [*itertools.product((-1, 0, 1, 3, 20), repeat=2)])
 def test_flash_attention(left: int, right: int) -> None:
     found = lt.rules.window_size(left, right)
+    assert lt.rules.window_size((left, right)) == found
+    assert lt.rule(f"window_size(({left}, {right}))") == found
     assert np.array_equal(found.mask(n=9), flash(9, 9, left, right))
     late = lt.rules.window_size(left, right, "bottom-right")
     for n, m in ((3, 8), (8, 8), (1, 6)):
@@ -118,6 +120,12 @@ def test_hugging_face(window: int) -> None:
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(DomainError, match=r"window_size\(left=-2\): give 0 or more, or -1 for no limit"):
         lt.rules.window_size(-2, 0)
+    with pytest.raises(DomainError, match=r"window_size\(left=-2\)"):
+        lt.rules.window_size((-2, 0))
+    with pytest.raises(DomainError, match=r"window_size\(\(1, 2, 3\)\): give one pair"):
+        lt.rules.window_size((1, 2, 3))
+    with pytest.raises(DomainError, match=r"window_size\(\(1, 2\), right=3\): give one pair"):
+        lt.rules.window_size((1, 2), 3)
     with pytest.raises(DomainError, match=r"stride is 1 to kernel_size, got 4 with kernel_size 3"):
         lt.rules.natten(3, 4)
     with pytest.raises(DomainError, match="give one number, or one for each of 2 axes"):

@@ -152,7 +152,8 @@ def _arguments(source: Source, call: Call, close: int) -> tuple[list[Value], dic
     for argument in call.arguments or ():
         start, end = argument.place[0], argument.value[1]
         value = read_value(source, *argument.value) if source.text[slice(*argument.value)].strip() else ""
-        if isinstance(value, tuple) or (isinstance(value, str) and not _WORD.fullmatch(value)):
+        words = [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, str)]
+        if any(isinstance(value, tuple) or not _WORD.fullmatch(word) for word in words):
             raise source.error(f"write numbers, as in {_EXAMPLES}", start, close)
         if argument.name is None and named:
             raise source.error("write arguments without a name first", start, end)

@@ -63,18 +63,30 @@ def local(radius: int | None = None) -> Rule:
 
 
 def window_size(
-    left: int = -1, right: int = -1, align: Literal["top-left", "bottom-right"] = "top-left"
+    left: int | tuple[int, ...] | list[int] = -1,
+    right: int = -1,
+    align: Literal["top-left", "bottom-right"] = "top-left",
 ) -> Rule:
     """FlashAttention's window_size=(left, right), both ends included, -1 is no limit; causal is right = 0.
 
-    FlashAttention and xformers align windows to the bottom right: where there are more keys than queries
-    give align="bottom-right".
+    The two numbers may come as one pair. FlashAttention and xformers align windows to the bottom right: where
+    there are more keys than queries give align="bottom-right".
 
     >>> window_size(2, 0).mask(n=8).sum()  # 1 + 2 + 6*3
     np.int64(21)
+    >>> window_size((2, 0)) == window_size(2, 0)
+    True
     >>> window_size(1, 0, "bottom-right").mask(n=2, m=5).astype(int).tolist()
     [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]
     """
+    if isinstance(left, (tuple, list)):
+        if len(left) != 2 or right != -1:
+            also = "" if right == -1 else f", right={right!r}"
+            raise DomainError(
+                f"window_size({left!r}{also}): give one pair, window_size((40, 8)), or two numbers, "
+                "window_size(40, 8); align by its name"
+            )
+        left, right = left
     for name, number in (("left", left), ("right", right)):
         check_integer(name, number)
         if number < -1:
