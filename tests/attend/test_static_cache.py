@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from lattend.attend.decode.step import Scoring, attend
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 
 CAPACITY = 128
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 GROWING = ("causal", "columns", "documents")
 TEXTS = {**RULES, "documents": DOCUMENTS}
 
@@ -50,6 +52,34 @@ def test_whatever_is_done_each_row_is_its_whole_text(
 ) -> None:
     texts = Texts(TEXTS[name], batch, ("doc",) if name == "documents" else ())
     play(texts, steps, static(texts, name))
+
+
+FIXED: dict[str, tuple[str, dict[str, Any]]] = {
+    "documents": ("k <= q and doc[q] == doc[k]", {"doc": np.repeat(np.arange(6), 4)}),
+    "a window in documents": ("k <= q and q - k <= 5 and doc[q] == doc[k]", {"doc": np.arange(24) // 9}),
+    "blocks": ("k <= q and layout[head, q // 8, k // 8]", {"layout": np.arange(36).reshape(4, 3, 3) % 5 > 1}),
+    "reach": ("k <= q and q - k <= min(3, reach[other[k]])", {"reach": np.arange(24) % 5}),
+}
+FIXED["reach"][1]["other"] = np.arange(24)[::-1].copy()
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arrays_of_a_fixed_length(name: str, compiled: bool) -> None:
+    text, data = FIXED[name]
+    rule = lt.rule(text, data=data)
+    draw = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(2, 4, 24, 8, generator=draw, dtype=torch.float64) for _ in range(3))
+    whole = lt.attention(q, k, v, rule, kernel="reference").to(DEVICE)
+    q, k, v = (x.to(DEVICE) for x in (q, k, v))
+    kind: dict[str, Any] = {"dtype": torch.float64, "device": DEVICE}
+    cache = lt.KVCache(rule, batch=2, heads=4, head_dim=8, static=True, n=24, **kind)
+    run = torch.compile(cache.attend, fullgraph=True, backend="eager") if compiled else cache.attend
+    for i in range(24):
+        with nullcontext() if compiled else NoWaiting():
+            found = run(*(x[:, :, i : i + 1] for x in (q, k, v)))
+        torch.testing.assert_close(found, whole[:, :, i : i + 1])
+    assert run(*(x[:, :, :1] for x in (q, k, v))).isnan().all()  # beyond the arrays
 
 
 @pytest.mark.parametrize("name", ["window", "sinks", "even keys"])
@@ -186,10 +216,14 @@ def test_refusals_say_why() -> None:
         NamingError, match="capacity is for static=True; without it a cache makes the room it"
     ):
         lt.KVCache("causal", capacity=7, **sizes)
-    with pytest.raises(
-        LattendError, match="looks up arrays: leave them open, and give entries; a static cache"
-    ):
-        lt.KVCache(lt.rules.documents([3, 4], causal=True), static=True, **sizes)
+    both = lt.rule("k <= q and near[q - k]", data={"near": np.ones(7, bool)})
+    with pytest.raises(LattendError, match=r"near\[q - k\]. In a static cache an index is of q or of k, not"):
+        lt.KVCache(both, static=True, n=7, **sizes)
+    with pytest.raises(DomainError, match=r"doc\[q\] is read at q = 8, outside the doc given \(0 … 6\)"):
+        doc = np.zeros(7, int)
+        lt.KVCache(lt.rule("doc[q] == 0 and k <= q", data={"doc": doc}), static=True, n=9, **sizes)
+    with pytest.raises(LattendError, match="has numbers that may pass 64 bits, or a divisor that may be 0"):
+        lt.KVCache("k <= q and q % (k + 1) == 0", static=True, n=7, **sizes)
     cache = lt.KVCache("causal", static=True, capacity=7, **sizes)
     with pytest.raises(NamingError, match="static is True or False, not 'yes'"):
         lt.KVCache("causal", static="yes", **sizes)  # pyright: ignore[reportArgumentType]

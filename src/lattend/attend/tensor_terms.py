@@ -37,7 +37,7 @@ def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor]
                 table = read[node.array]
                 places = parts if table.dim() == len(parts) else (names[ELEMENT], *parts)
                 return table[
-                    tuple(_within(place, size) for place, size in zip(places, table.shape, strict=True))
+                    tuple(nearest(place, size) for place, size in zip(places, table.shape, strict=True))
                 ]
             case Arith():
                 return reduce(_JOIN[node.op], parts) if len(parts) > 1 else _ALONE[node.op](parts[0])
@@ -53,7 +53,8 @@ def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor]
     return expr.fold(node, step)
 
 
-def _within(place: Any, size: int) -> Any:
+def nearest(place: Any, size: int) -> Any:
+    """The place, or the end that it lies beyond."""
     return place.clamp(0, size - 1) if isinstance(place, Tensor) else max(0, min(size - 1, place))
 
 

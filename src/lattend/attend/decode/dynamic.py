@@ -44,19 +44,12 @@ class DynamicStore:
         shape: tuple[int, int, int, int],
         kind: Mapping[str, Any],
     ) -> None:
-        batch, kv_heads, head_dim, value_dim = shape
         most = None if retention.most is None else retention.most + rollback
         self.grows = most is None or most > MAX_AT_ONCE
         slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
         self.retention, self.attended = retention, attended
         self.table = SlotTable(retention, slots, rollback)
-        with torch.inference_mode(False):  # else the buffers could not be written to outside of it
-            self.keys = torch.zeros(batch, kv_heads, slots, head_dim, **kind)
-            self.values = torch.zeros(batch, kv_heads, slots, value_dim, **kind)
-            self.entries = {
-                name: torch.zeros(batch, slots, dtype=torch.int64, device=self.keys.device)
-                for name in growing
-            }
+        self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
         self.drafted: tuple[Integers, Integers] | None = None  # where the last call began, and its tokens
 
     @property

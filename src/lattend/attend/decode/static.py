@@ -24,10 +24,14 @@ from lattend.attend.decode import step
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.step import FEW_QUERIES, NewTokens, Scoring, StepMask
+from lattend.attend.tensor_terms import nearest
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
 from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate_term
+from lattend.rules.language.expr import Lookup
 from lattend.rules.language.python_code import python_code
 
 PIECE = 512  # queries that are answered together
@@ -50,28 +54,26 @@ class StaticStore:
         kind: Mapping[str, Any],
         capacity: int | None,
     ) -> None:
-        if not attended.plain:
-            why = (
-                "looks up arrays: leave them open, and give entries"
-                if retention.data
-                else "has large numbers"
+        if not attended.fits:
+            raise LattendError.of_rule(
+                retention.rule.text,
+                "has numbers that may pass 64 bits, or a divisor that may be 0; a static cache cannot look: "
+                "leave static out",
             )
-            raise LattendError.of_rule(retention.rule.text, f"{why}; a static cache cannot evaluate it")
         self.retention, self.heads, self.rollback = retention, attended.heads, rollback
         self.pinned, self.ring, self.reach = _layout(retention, rollback, capacity)
         self.most_new = self.ring if self.reach == FOREVER else rollback + 1  # without a copy of the keys
+        _check_lookups(retention, attended)
         self.attended = _attended_function(
-            python_code(attended.condition, ("q", "k", HEAD, *entries_of(growing)), "torch"),
+            python_code(attended.condition, ("q", "k", HEAD, *entries_of(growing)), "torch", "entry_of"),
             entries_of(growing),
         )
-        batch, kv_heads, head_dim, value_dim = shape
-        slots = self.pinned + self.ring
-        with torch.inference_mode(False):  # else the buffers could not be written to outside of it
-            self.keys = torch.zeros(batch, kv_heads, slots, head_dim, **kind)
-            self.values = torch.zeros(batch, kv_heads, slots, value_dim, **kind)
+        batch, slots = shape[0], self.pinned + self.ring
+        self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
+        with torch.inference_mode(False):  # else they could not be written to outside of it
             whole: dict[str, Any] = {"dtype": torch.int64, "device": self.keys.device}
             self.positions = torch.full((batch, slots), FREE, **whole)
-            self.entries = {name: torch.zeros(batch, slots, **whole) for name in growing}
+            self.data = {name: torch.tensor(x, **whole) for name, x in retention.data.items()}
             self.now = torch.zeros(batch, **whole)  # the length of each row
             self.high = torch.zeros(batch, **whole)  # and the greatest that it ever had
             self.drafted = torch.zeros(batch, **whole)  # tokens of the last call
@@ -85,7 +87,7 @@ class StaticStore:
 
         for tensor in (self.keys, self.values, self.positions, self.now, self.high, self.drafted):
             torch._dynamo.mark_static_address(tensor)
-        for tensor in self.entries.values():
+        for tensor in (*self.entries.values(), *self.data.values()):
             torch._dynamo.mark_static_address(tensor)
 
     @property
@@ -172,8 +174,13 @@ class StaticStore:
         named = {entry_at(name, "q"): x[:, None, :, None] for name, x in new.items()}
         named |= {entry_at(name, "k"): x[:, None, None, :] for name, x in entries.items()}
         head = None if self.heads is None else self.places[: self.heads, None, None]
-        found = self.attended(q, k, head, **named) & (k >= 0)
+        found = self.attended(q, k, head, self._entry_of, **named) & (k >= 0)
         return found.expand(len(at), 1 if self.heads is None else self.heads, at.shape[1], positions.shape[1])
+
+    def _entry_of(self, name: str, *places: Tensor | int) -> Tensor:
+        """The entries of an array at these places, the nearest beyond an end: for slots without a key."""
+        array = self.data[name]
+        return array[tuple(nearest(place, size) for place, size in zip(places, array.shape, strict=True))]
 
     def _gone(self, at: Tensor) -> Tensor:
         """The queries [batch, s] that may reach a key whose slot another has taken."""
@@ -282,11 +289,28 @@ def _layout(retention: Retention, rollback: int, capacity: int | None) -> tuple[
     return pinned, (capacity or needed) - pinned, reach
 
 
+def _check_lookups(retention: Retention, attended: StepMask) -> None:
+    """Raises unless each array has an entry at every place where it is looked up, up to the length."""
+    places = np.arange(retention.length or 0)
+    known = {"q": places, "k": places, HEAD: np.arange(attended.heads or 1)[:, None]}
+    for node in expr.walk(attended.condition):
+        if not isinstance(node, Lookup):
+            continue
+        for index in node.indices:
+            if len({*expr.names(index)} - {HEAD}) > 1:
+                raise LattendError.of_rule(
+                    retention.rule.text,
+                    f"looks up {expr.term_text(node)}. In a static cache an index is of q or of k, not of "
+                    "both: leave static out",
+                )
+        evaluate_term(node, known, retention.data)
+
+
 @lru_cache(maxsize=256)
 def _attended_function(code: str, entries: tuple[str, ...]) -> Callable[..., Tensor]:
     """The function of this code on tensors of positions, heads and entries; torch.compile can trace it."""
     lines = (
-        f"def attended(q, k, {HEAD}, {''.join(f'{name}=None, ' for name in entries)}):",
+        f"def attended(q, k, {HEAD}, entry_of, {''.join(f'{name}=None, ' for name in entries)}):",
         f"    return {code}",
     )
     names: dict[str, Any] = {"torch": torch, "__name__": __name__}

@@ -19,7 +19,7 @@ from lattend.errors import DomainError, TensorError
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Arith, Condition, Num
+from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
 
 MAX_POSITION = 1 << 40
 FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
@@ -47,6 +47,21 @@ class NewTokens(NamedTuple):
     entries: Mapping[str, Tensor]
     sizes: Tensor | None = None
     known_sizes: Tensor | None = None
+
+
+def empty_slots(
+    slots: int, shape: tuple[int, int, int, int], growing: Sequence[str], kind: Mapping[str, Any]
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """Keys and values [batch, kv_heads, slots, D], and entries [batch, slots] of arrays that grow.
+
+    `shape` is batch, kv_heads, head_dim and value_dim; `kind` the dtype and the device.
+    """
+    batch, kv_heads, head_dim, value_dim = shape
+    with torch.inference_mode(False):  # else they could not be written to outside of it
+        keys = torch.zeros(batch, kv_heads, slots, head_dim, **kind)
+        values = torch.zeros(batch, kv_heads, slots, value_dim, **kind)
+        whole = {name: torch.zeros(batch, slots, dtype=torch.int64, device=keys.device) for name in growing}
+    return keys, values, whole
 
 
 def attend(
@@ -146,7 +161,8 @@ class StepMask:
         entries: Sequence[str] = (),
     ) -> None:
         self.condition, self.data, self.heads = condition, data, heads
-        self.plain = not data and _fits(condition, entries)
+        self.fits = _fits(condition, entries, data)
+        self.plain = not data and self.fits
 
     def on_host(
         self, q: NDArray[np.int64], k: NDArray[np.int64], entries: Mapping[str, Tensor] | None = None
@@ -202,8 +218,15 @@ def moved(array: NDArray[Any], device: torch.device) -> Tensor:
     return here if device.type == "cpu" else here.pin_memory().to(device, non_blocking=True)
 
 
-def _fits(condition: Condition, entries: Sequence[str]) -> bool:
+def _fits(condition: Condition, entries: Sequence[str], data: Mapping[str, NDArray[Any]]) -> bool:
     """Whether 64 bits hold all numbers on the way, at any position and entry, and no divisor can be 0."""
+    if any(np.abs(array.astype(object)).max(initial=0) > MAX_POSITION for array in data.values()):
+        return False
+    read = {name: f"entry_of_{name}" for name in data}
+    condition = expr.fold(  # pyright: ignore[reportAssignmentType]  (a condition stays one)
+        condition,
+        lambda node, parts: Name(read[node.array]) if isinstance(node, Lookup) else expr.rebuilt(node, parts),
+    )
     for node in expr.walk(condition):
         if isinstance(node, Num) and abs(node.value) > MAX_POSITION:
             return False
@@ -211,7 +234,7 @@ def _fits(condition: Condition, entries: Sequence[str]) -> bool:
             return False
     ends = np.array([0, MAX_POSITION])
     try:
-        evaluate(condition, dict.fromkeys(("q", "k", HEAD, *entries), ends), {})
+        evaluate(condition, dict.fromkeys(("q", "k", HEAD, *entries, *read.values()), ends), {})
     except DomainError:
         return False
     return True
