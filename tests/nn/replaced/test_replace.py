@@ -218,3 +218,9 @@ def test_masks_that_are_not_taken() -> None:
         ours(x, x, x, key_padding_mask=torch.ones(BATCH, N))
     with pytest.raises(TensorError, match=r"key_padding_mask is \(2, 13\), True where a key is padding"):
         ours(x, x, x, key_padding_mask=torch.zeros(BATCH, N + 1).bool())
+    with pytest.raises(TensorError, match=r"query has 4 tokens and key has 13, .* lt\.rule\(…, cross=True\)"):
+        ours(x[:, :4], x, x)
+    crossed = lt.nn.replace_attention(multihead(), lt.rule("k <= q + 2", cross=True))
+    allowed = torch.from_numpy(lt.rule("k <= q + 2", cross=True).mask(n=4, m=N))
+    wanted = multihead()(x[:, :4], x, x, attn_mask=~allowed)[0]
+    torch.testing.assert_close(crossed(x[:, :4], x, x)[0], wanted)

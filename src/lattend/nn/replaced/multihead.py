@@ -44,6 +44,7 @@ class RuleMultiheadAttention(nn.MultiheadAttention):
             )
         batched = query.dim() == 3
         q, k, v = (self._split(x, part) for part, x in enumerate((query, key, value)))
+        self._check_lengths(q.shape[2], k.shape[2])
         how: dict[str, Any] = {
             "bias": self._bias(attn_mask, q, k),
             "padding": _padding(key_padding_mask, q, k),
@@ -66,6 +67,13 @@ class RuleMultiheadAttention(nn.MultiheadAttention):
         added = None if self.in_proj_bias is None else self.in_proj_bias.chunk(3)[part]
         tokens = x[None] if x.dim() == 2 else x if self.batch_first else x.transpose(0, 1)
         return nn.functional.linear(tokens, matrix, added).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def _check_lengths(self, n: int, m: int) -> None:
+        if n != m and "m" not in self.rule.sizes:
+            raise TensorError(
+                f'query has {n} tokens and key has {m}, and the rule "{self.rule.text}" is of one sequence; '
+                "for two of any lengths give replace_attention lt.rule(…, cross=True)"
+            )
 
     def _bias(self, mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
         """An attn_mask as it is added to the scores, [n, m] or [batch, heads, n, m]."""
