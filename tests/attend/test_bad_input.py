@@ -179,6 +179,12 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q, K, V, "causal"),
         {"dropout_p": 0.1},
     ),
+    "the largest scores": (
+        NamingError,
+        "it has n; the largest scores are lt.max_logits(q, k, rule)",
+        (Q, K, V, "causal"),
+        {"return_max_logit": True},
+    ),
     "torch's mask": (NamingError, "it has n; a mask is the rule", (Q, K, V, "causal"), {"attn_mask": DOC}),
     "a tokenizer's mask": (
         NamingError,

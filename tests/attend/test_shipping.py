@@ -74,6 +74,18 @@ def test_rules(rule: lt.Rule, again: Callable[[Any], Any]) -> None:
 
 
 @HOWS
+@pytest.mark.parametrize("rule", ["causal", "strided(3)", "sinks(2, 3)"])
+def test_a_cache_goes_on(rule: str, again: Callable[[Any], Any]) -> None:
+    first, last = numbers(1, 2, 6, 4), numbers(1, 2, 1, 4)
+    cache = lt.KVCache(rule, batch=1, heads=2, head_dim=4)
+    lt.attention(first, first, first, rule, cache=cache)
+    twin = again(cache)
+    found, wanted = (lt.attention(last, last, last, rule, cache=one) for one in (twin, cache))
+    assert torch.equal(found, wanted)
+    assert str(twin) == str(cache)
+
+
+@HOWS
 def test_a_module_keeps_its_bias_tied_to_its_parameter(again: Callable[[Any], Any]) -> None:
     torch.manual_seed(0)
     layer, x = Layer(), numbers(2, 16, 8)

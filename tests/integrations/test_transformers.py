@@ -304,7 +304,7 @@ def test_mistakes_are_told() -> None:
         hub.set_rule(eager, "causal")
     with pytest.raises(lt.errors.NamingError, match="there is no layer 7; layers are 0 to 1"):
         hub.set_rule(ours, "causal", layers=[0, 7])
-    with pytest.raises(lt.errors.LattendError, match="no attention layers are found in Linear"):
+    with pytest.raises(lt.errors.LattendError, match="no layer of Linear hands its attention over"):
         hub.set_rule(nn.Linear(2, 2), "causal")
     with pytest.raises(lt.errors.LattendError, match=r"of shape \(1, 17, 17\) cannot be read for 17 queries"):
         q = drawn(1, 2, 17, 4)

@@ -316,7 +316,8 @@ def layer_rules(model: nn.Module, *inputs: Any, **named: Any) -> dict[str, str]:
     finally:
         AttentionInterface.register(NAME, attention_forward)
     if not found:
-        raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
+        _check_chosen(model)
+        raise _no_layers(model)
     return found
 
 
@@ -335,8 +336,7 @@ def set_rule(
             f"set_rule changes a loaded model, and got {type(model).__name__}: load it first, "
             'from_pretrained(name, attn_implementation="lattend")'
         )
-    if getattr(getattr(model, "config", None), "_attn_implementation", NAME) != NAME:
-        raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
+    _check_chosen(model)
     modules = _layers_of(model)
     wanted = [*modules] if layers is None else _numbers_of(layers)
     for layer in wanted:
@@ -359,12 +359,23 @@ def _numbers_of(layers: Iterable[int] | int) -> list[int]:
     return [*layers]
 
 
+def _check_chosen(model: nn.Module) -> None:
+    if getattr(getattr(model, "config", None), "_attn_implementation", NAME) != NAME:
+        raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
+
+
+def _no_layers(model: nn.Module) -> LattendError:
+    return LattendError(
+        f"no layer of {type(model).__name__} hands its attention over: the model computes it itself"
+    )
+
+
 def _layers_of(model: nn.Module) -> dict[int, list[nn.Module]]:
     """The modules of self-attention by the number of their layer, or in order where they have none."""
     named = [(name, module) for name, module in model.named_modules() if hasattr(module, "is_causal")]
     found = [module for name, module in named if not CROSS.search(name)]
     if not found:
-        raise LattendError(f"no attention layers are found in {type(model).__name__}")
+        raise _no_layers(model)
     modules: dict[int, list[nn.Module]] = {}
     plain: list[nn.Module] = []
     for module in found:

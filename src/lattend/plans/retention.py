@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -141,7 +141,7 @@ def retention(
         FOREVER if found.pinned is None else found.pinned,
         FOREVER if found.reach is None else found.reach,
         (),
-        lambda k: found.last(k, FOREVER, NEVER),
+        partial(found.last, forever=FOREVER, never=NEVER),
     )
 
 

@@ -224,3 +224,8 @@ def test_masks_that_are_not_taken() -> None:
     allowed = torch.from_numpy(lt.rule("k <= q + 2", cross=True).mask(n=4, m=N))
     wanted = multihead()(x[:, :4], x, x, attn_mask=~allowed)[0]
     torch.testing.assert_close(crossed(x[:, :4], x, x)[0], wanted)
+
+
+def test_a_printed_module_tells_its_rule() -> None:
+    layer = nn.TransformerEncoderLayer(D, HEADS, batch_first=True)
+    assert "rule='k <= q and q - k <= t with t = 3'" in repr(lt.nn.replace_attention(layer, RULE, t=3))

@@ -37,7 +37,7 @@ from lattend.attend.explain.text import (
 from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.attend.needed import needed_pairs
 from lattend.draw.grid.titles import clipped, name
-from lattend.errors import LattendError
+from lattend.errors import LattendError, NamingError
 from lattend.plans.plan import plan
 from lattend.report.numbers import percent, seconds
 from lattend.report.report import Printed, Report
@@ -308,6 +308,8 @@ def explain(
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
+    if isinstance(rule, Tensor):
+        raise NamingError("explain takes the rule first, and the tensors after it: lt.explain(rule, like=q)")
     settings = Settings(
         *(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias),
         *(padding, cu_seqlens, softcap, sinks, dropout),

@@ -56,6 +56,10 @@ class RuleMultiheadAttention(nn.MultiheadAttention):
             return out[0], None if weights is None else weights[0]
         return out if self.batch_first else out.transpose(0, 1), weights
 
+    def extra_repr(self) -> str:
+        """The rule, where the module is printed."""
+        return f"rule={str(self.rule)!r}"
+
     def _split(self, x: Tensor, part: int) -> Tensor:
         """Queries, keys or values, [batch, heads, n, head_dim]."""
         if x.dim() not in (2, 3):

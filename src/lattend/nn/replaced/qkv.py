@@ -43,6 +43,10 @@ class RuleQKVAttention(nn.Module):
         mixed = attention(q, k, v, self.rule, scale=scale, dropout=dropped).transpose(1, 2).flatten(2)
         return self._through("proj_drop", self.proj(self._through("norm", mixed)))
 
+    def extra_repr(self) -> str:
+        """The rule, where the module is printed."""
+        return f"rule={str(self.rule)!r}"
+
     def _through(self, name: str, x: Tensor) -> Tensor:
         part: Any = getattr(self, name, None)
         return x if part is None else part(x)
