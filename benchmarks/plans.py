@@ -1,15 +1,19 @@
 """How long a plan takes and how large it is, for the affine rules of the catalogue, at n = 2¹⁴ to 2²⁰.
 
 Each plan is made anew, its tiles of 128 queries included; the process is warm. The peer is FlexAttention's
-block mask, which is made from n² evaluations: with --flex it is timed at the smallest n.
+block mask, which is made from n² evaluations: with --flex it is timed at the smallest n. `--save` writes
+results/plans.json, from which `make pictures` makes the table of docs/speed.md.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
+import argparse
+import json
 import time
+from pathlib import Path
+from typing import Any
 
+import report
 from rich.console import Console
 from rich.table import Table
 
@@ -39,6 +43,7 @@ RULES: dict[str, lt.Rule] = {
     "raster": R.raster(),
 }
 POWERS = (14, 16, 18, 20)
+SAVED = Path(__file__).parent / "results" / "plans.json"
 SHAPES = {1: (128,), 2: (8, 16)}
 
 
@@ -53,12 +58,21 @@ def planned(rule: lt.Rule, n: int) -> tuple[Plan, int]:
 
 
 def milliseconds(rule: lt.Rule, n: int) -> float:
+    """The least of several rounds."""
     taken: list[float] = []
-    for _ in range(7):
+    for _ in range(9):
         begin = time.perf_counter()
         planned(rule, n)
         taken.append((time.perf_counter() - begin) * 1e3)
-    return statistics.median(taken)
+    return min(taken)
+
+
+def measured(name: str) -> dict[str, Any]:
+    """One rule: the parts of its plan, milliseconds at each n, and the bytes of its tables at the largest."""
+    rule = RULES[name]
+    found, size = planned(rule, 2 ** POWERS[-1])
+    times = [round(milliseconds(rule, 2**power), 2) for power in POWERS]
+    return {"rule": name, "parts": len(found.parts), "milliseconds": times, "bytes": size}
 
 
 def flex(n: int) -> float:
@@ -71,16 +85,29 @@ def flex(n: int) -> float:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--flex", action="store_true", help="time FlexAttention's block mask too")
+    parser.add_argument("--save", action="store_true", help="write results/plans.json, with FlexAttention's")
+    chosen = parser.parse_args()
+    rows = [measured(name) for name in RULES]
     table = Table(
         "rule", "parts", *(f"n = 2^{p}" for p in POWERS), "MiB at 2^20", title="plans, milliseconds"
     )
-    for name, rule in RULES.items():
-        times = [f"{milliseconds(rule, 2**power):.1f}" for power in POWERS]
-        found, size = planned(rule, 2 ** POWERS[-1])
-        table.add_row(name, str(len(found.parts)), *times, f"{size / 2**20:.2f}")
+    for row in rows:
+        times = [f"{one:.1f}" for one in row["milliseconds"]]
+        table.add_row(row["rule"], str(row["parts"]), *times, f"{row['bytes'] / 2**20:.2f}")
     Console().print(table)
-    if "--flex" in sys.argv:
-        print(f"FlexAttention's block mask of the band at n = 2^14: {flex(2**14):.0f} ms")
+    if chosen.flex or chosen.save:
+        block_mask = round(flex(2 ** POWERS[0]))
+        print(f"FlexAttention's block mask of the band at n = 2^{POWERS[0]}: {block_mask} ms")
+        if chosen.save:
+            found = {
+                "machine": report.machine(),
+                "powers": POWERS,
+                "rows": rows,
+                "flex_milliseconds": block_mask,
+            }
+            SAVED.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ compares both with the rows, so that table, chart and data cannot differ.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from report import Row, short  # noqa: E402
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
 TABLE = re.compile(r"(<!-- (\w+) (forward|backward) -->\n\n)((?:\|.*\n)+)")
+PLANS = re.compile(r"(<!-- plans -->\n\n)((?:\|.*\n)+)")
 CHARTS = ("h200_d128", "h200_d64", "cpu")
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 HEAD = "Attention under a rule"
 PEERS = {
     "h200_d128": {"cuDNN": "cuDNN SDPA", "FlexAttention": "FlexAttention"},
@@ -51,6 +54,24 @@ def table(file: str, work: str) -> str:
     filled = {name: cells for name, cells in filled.items() if any(cells)}
     lines = [list(filled), *map(list, zip(*filled.values(), strict=True))]
     return written(lines)
+
+
+def plans() -> str:
+    """How long plans take, as Markdown."""
+    found = json.loads((RESULTS / "plans.json").read_text())
+    powers = ["".join(SUPERSCRIPTS[int(digit)] for digit in str(power)) for power in found["powers"]]
+    head = ["rule", "parts", *(f"2{power}" for power in powers), f"MiB at 2{powers[-1]}"]
+    head[2] = f"n = {head[2]}"
+    lines = [
+        [
+            row["rule"],
+            str(row["parts"]),
+            *(f"{one:.1f}" for one in row["milliseconds"]),
+            f"{row['bytes'] / 2**20:.2f}",
+        ]
+        for row in found["rows"]
+    ]
+    return written([head, *lines])
 
 
 def written(lines: list[list[str]]) -> str:
@@ -100,7 +121,8 @@ def ratio(time: float, other: float) -> str:
 
 def page() -> str:
     """docs/speed.md with its tables as the rows have them."""
-    return TABLE.sub(lambda found: found[1] + table(found[2], found[3]), PAGE.read_text())
+    text = TABLE.sub(lambda found: found[1] + table(found[2], found[3]), PAGE.read_text())
+    return PLANS.sub(lambda found: found[1] + plans(), text)
 
 
 def charts(folder: Path) -> list[Path]:

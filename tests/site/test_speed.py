@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+from lattend.attend.kernels.tolerance import TOLERANCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +29,34 @@ def test_tables_are_those_of_the_rows(speed: Any) -> None:
     text = speed.PAGE.read_text()
     assert speed.page() == text, "docs/speed.md is old: make pictures"
     assert len(speed.TABLE.findall(text)) == 3
+    assert len(speed.PLANS.findall(text)) == 1
+
+
+def test_plans_are_as_large_as_the_page_says(speed: Any) -> None:
+    """What does not depend on the machine is counted again."""
+    plans = importlib.import_module("plans")  # benchmarks/plans.py
+    saved = json.loads(plans.SAVED.read_text())
+    assert [row["rule"] for row in saved["rows"]] == list(plans.RULES)
+    for row in saved["rows"]:
+        found, size = plans.planned(plans.RULES[row["rule"]], 2 ** plans.POWERS[-1])
+        assert (len(found.parts), size) == (row["parts"], row["bytes"]), "plans.py --save, then make pictures"
+    assert f"takes\n{saved['flex_milliseconds'] / 1000:.1f} s at n = 2¹⁴" in speed.PAGE.read_text()
+
+
+def test_errors_on_the_page_are_within_the_limits(speed: Any) -> None:
+    """The table of "How exact" against tolerance.py, to which the kernels are held."""
+    text = speed.PAGE.read_text().partition("## How exact")[2].partition("\n## ")[0]
+    head, _, *rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line
+    ]
+    found = [
+        (row[0], kind, float(cell), TOLERANCE[getattr(torch, kind)])
+        for row in rows
+        for kind, cell in zip(head[1:], row[1:], strict=True)
+        if cell
+    ]
+    assert len(found) == 8
+    assert all(error < limit for _, _, error, limit in found), found
 
 
 def test_a_wrong_number_is_seen(speed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
