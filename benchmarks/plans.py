@@ -76,7 +76,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def flex(n: int) -> float:
-    """Milliseconds of FlexAttention's block mask for the band, uncompiled, on this CPU; the least of three."""
+    """Milliseconds of FlexAttention's block mask for the band, uncompiled, on a CPU; the least of three."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     taken: list[float] = []
