@@ -249,11 +249,13 @@ def test_a_loaded_model_is_priced_with_the_rules_it_was_given() -> None:
     assert RULE == configuration.RULE
     assert config(theirs).cache(9) == model.with_rule("strided(3)", [1]).cache(9) < model.cache(9)
     assert config(theirs).forward(9).parts == model.with_rule("strided(3)", [1]).forward(9).parts
+    assert "the rules it was given" in str(serving(theirs, 9))
     set_rule(theirs, "sinks(2, 3)", layers=[0])
     assert "layers that drop keys keep at most 4 or 6 tokens" in str(config(theirs))  # 4; 2 and 4
     set_rule(theirs, None)
     assert config(theirs).cache(9) == model.cache(9)
     assert "drop keys" not in str(config(theirs))
+    assert "its own attention" in str(serving(theirs, 9))
 
 
 @pytest.mark.parametrize("rule", ["strided(3)", "sinks(2, 3)", "windowed(4)", "k <= q and (q - k) % 2 == 0"])

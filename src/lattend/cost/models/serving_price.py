@@ -11,6 +11,7 @@ from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
 from lattend.cost.models.formats import CACHE_FORMATS, WEIGHT_FORMATS, cache_width, weight_format
 from lattend.cost.models.model import Model
+from lattend.cost.models.rule_span import RuleSpan
 from lattend.cost.models.times import decode_time, decode_work, generates, prefill_time, prefill_work
 from lattend.cost.roofline import Floor
 from lattend.draw.picture import Picture
@@ -24,7 +25,7 @@ from lattend.rules.reader import RuleLike
 from lattend.wording import many
 
 USUAL_LENGTH = 8192
-OWN = "its own attention"
+OWN, GIVEN = "its own attention", "the rules it was given"
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +95,9 @@ class Serving(Printed, Drawn):
 
     @cached_property
     def own(self) -> ServingPrice:
-        """With its own attention."""
-        return self._price(self.model, OWN)
+        """With its own attention, or with the rules that a loaded model was given."""
+        spans = [layer.attention.span for layer in self.model.layers if layer.attention]
+        return self._price(self.model, GIVEN if any(isinstance(one, RuleSpan) for one in spans) else OWN)
 
     @cached_property
     def ruled(self) -> ServingPrice | None:
