@@ -137,6 +137,8 @@ def test_what_is_refused() -> None:
     model = priced(ENCODER_DECODER["whisper"])
     with pytest.raises(DomainError, match="takes 17 positions, not 9: leave encoder_length out"):
         model.forward(8, encoder_length=9)
+    with pytest.raises(DomainError, match="length must be at least 1, got 0"):
+        priced(ENCODER_DECODER["t5"]).forward(8, encoder_length=0)
     with pytest.raises(DomainError, match="of which serving is not priced; parameters, forward"):
         serving(model)
     with pytest.raises(DomainError, match="of which utilisation is not priced"):

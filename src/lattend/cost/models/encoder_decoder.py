@@ -52,7 +52,8 @@ class EncoderDecoder(Model):
                 f"the encoder of this {self.family} takes {self.fixed:,} positions, not {given:,}: leave "
                 "encoder_length out"
             )
-        return self.encoder.check_length(given or self.fixed or length)
+        usual = length if self.fixed is None else self.fixed
+        return self.encoder.check_length(usual if given is None else given)
 
     def forward(
         self, length: int | None = None, batch: int = 1, tile: int = TILE, encoder_length: int | None = None
@@ -92,7 +93,7 @@ class EncoderDecoder(Model):
 
         They are written once; `cache` has those that the decoder's own tokens leave.
         """
-        length = encoder_length or self.fixed
+        length = self.fixed if encoder_length is None else encoder_length
         if length is None:
             raise DomainError(
                 f"the encoder of {self.family} takes any length: say which, as in cross_cache(512)"
