@@ -141,6 +141,11 @@ def test_vmap_repeats_the_batch() -> None:
 
     found = torch.vmap(run)(q, k, v)
     torch.testing.assert_close(found, torch.stack([run(*x) for x in zip(q, k, v, strict=True)]))
+    x = q[0]
+    with pytest.raises(
+        lt.errors.LattendError, match="bias: vmap maps the batch of q, k and v, and bias has none"
+    ):
+        torch.vmap(lambda slope: lt.attention(x, x, x, "causal", bias=lt.Bias("s*k", s=slope)))(torch.ones(3))
 
 
 @pytest.mark.parametrize(

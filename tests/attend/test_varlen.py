@@ -263,6 +263,15 @@ def test_exported_and_mapped() -> None:
 
     each = torch.stack([run(*one) for one in zip(*stack, strict=True)])
     torch.testing.assert_close(torch.vmap(run)(*stack), each)
+    lengths = torch.tensor([[0, 4, 9], [0, 0, 3]])
+
+    def cut(x: Tensor, cu: Tensor) -> Tensor:
+        return lt.attention(x, x, x, "causal", cu_seqlens=cu, bias=bias)
+
+    each = torch.stack([cut(x, cu) for x, cu in zip(stack[0], lengths, strict=True)])
+    with pytest.raises(LattendError, match="vmap maps an array of the rule, or cu_seqlens, and none of q"):
+        torch.vmap(cut, in_dims=(None, 0))(made(11, 11, kv_heads=4)[0], lengths)
+    torch.testing.assert_close(torch.vmap(cut)(stack[0], lengths), each)
 
 
 def test_a_window_stays_a_bound_both_ways() -> None:

@@ -5,12 +5,12 @@ It is traced by torch.compile, so it reads names and shapes only, and compares s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, overload
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, cast, overload
 
 import torch
 from torch import Tensor
-from torch._C._functorch import TransformType, get_interpreter_stack
+from torch._C._functorch import TransformType, get_interpreter_stack, is_batchedtensor
 from torch.autograd import forward_ad
 
 from lattend.attend import onnx, operator
@@ -109,10 +109,11 @@ def attention(
         raise NamingError(f"deterministic is True or False, not {deterministic!r}")
     if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
+    run: Callable[..., Any] = operator.forward
     if not torch.compiler.is_compiling():
         onnx.check_not_traced()
         operator.register_flop_formulas()
-    run = operator.forward if torch.compiler.is_compiling() else _run(kernel, q, k, v, sinks, bias)
+        run = _run(kernel, bias, sinks, (cu_seqlens, *values.values()), q, k, v)
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
@@ -171,7 +172,9 @@ def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str
     return found.key, tuple(found.values.items())
 
 
-def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
+def _run(
+    kernel: str | None, bias: object, sinks: object, arrays: Iterable[object], *qkv: object
+) -> Callable[..., Any]:
     """What runs a call: the operator; in forward mode and under torch.func.grad, torch operations.
 
     Raises where forward-mode differentiation would find no tangent and take it for zero, and where torch.func
@@ -179,14 +182,15 @@ def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
     """
     forward = int(forward_ad._current_level) >= 0  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportUnknownArgumentType]
     layers: list[Any] = get_interpreter_stack() or []
+    if layers and all(layer.key() == TransformType.Vmap for layer in layers):
+        _check_mapped(bias, arrays, qkv)
     reverse = any(layer.key() == TransformType.Grad for layer in layers)
     if not forward and not reverse:
         return operator.forward
     if kernel in operator.DIFFERENTIABLE:
         return operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    whole = [x for one in given for x in (one.tensors.values() if isinstance(one, Bias) else (one,))]
-    tensors = [x for x in whole if isinstance(x, Tensor)]
+    tensors = _tensors((bias, sinks, *qkv))
     if reverse and any(x.requires_grad for x in tensors):
         raise LattendError(
             "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
@@ -198,3 +202,28 @@ def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
             f'or kernel="{operator.DIFFERENTIABLE[0]}", which has all derivatives'
         )
     return operator.forward
+
+
+def _check_mapped(bias: object, arrays: Iterable[object], qkv: Iterable[object]) -> None:
+    """Raises where vmap maps a bias or an array of the rule, but none of q, k and v."""
+    if any(is_batchedtensor(x) for x in _tensors(qkv)):
+        return
+    if any(is_batchedtensor(x) for x in _tensors([bias])):
+        raise LattendError("bias: vmap maps the batch of q, k and v, and bias has none")
+    if any(is_batchedtensor(x) for x in _tensors(arrays)):
+        raise LattendError(
+            "vmap maps an array of the rule, or cu_seqlens, and none of q, k and v: map one of these too"
+        )
+
+
+def _tensors(given: Iterable[object]) -> list[Tensor]:
+    """The tensors among these, and those of a bias and of pairs."""
+    whole: list[object] = []
+    for one in given:
+        if isinstance(one, Bias):
+            whole.extend(one.tensors.values())
+        elif isinstance(one, tuple):
+            whole.extend(cast(tuple[object, ...], one))
+        else:
+            whole.append(one)
+    return [x for x in whole if isinstance(x, Tensor)]

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor
 from torch.nn.functional import pad
 
 from lattend.attend.bias import ELEMENT, Bias, by_element, dtype_name, parts_of, shape_text
@@ -159,7 +160,8 @@ def _check_row(name: str, cumulative: object, x: Tensor) -> None:
         )
     if cumulative.device != x.device:
         raise TensorError(f"cu_seqlens is on {cumulative.device} and q on {x.device}; put them on one device")
-    if not torch.compiler.is_compiling() and cumulative.device.type == "cpu":
+    known = cumulative.device.type == "cpu" and not torch.compiler.is_compiling()
+    if known and not is_batchedtensor(cumulative):
         check_cumulative(name, cumulative, x.shape[2])
 
 
