@@ -243,6 +243,7 @@ def test_a_compiled_call_serves_all_lengths() -> None:
     assert counter.frame_count == compiled == 3
 
 
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # which vmap gives strides
 def test_exported_and_mapped() -> None:
     class Layer(torch.nn.Module):
         def forward(self, q: Tensor, k: Tensor, v: Tensor, cu: Tensor) -> Tensor:

@@ -140,8 +140,13 @@ def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
 
 
 def arrays_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the arrays and tensors among the values that come with a rule."""
-    return tuple(name for name, value in values.items() if getattr(value, "ndim", 0) > 0)
+    """The names of the arrays and tensors among the values that come with a rule.
+
+    An int is asked for nothing: torch.compile cannot trace that.
+    """
+    return tuple(
+        name for name, value in values.items() if not isinstance(value, int) and getattr(value, "ndim", 0) > 0
+    )
 
 
 @lru_cache(MAX_REMEMBERED)
