@@ -181,9 +181,9 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
     ),
     "the largest scores": (
         NamingError,
-        "it has n; the largest scores are lt.max_logits(q, k, rule)",
+        "it has n; write return_max_logit=True, or lt.max_logits(q, k, rule) for the largest scores alone",
         (Q, K, V, "causal"),
-        {"return_max_logit": True},
+        {"max_logits": True},
     ),
     "torch's mask": (NamingError, "it has n; a mask is the rule", (Q, K, V, "causal"), {"attn_mask": DOC}),
     "a tokenizer's mask": (

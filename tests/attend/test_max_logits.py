@@ -91,3 +91,89 @@ def test_mistakes_are_told() -> None:
         lt.max_logits(q, k, "causal", kernel="sdpa")
     with pytest.raises(lt.errors.LattendError, match='kernel="triton" cannot run this: it'):
         lt.max_logits(q, k, "causal", kernel="triton")
+
+
+# As a result of attention
+
+
+BESIDE: dict[str, tuple[Any, dict[str, Any]]] = {
+    "causal": ("causal", {}),
+    "all options": ("strided(3)", {"softcap": 1.5, "scale": -0.7, "padding": torch.tensor([N, 4])}),
+    "a bias": ("head == 0 and k < q", {"bias": lt.Bias("slope*(q - k)", slope=torch.tensor(0.3))}),
+    "arrays": ("doc[q] == doc[k]", {"doc": torch.arange(N) // 5}),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", BESIDE)
+def test_beside_the_output(name: str, compiled: bool) -> None:
+    q, k, _ = inputs()
+    rule, options = BESIDE[name]
+
+    def run(q: Tensor, k: Tensor, **asked: bool) -> Any:
+        return lt.attention(q, k, k, rule, **asked, **options)
+
+    out, lse = run(q, k, return_lse=True)
+    wanted = lt.max_logits(q, k, rule, **options)
+    torch._dynamo.reset()
+    ran = torch.compile(run, backend="aot_eager", fullgraph=True) if compiled else run
+    for found, expected in (
+        (ran(q, k, return_max_logit=True), (out, wanted)),
+        (ran(q, k, return_lse=True, return_max_logit=True), (out, lse, wanted)),
+    ):
+        assert isinstance(found, tuple) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert torch.equal(one, other)
+
+
+def test_beside_packed_sequences_and_images() -> None:
+    q, k, _ = inputs()
+    line, keys = (x[0].transpose(0, 1) for x in (q, k))
+    cu = torch.tensor([0, 5, N])
+    out, largest = lt.attention(line, keys, keys, "causal", cu_seqlens=cu, return_max_logit=True)
+    assert largest.shape == out.shape[:2] == (N, 4)
+    assert torch.equal(largest, lt.max_logits(line, keys, "causal", cu_seqlens=cu))
+    q, k = (x[:, :, :12].unflatten(2, (3, 4)) for x in (q, k))
+    found = lt.attention(q, k, k, "neighbourhood(1)", return_lse=True, return_max_logit=True)
+    assert [x.shape[2:4] for x in found] == [(3, 4)] * 3
+    assert torch.equal(found[2], lt.max_logits(q, k, "neighbourhood(1)"))
+
+
+@pytest.mark.parametrize("kernel", ["reference", "dense", "cpu", "sdpa", None])
+def test_gradients_do_not_change_beside_it(kernel: str | None) -> None:
+    """Sinks and dropout are no part of the largest scores; torch's own kernel leaves them to another."""
+    q, _, _ = inputs()
+    k = q.flip(2)
+    q.requires_grad_()
+    how: dict[str, Any] = {"kernel": kernel, "sinks": None if kernel == "sdpa" else torch.ones(4)}
+    out, largest = lt.attention(q, k, k, "causal", return_max_logit=True, **how)
+    assert not largest.requires_grad
+    torch.testing.assert_close(largest, lt.max_logits(q, k, "causal"))
+    (found,) = torch.autograd.grad(out.square().sum(), q)
+    (wanted,) = torch.autograd.grad(lt.attention(q, k, k, "causal", **how).square().sum(), q)
+    assert torch.equal(found, wanted)
+
+
+def test_beside_derivatives_by_torch_func() -> None:
+    q, k, _ = inputs()
+
+    def run(q: Tensor) -> tuple[Tensor, Tensor]:
+        out, largest = lt.attention(q, k, k, "causal", kernel="dense", return_max_logit=True)
+        return out.square().sum(), largest
+
+    wanted = lt.max_logits(q, k, "causal", kernel="dense")
+    grad, largest = torch.func.grad(run, has_aux=True)(q)
+    assert torch.equal(largest, wanted)
+    found: Any = torch.func.jvp(run, (q,), (torch.ones_like(q),))
+    (_, same), (slope, none) = found
+    torch.testing.assert_close(slope, grad.sum())
+    assert torch.equal(same, wanted) and not none.any()
+    each = torch.func.vmap(lambda q: lt.attention(q, k, k, "causal", return_max_logit=True)[1])(q[None])
+    torch.testing.assert_close(each[0], wanted)
+
+
+def test_a_cache_does_not_look_for_it() -> None:
+    x = torch.ones(1, 1, 1, 4)
+    cache = lt.KVCache("causal", batch=1, heads=1, head_dim=4)
+    with pytest.raises(lt.errors.NamingError, match="return_max_logit: a cache does not look for"):
+        lt.attention(x, x, x, "causal", cache=cache, return_max_logit=True)

@@ -303,6 +303,20 @@ def test_onnx_as_dense_attention(how: dict[str, Any], monkeypatch: pytest.Monkey
     torch.testing.assert_close(program.module()(x), layer(x))
 
 
+class Largest(nn.Module):
+    """Attention with its largest scores."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return lt.attention(x[None], x[None], x[None], "causal", kernel="dense", return_max_logit=True)
+
+
+def test_onnx_with_the_largest_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = Largest(), numbers(2, 16, 8)
+    program = traced_for_onnx(layer, monkeypatch)
+    assert "lattend" not in str(program.graph)
+    torch.testing.assert_close(program.module()(x), layer(x))
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_onnx_refuses_a_rule(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Exception, match='Call attention with kernel="dense", and sizes that are fixed'):

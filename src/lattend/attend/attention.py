@@ -20,6 +20,7 @@ from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
+from lattend.attend.largest_operator import largest
 from lattend.attend.other_names import no_rule
 from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
@@ -34,17 +35,33 @@ def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
     bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
-    cache: KVCache | None = ..., return_lse: Literal[False] = ..., kernel: str | None = ...,
-    deterministic: bool = ..., **values: Any,
+    cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[False] = ...,
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
     bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
-    cache: KVCache | None = ..., return_lse: Literal[True], kernel: str | None = ...,
-    deterministic: bool = ..., **values: Any,
+    cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[False] = ...,
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
+    cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[True],
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+@overload
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
+    cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[True],
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+) -> tuple[Tensor, Tensor, Tensor]: ...  # fmt: skip
 def attention(
     q: Tensor,
     k: Tensor,
@@ -60,10 +77,11 @@ def attention(
     dropout: float = 0,
     cache: KVCache | None = None,
     return_lse: bool = False,
+    return_max_logit: bool = False,
     kernel: str | None = None,
     deterministic: bool = True,
     **values: Any,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Tensor | tuple[Tensor, ...]:
     """softmax(scale * q k^T) v over the rule's attended pairs, zeros where a query has no key.
 
     q is [batch, heads, n, D], k [batch, kv_heads, m, D], v [batch, kv_heads, m, Dv]; on an image
@@ -71,7 +89,9 @@ def attention(
     multiple of the kv heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
     the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
     [n, m], [heads, n, m] or [batch, heads, n, m], the first two of which may be 1, is added to the scaled
-    scores. With return_lse, also the log-sum-exp of each query's scores.
+    scores. With return_lse, also the log-sum-exp of each query's scores; with return_max_logit, as the last
+    result, the largest of them, before sinks: lt.max_logits, which has no gradient and costs one more pass
+    over q k^T, about half of the forward.
 
     `padding` says which keys of each batch element are real: lengths [batch], or a mask [batch, m] that is
     True where a key is real, be the padding left, right or between. A query without real keys gives zeros.
@@ -121,6 +141,10 @@ def attention(
             raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
         check_shapes(rule_names(key), q, k, v)
         q, k, v = as_one_kind(q, k, v)
+        if return_max_logit:
+            raise NamingError(
+                "return_max_logit: a cache does not look for the largest scores; leave one of them out"
+            )
         if dropout:
             raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
         if cu_seqlens is not None:
@@ -149,11 +173,15 @@ def attention(
         onnx.check_exportable(given[0], given[1], kernel, dropout)
         run = operator.by_torch
     out, lse = run(q, k, v, key, *given, *how)
+    found = [out, lse] if return_lse else [out]
+    if return_max_logit:
+        same = None if kernel == "sdpa" else kernel  # torch's own has no such pass
+        found.append(largest(q, k, key, given, real, softcap=softcap, scale=scale, kernel=same))
     if len(shape) > 1:
-        out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
+        found = [x.unflatten(2, shape) for x in found]
     if cu_seqlens is not None:
-        out, lse = unpacked(out), unpacked(lse)
-    return (out, lse) if return_lse else out
+        found = [unpacked(x) for x in found]
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:

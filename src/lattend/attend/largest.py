@@ -4,12 +4,9 @@ Training with QK-clip lowers the weights of a head whose largest score is above 
 not keep these scores, so it costs nothing where they are not asked for.
 """
 
-# torch.library has no types
-# pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
-
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,30 +14,12 @@ from torch import Tensor
 from lattend.attend import operator
 from lattend.attend.attention import rule_given
 from lattend.attend.bias import Bias
-from lattend.attend.call import AttentionCall
 from lattend.attend.inputs import check_scoring, checked_inputs
-from lattend.attend.kernels import dense, reference
-from lattend.attend.kernels.cpu import kernel as cpu
-from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.padding import check_lengths, padding_given
+from lattend.attend.largest_operator import KERNELS, largest
+from lattend.attend.padding import padding_given
 from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
-from lattend.errors import LattendError, NamingError
+from lattend.errors import NamingError
 from lattend.rules.reader import RuleLike
-
-
-class Kernel(Protocol):
-    """What the modules of kernels/ have that serve this."""
-
-    def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
-
-    def largest(self, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor: ...
-
-
-# In the order they are preferred
-KERNELS: dict[str, Kernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
-_LIBRARY = torch.library.Library("lattend", "FRAGMENT")
-_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {operator.HOW}) -> Tensor", tags=operator.TAGS)
-_OPERATOR = torch.ops.lattend.max_logits.default
 
 
 def max_logits(
@@ -83,37 +62,8 @@ def max_logits(
         given = checked_inputs((key, bound), values, (q, k, k), bias)
     real = padding_given(padding, given.q, given.k)
     shape = given.q.shape[2:-1]
-    q, k = (x.detach().flatten(2, -2) for x in (given.q, given.k))
-    tensors = [tensor.detach() for tensor in given.tensors]
-    how = (*real, None, None, 0.0, softcap, scale, kernel, True)
-    found = _OPERATOR(q, k, key, given.numbers, given.arrays, given.term, tensors, *how).unflatten(2, shape)
+    q, k = given.q.flatten(2, -2), given.k.flatten(2, -2)
+    asked = given[3:]  # numbers, arrays, term and tensors
+    found = largest(q, k, key, asked, real, softcap=softcap, scale=scale, kernel=kernel)
+    found = found.reshape(found.shape[:2] + shape)
     return found if cu_seqlens is None else unpacked(found)
-
-
-@torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
-def _run(q: Tensor, k: Tensor, *how: Any) -> Tensor:
-    call = operator.call_of(q, *how)
-    if call.key_range is not None:
-        check_lengths(call.key_range, k.shape[2])
-    reasons = {name: one.why_not(call, q, k, k) for name, one in KERNELS.items()}
-    if call.kernel is not None and reasons[call.kernel] is not None:
-        raise LattendError(f'kernel="{call.kernel}" cannot run this: {reasons[call.kernel]}')
-    names = [name for name, reason in reasons.items() if reason is None]
-    if not names:
-        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        raise LattendError(f"no kernel can run this. {why}")
-    with operator.exactly(q):
-        return KERNELS[call.kernel or names[0]].largest(call, q, k)
-
-
-@torch.library.register_fake(_OPERATOR, lib=_LIBRARY)
-def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
-    return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
-
-
-def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Tensor, int]:
-    folded, how, batch = operator.joined_with_the_batch(info, in_dims, given, tensors=2)
-    return _OPERATOR(*folded, *how).unflatten(0, (info.batch_size, batch)), 0
-
-
-torch.library.register_vmap(_OPERATOR, _mapped, lib=_LIBRARY)

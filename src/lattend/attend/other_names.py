@@ -10,7 +10,7 @@ from lattend.errors import NamingError
 
 OPTIONS = (  # of attention, without q and k
     *("v", "rule", "scale", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
-    *("cache", "return_lse", "kernel", "deterministic"),
+    *("cache", "return_lse", "return_max_logit", "kernel", "deterministic"),
 )
 
 _CAUSAL = 'it is a rule here: lt.attention(q, k, v, "causal")'
@@ -23,7 +23,7 @@ _SCALE, _SOFTCAP, _SINKS = "write scale=…", "write softcap=…", "write sinks=
 _LENGTHS = "write cu_seqlens=cu, or cu_seqlens=(cu_q, cu_k)"
 _CACHE = "write cache=lt.KVCache(rule, …), which holds the keys and values of the past"
 _WEIGHTS = "no weights are kept; return_lse=True gives the log-sum-exp of every query"
-_LARGEST = "the largest scores are lt.max_logits(q, k, rule)"
+_LARGEST = "write return_max_logit=True, or lt.max_logits(q, k, rule) for the largest scores alone"
 _OTHER = {
     **dict.fromkeys(("is_causal", "causal"), _CAUSAL),
     **dict.fromkeys(("attn_mask", "mask"), _MASK),
@@ -35,7 +35,7 @@ _OTHER = {
     **dict.fromkeys(("max_seqlen", "max_seqlen_q", "max_seqlen_k"), "leave it out: cu_seqlens are enough"),
     **dict.fromkeys(("past_key_value", "past_key_values"), _CACHE),
     **dict.fromkeys(("need_weights", "output_attentions", "return_attn_probs"), _WEIGHTS),
-    **dict.fromkeys(("max_logit", "return_max_logit", "max_logits"), _LARGEST),
+    **dict.fromkeys(("max_logit", "max_logits", "return_max_logits"), _LARGEST),
     "dropout_p": "write dropout=…",
     "key_padding_mask": "write padding=~key_padding_mask: it is True where a key is real",
     "attention_mask": "write padding=attention_mask.bool(), [batch, m], True where a key is real",

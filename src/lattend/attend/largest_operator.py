@@ -1,0 +1,85 @@
+"""The torch operator lattend::max_logits: the largest score of each query, and which kernel finds it."""
+
+# torch.library has no types
+# pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from lattend.attend import onnx, operator
+from lattend.attend.call import AttentionCall
+from lattend.attend.kernels import dense, reference
+from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.triton import kernel as triton
+from lattend.attend.padding import check_lengths
+from lattend.errors import LattendError
+
+
+class Kernel(Protocol):
+    """What the modules of kernels/ have that serve this."""
+
+    def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
+
+    def largest(self, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor: ...
+
+
+# In the order they are preferred
+KERNELS: dict[str, Kernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
+_LIBRARY = torch.library.Library("lattend", "FRAGMENT")
+_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {operator.HOW}) -> Tensor", tags=operator.TAGS)
+_OPERATOR = torch.ops.lattend.max_logits.default
+
+
+def largest(
+    q: Tensor,
+    k: Tensor,
+    rule: str,
+    given: Sequence[Any],
+    padding: Sequence[Tensor | None],
+    *,
+    softcap: float | None,
+    scale: float | None,
+    kernel: str | None,
+) -> Tensor:
+    """The largest score of each query, [batch, heads, n], without a gradient.
+
+    `rule` is a key; `given` are its numbers and arrays, and the term and the tensors of a bias.
+    """
+    numbers, arrays, term, tensors = given
+    how = (rule, numbers, arrays, term, [x.detach() for x in tensors], *padding)
+    run = _run if onnx.is_exporting() else _OPERATOR
+    return run(q.detach(), k.detach(), *how, None, None, 0.0, softcap, scale, kernel, True)
+
+
+@torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
+def _run(q: Tensor, k: Tensor, *how: Any) -> Tensor:
+    call = operator.call_of(q, *how)
+    if call.key_range is not None:
+        check_lengths(call.key_range, k.shape[2])
+    reasons = {name: one.why_not(call, q, k, k) for name, one in KERNELS.items()}
+    if call.kernel is not None and reasons[call.kernel] is not None:
+        raise LattendError(f'kernel="{call.kernel}" cannot run this: {reasons[call.kernel]}')
+    names = [name for name, reason in reasons.items() if reason is None]
+    if not names:
+        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise LattendError(f"no kernel can run this. {why}")
+    with operator.exactly(q):
+        return KERNELS[call.kernel or names[0]].largest(call, q, k)
+
+
+@torch.library.register_fake(_OPERATOR, lib=_LIBRARY)
+def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
+    return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
+
+
+def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Tensor, int]:
+    folded, how, batch = operator.joined_with_the_batch(info, in_dims, given, tensors=2)
+    return _OPERATOR(*folded, *how).unflatten(0, (info.batch_size, batch)), 0
+
+
+torch.library.register_vmap(_OPERATOR, _mapped, lib=_LIBRARY)
