@@ -142,6 +142,10 @@ def test_messages() -> None:
 
     with pytest.raises(NamingError, match=r"takes the rule first, .* lt\.explain\(rule, like=q\)"):
         lt.explain(torch.ones(1, 1, 4, 2), "causal")  # pyright: ignore[reportArgumentType]
+    asked: Any = (*[torch.ones(1, 1, 4, 2)] * 3, "causal")
+    for order in (asked, asked[::-1]):
+        with pytest.raises(NamingError, match=r"takes the rule first, .* or like=\(q, k, v\)"):
+            lt.explain(*order)
     refused(DomainError, "padding has a length of 50, and there are 40 keys", n=40, padding=[50])
     refused(TensorError, r"padding is a mask \(2, 40\) of bool", n=40, batch=2, padding=[4])
     refused(DomainError, "end at 5 or before; got 0, 4, 6", like=(5, 2, 8), cu_seqlens=[0, 4, 6])

@@ -107,8 +107,9 @@ def attention(
     that are dropped, the others raised to keep the expected sum: for training only, drawn from torch's
     generator, and the same pairs on every kernel.
 
-    Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.grad, jacrev, jvp and
-    hessian, and torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
+    Every kernel has first derivatives, by backward. kernel="dense" and kernel="reference" have all:
+    torch.func.grad, jacrev, jvp and hessian, and torch.autograd.grad with create_graph=True. The first
+    computes every pair, with O(n m) memory; the second goes query by query in float64, slowly.
 
     With a `cache`, q, k and v are the next positions of its sequences, `padding` says which of them are real,
     and the rows are those of the whole sequences. Arrays that grow get an entry for each new position. It
@@ -222,12 +223,12 @@ def _run(
     if reverse and any(x.requires_grad for x in tensors):
         raise LattendError(
             "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
-            f'torch.autograd.grad, or kernel="{operator.DIFFERENTIABLE[0]}", which has all derivatives'
+            f"torch.autograd.grad, or {operator.ALL_DERIVATIVES}, which has all derivatives"
         )
     if forward and any(unpack(x).tangent is not None for x in tensors):
         raise LattendError(
             "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
-            f'or kernel="{operator.DIFFERENTIABLE[0]}", which has all derivatives'
+            f"or {operator.ALL_DERIVATIVES}, which has all derivatives"
         )
     return operator.forward
 

@@ -44,6 +44,7 @@ _LIBRARY.define(
     tags=TAGS,
 )
 DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
+ALL_DERIVATIVES = " or ".join(f'kernel="{name}"' for name in DIFFERENTIABLE)
 OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
 
@@ -181,7 +182,7 @@ def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -
 def _refuse(ctx: Any, *grads: Tensor) -> None:
     raise LattendError(
         "this kernel of attention has first derivatives only, and a second one was asked for: "
-        f'take the first without create_graph=True, or all of them with kernel="{DIFFERENTIABLE[0]}"'
+        f"take the first without create_graph=True, or all of them with {ALL_DERIVATIVES}"
     )
 
 

@@ -105,6 +105,22 @@ def _wrong_number(error: Any) -> str:
     return ""
 
 
+# What stands after an option, where it may be left out by mistake
+_VALUES = {
+    "--draw": "a file to draw into after it, as in --draw chart.svg",
+    "--out": "the name of what to write after it, as in --out NAME",
+    "-o": "the name of what to write after it, as in -o NAME",
+}
+
+
+def _no_value(error: Any) -> str:
+    """`--draw needs a file to draw into`, of an option that ends the line; empty for other errors."""
+    option = getattr(error, "option_name", None)
+    if option not in _VALUES or not str(getattr(error, "message", "")).endswith("requires an argument."):
+        return ""
+    return f"{option} needs {_VALUES[option]}"
+
+
 def _usage(error: Any) -> str:
     """What typer found wrong with the arguments, and where help is."""
     context = getattr(error, "ctx", None)
@@ -113,6 +129,6 @@ def _usage(error: Any) -> str:
     if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
         command = context.info_name if context is not None else "the command"
         return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
-    found = _wrong_number(error) or " ".join(error.format_message().split())
+    found = _no_value(error) or _wrong_number(error) or " ".join(error.format_message().split())
     end = "" if found.endswith((".", "?")) else "."
     return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"

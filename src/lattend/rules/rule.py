@@ -17,6 +17,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.lazy import needing
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
+from lattend.rules.by_name import by_name
 from lattend.rules.combined import combined
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
@@ -264,6 +265,7 @@ class Rule:
 
     # Looking at pairs one by one: NumPy, no integer sets
 
+    @by_name
     def mask(self, /, **values: int) -> NDArray[np.bool_]:
         """The attended pairs as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
 
@@ -341,13 +343,7 @@ class Rule:
     # pyright holds that **values may bring n again
     @overload
     def count(
-        self,
-        /,
-        *,
-        per: str | None = None,
-        first: int = 0,
-        method: str = "auto",
-        deadline: float | None = None,
+        self, /, *, per: str | None = ..., first: int = ..., method: str = ..., deadline: float | None = ...
     ) -> Count: ...
     @overload
     def count(self, /, *, n: int, **options: Any) -> int: ...  # pyright: ignore[reportOverlappingOverload]
@@ -355,16 +351,11 @@ class Rule:
     def count(self, /, *, rows: int, cols: int, **options: Any) -> int: ...  # pyright: ignore[reportOverlappingOverload]
     @overload
     def count(self, /, **options: Any) -> Count: ...  # pyright: ignore[reportOverlappingOverload]
+    @by_name
     def count(
-        self,
-        /,
-        *,
-        per: str | None = None,
-        first: int = 0,
-        method: str = "auto",
-        deadline: float | None = None,
-        **values: int,
-    ) -> Count | int:
+        self, /, *, per: str | None = None, first: int = 0, method: str = "auto",
+        deadline: float | None = None, **values: int,
+    ) -> Count | int:  # fmt: skip
         """The number of attended pairs: a Count while a size or a parameter is open, an int once none is.
 
         `per="query"` counts the keys of each query, `per="key"` the queries of each key, whose positions
@@ -381,6 +372,7 @@ class Rule:
 
         return count(self.given(), per=per, first=first, method=method, deadline=deadline, **values)
 
+    @by_name
     def total(self, /, **values: int) -> int:
         """The number of attended pairs with all values given, here or before.
 
@@ -392,11 +384,12 @@ class Rule:
         assert isinstance(found, int)  # no name is open
         return found
 
-    def reach(self) -> Reach:
+    @by_name
+    def reach(self, /, **values: int) -> Reach:
         """The attention span of a query, back and ahead, as formulas."""
         from lattend.counts.reach import reach
 
-        return reach(self.given())
+        return reach(self.at(**values).given())
 
     def receptive_field(self, layers: int, **values: int) -> Rule:
         """The pairs that so many layers with residual connections connect, as a rule of its own."""
@@ -404,22 +397,26 @@ class Rule:
 
         return receptive_field(self.at(**values).given(), layers)
 
+    @by_name
     def layers_to_reach_all(self, /, **values: int) -> Depth:
         """After how many layers the receptive field grows no more, and whether it is everything then."""
         from lattend.counts.field import depth
 
         return depth(self.at(**values).given())
 
+    @by_name
     def draw(self, /, **options: Any) -> Picture:
         """The picture of the rule at these numbers."""
         from lattend.draw import draw
 
         return draw(self.given(), **options)
 
+    @by_name
     def mask_mod(self, /, *, device: Any = None, **values: int) -> Callable[..., Any]:
         """The rule as a function (b, h, q_idx, kv_idx) for FlexAttention; its arrays become tensors."""
         return _flex().mask_mod(self, device=device, **values)
 
+    @by_name
     def block_mask(
         self, /, *, device: Any = None, block_size: int | tuple[int, int] = 128, **values: int
     ) -> BlockMask:

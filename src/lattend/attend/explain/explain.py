@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import torch
 from torch import Tensor
@@ -277,7 +277,7 @@ class Explanation(Printed):
 def explain(
     rule: RuleLike,
     like: Like = None,
-    *,
+    *unnamed: Never,
     kernel: str | None = None,
     deterministic: bool = True,
     dtype: str | torch.dtype | None = None,
@@ -308,8 +308,11 @@ def explain(
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
-    if isinstance(rule, Tensor):
-        raise NamingError("explain takes the rule first, and the tensors after it: lt.explain(rule, like=q)")
+    if isinstance(rule, Tensor) or unnamed:
+        raise NamingError(
+            "explain takes the rule first, and the tensors after it: lt.explain(rule, like=q), or "
+            "like=(q, k, v)"
+        )
     settings = Settings(
         *(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias),
         *(padding, cu_seqlens, softcap, sinks, dropout),

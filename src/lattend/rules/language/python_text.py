@@ -21,7 +21,7 @@ from lattend.rules.axes import RESERVED
 from lattend.rules.language import advice, expr
 from lattend.rules.language.scan import WORDS
 from lattend.rules.language.tokens import MAX_INTEGER, Source, is_name
-from lattend.rules.language.tracing import BATCH, names_of_positions
+from lattend.rules.language.tracing import BATCH, SCORE_MOD, is_score_mod, names_of_positions
 
 _PYTHON = re.compile(r"(?:^|[=\n])\s*(?:lambda\b|def\s+\w+\s*\()")
 _ARITHMETIC: dict[type[ast.operator], expr.ArithOp] = {
@@ -150,6 +150,8 @@ class _Reader:
         if arguments.vararg or arguments.kwarg:
             self.refuse_all("name each position and parameter, as in (q, k, t)")
         given = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        if is_score_mod(given):
+            self.refuse_all(f"it {SCORE_MOD}")
         ours = names_of_positions(given, plain=not (arguments.defaults or arguments.kwonlyargs))
         inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(given, ours, strict=True)}}
         inside |= {argument.arg: expr.Name(argument.arg) for argument in arguments.kwonlyargs}

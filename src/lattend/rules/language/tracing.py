@@ -31,6 +31,12 @@ BATCH = "batch"  # the element of the batch, which only an array may depend on
 _BATCHES, _HEADS = ("b", "batch", "batch_idx", "_b", "_"), ("h", "head", "head_idx", "_h", "_")
 _OTHER_NAMES = {"q_idx": "q", "kv_idx": "k", "k_idx": "k"}  # what FlexAttention calls positions
 
+SCORE_MOD = (
+    "is a score_mod, which changes scores, and a rule says who attends to whom: what it adds is "
+    'attention(…, bias=lt.Bias("-slope[head]*(q - k)", slope=…)), softcap=… bends scores, and pairs that '
+    "it sets to -inf are those that the rule leaves out"
+)
+
 
 @dataclass
 class Traced:
@@ -85,7 +91,10 @@ def trace(function: Callable[..., object]) -> Traced:
     except (TypeError, ValueError):
         raise TraceError(f"{label} does not say what its parameters are; wrap it in a lambda") from None
     plain = all(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters)
-    names = names_of_positions([p.name for p in parameters], plain=plain)
+    given = [p.name for p in parameters]
+    if is_score_mod(given):
+        raise TraceError(f"{label} {SCORE_MOD}")
+    names = names_of_positions(given, plain=plain)
     for parameter, name in zip(parameters, names, strict=True):
         _check(label, parameter, name)
     terms = {p: SymbolicTerm(Name(name)) for p, name in zip(parameters, names, strict=True)}
@@ -120,6 +129,17 @@ def names_of_positions(given: list[str], *, plain: bool) -> list[str]:
         if batch_and_head or given[3] == "kv_idx" or not POSITIONS & {*given}:
             return [BATCH, HEAD, "q", "k"]
     return [_OTHER_NAMES.get(name, name) for name in given]
+
+
+def is_score_mod(given: list[str]) -> bool:
+    """Whether these are the parameters of FlexAttention's other function, score_mod.
+
+    >>> is_score_mod(["score", "b", "h", "q_idx", "kv_idx"])
+    True
+    """
+    if len(given) != 5:
+        return False
+    return given[4] == "kv_idx" or (given[1] in _BATCHES and given[2] in _HEADS)
 
 
 def _lookups(traced: Traced) -> AbstractContextManager[object]:
