@@ -14,6 +14,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.triton import kernel, source
 from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.tape import Tape
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
@@ -73,7 +74,7 @@ def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
 
     def prepare(n: int) -> None:
         runner = kernel._runner(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
-        runner.part("forward", 0, q, q, {})
+        runner.part(Tape(), "forward", 0, q, q, {})
         alive.add(runner)
         plans.add(runner.plan)
 
@@ -88,7 +89,7 @@ def test_one_runner_remembers_few_tables() -> None:
     runner = Runner(plan(rule, n=8), torch.device("cpu"))
     q = torch.zeros(1, 1, 8, 16)
     for size in range(8, 200):
-        runner.part("forward", 0, q, q, {"doc": torch.ones(1, size, dtype=torch.int64)})
+        runner.part(Tape(), "forward", 0, q, q, {"doc": torch.ones(1, size, dtype=torch.int64)})
     assert len(runner.sent) == runner.sent.most and not runner.prepared
 
 

@@ -20,6 +20,7 @@ from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
+from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import plan
 from lattend.plans.tiles import with_lists
@@ -79,10 +80,10 @@ def check(
     expected = [out, lse, *grads[:3], *grads[3]]
     runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
-    given = arrays(call, DEVICE)
-    out, lse = runner.forward(call, q, k, v, given)
+    given = arrays(Tape(), call, DEVICE)
+    out, lse = runner.forward(Tape(q, k, v), call, q, k, v, given)
     inputs = BackwardInputs(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse)
-    *grads, biases = runner.backward(call, inputs, given)
+    *grads, biases = runner.backward(Tape(), call, inputs, given)
     limit = TOLERANCE[dtype]
     results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):
@@ -218,11 +219,11 @@ def test_steps_follow_the_attended_blocks() -> None:
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
     runner = Runner(plan(rule), DEVICE)
     for kernel in ("forward", "backward_dq", "backward_dkdv"):
-        ready = runner.part(kernel, 0, q, q, {"chosen": table})
+        ready = runner.part(Tape(), kernel, 0, q, q, {"chosen": table})
         assert ready.shape.rows == 16
         assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each
     assert not runner.prepared  # the table may change
-    changed = runner.part("forward", 0, q, q, {"chosen": 1 - table})
+    changed = runner.part(Tape(), "forward", 0, q, q, {"chosen": 1 - table})
     assert (changed.table[..., 4] - changed.table[..., 3]).sum() == 512 * 31
 
 

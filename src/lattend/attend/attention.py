@@ -5,7 +5,8 @@ It is traced by torch.compile, so it reads names and shapes only, and compares s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, cast, overload
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch._C._functorch import TransformType, get_interpreter_stack, is_batchedtensor
 from torch.autograd import forward_ad
 
-from lattend.attend import onnx, operator
+from lattend.attend import direct, onnx, operator
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
@@ -124,6 +125,15 @@ def attention(
     """
     if rule is None:
         raise no_rule(values)
+    plain, kind = direct.is_plain(q, k, v), None
+    others = (padding, cu_seqlens, cache)
+    if plain and not dropout and not return_max_logit and all(x is None for x in others):
+        options = (scale, softcap, dropout, kernel, deterministic)
+        kind, given = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
+        record = direct.known(kind)
+        if record is not None:
+            out, lse = _as_given(q, [*direct.run(record, *_on_a_line(q, k, v), *given)])
+            return (out, lse) if return_lse else out
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -134,7 +144,10 @@ def attention(
     if not torch.compiler.is_compiling():
         onnx.check_not_traced()
         operator.register_flop_formulas()
-        run = _run(kernel, bias, sinks, (cu_seqlens, *values.values()), q, k, v)
+        if plain:
+            run = partial(direct.forward, kind)
+        else:
+            run = _run(kernel, bias, sinks, (cu_seqlens, *values.values()), q, k, v)
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
@@ -164,25 +177,32 @@ def attention(
     else:
         q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     real = padding_given(padding, q, k)
-    shape = q.shape[2:-1]
-    if len(shape) > 1:
-        q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
     check_sinks(sinks, q)
     seed = new_seed(q) if dropout else None
     how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
     if onnx.is_exporting():
         onnx.check_exportable(given[0], given[1], kernel, dropout)
         run = operator.by_torch
-    out, lse = run(q, k, v, key, *given, *how)
+    flat = _on_a_line(q, k, v)
+    out, lse = run(*flat, key, *given, *how)
     found = [out, lse] if return_lse else [out]
     if return_max_logit:
         same = None if kernel == "sdpa" else kernel  # torch's own has no such pass
-        found.append(largest(q, k, key, given, real, softcap=softcap, scale=scale, kernel=same))
-    if len(shape) > 1:
-        found = [x.unflatten(2, shape) for x in found]
+        found.append(largest(flat[0], flat[1], key, given, real, softcap=softcap, scale=scale, kernel=same))
+    found = _as_given(q, found)
     if cu_seqlens is not None:
         found = [unpacked(x) for x in found]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _on_a_line(*images: Tensor) -> Sequence[Tensor]:
+    """The tensors with one axis for all positions, the last of an image fastest."""
+    return images if images[0].dim() == 4 else [x.flatten(2, -2) for x in images]
+
+
+def _as_given(q: Tensor, found: list[Tensor]) -> list[Tensor]:
+    """What was found for each position, with the axes of q."""
+    return found if q.dim() == 4 else [torch.unflatten(x, 2, q.shape[2:-1]) for x in found]
 
 
 def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:

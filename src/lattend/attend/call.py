@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from lattend.errors import NamingError
 from lattend.rules.language.expr import Term
 from lattend.rules.language.key import KNOWN, OPEN, parts_of
 from lattend.rules.rule import Rule
+
+_NOTHING = torch.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,27 @@ class AttentionCall:
     seed: Tensor | None = None  # [1], of the dropout
     key_range: Tensor | None = None  # [batch, 2]: all real keys lie from the first to before the second
     key_mask: Tensor | None = None  # [batch, m]: which keys are real, where some within the range are not
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors that the call is given besides q, k and v."""
+        others = (self.sinks, self.seed, self.key_range, self.key_mask)
+        return [*self.data.values(), *self.bias.values(), *(x for x in others if x is not None)]
+
+    def without_tensors(self) -> AttentionCall:
+        """The same call with nothing in place of each tensor, to keep."""
+        return self.with_tensors([_NOTHING] * len(self.tensors))
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> AttentionCall:
+        """The same call, given other tensors of the same kind."""
+        left = iter(tensors)
+        data, bias = ({name: next(left) for name in held} for held in (self.data, self.bias))
+        sinks, seed, key_range, key_mask = (
+            None if x is None else next(left) for x in (self.sinks, self.seed, self.key_range, self.key_mask)
+        )
+        return replace(
+            self, data=data, bias=bias, sinks=sinks, seed=seed, key_range=key_range, key_mask=key_mask
+        )
 
 
 class BackwardInputs(NamedTuple):

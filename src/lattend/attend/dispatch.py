@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -13,6 +13,7 @@ from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.sinks import with_sinks
+from lattend.attend.tape import Tape
 from lattend.errors import LattendError
 
 
@@ -21,18 +22,53 @@ class Kernel(Protocol):
 
     def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
 
-    def forward(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]: ...
 
-    def backward(self, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
+    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
+
+
+class OneStep:
+    """A kernel of torch operations that decides as it goes: all of it is one step of a tape."""
+
+    def __init__(self, module: Any) -> None:
+        self.module, self.why_not = module, module.why_not
+
+    def forward(
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        run, bare = self.module.forward, call.without_tensors()
+
+        def step(q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+            return run(bare.with_tensors(given), q, k, v)
+
+        return tape.do(step, q, k, v, *call.tensors)
+
+    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+        run, bare, grad_lse = self.module.backward, call.without_tensors(), given.grad_lse
+
+        def step(grad_out: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+            lse_too, left = (None, tensors) if grad_lse is None else (tensors[0], tensors[1:])
+            inputs = BackwardInputs(grad_out, lse_too, *left[:5])
+            *grads, biases = run(bare.with_tensors(left[5:]), inputs)
+            return *grads, *biases
+
+        whole = [x for x in given if x is not None]
+        dq, dk, dv, *biases = tape.do(step, *whole, *call.tensors)
+        return dq, dk, dv, biases
+
+    def largest(self, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+        return self.module.largest(call, q, k)
 
 
 # In the order they are preferred
 KERNELS: dict[str, Kernel] = {
     "sdpa": sdpa,
     "triton": triton,
-    "cpu": cpu,
-    "dense": dense,
-    "reference": reference,
+    "cpu": OneStep(cpu),
+    "dense": OneStep(dense),
+    "reference": OneStep(reference),
 }
 
 
@@ -68,17 +104,17 @@ def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_l
     return instead
 
 
-def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)
     name = chosen(call, q, k, v)
-    out, lse = KERNELS[name].forward(call, q, k, v)
+    out, lse = KERNELS[name].forward(tape, call, q, k, v)
     if call.sinks is None or name == "reference":  # it has them among its scores
         return out, lse
-    return with_sinks(out, lse, call.sinks)
+    return tape.do(with_sinks, out, lse, call.sinks)
 
 
-def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
-    return KERNELS[kernel].backward(call, given)
+    return KERNELS[kernel].backward(tape, call, given)

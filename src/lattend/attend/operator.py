@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -22,12 +23,13 @@ from torch import Tensor
 
 from lattend.attend import dispatch, onnx
 from lattend.attend.bias import parts_of, repeated_along_the_batch
-from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
 from lattend.attend.kernels import reference_by_torch
-from lattend.attend.memory import empty_like, laid_out
+from lattend.attend.memory import empty_like, laid_out, strides
 from lattend.attend.padding import check_lengths
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
+from lattend.attend.tape import Tape
 from lattend.errors import LattendError
 
 HOW = (  # AOTInductor passes an empty list of tensors as None
@@ -55,22 +57,47 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     call = call_of(q, *how)
-    if call.key_range is not None:
-        check_lengths(call.key_range, k.shape[2])
-    with exactly(q):
-        out, lse = dispatch.forward(call, q, k, v)
-    return laid_out(out, q), lse.contiguous()
+    return forward_steps(Tape(q, k, v, *call.tensors), call, q, k, v)
 
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
 def _backward(*given: Any) -> OperatorGradients:
     inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
-    q, k, v = inputs.q, inputs.k, inputs.v
-    call = replace(call_of(q, *how), learned=learned)
+    call = replace(call_of(inputs.q, *how), learned=learned)
+    (dq, dk, dv, biases), sinks = backward_steps(Tape(), call, inputs)
+    return dq, dk, dv, biases, inputs.q.new_empty(0) if sinks is None else sinks
+
+
+def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, which lies in memory as q does, and the log-sum-exp."""
+    if call.key_range is not None:
+        check_lengths(call.key_range, k.shape[2])
     with exactly(q):
-        dq, dk, dv, biases = dispatch.backward(call, inputs)
-        sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
-    return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases, sinks
+        out, lse = dispatch.forward(tape, call, q, k, v)
+    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
+    return _laid_out(tape, out, q), lse
+
+
+def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
+    """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
+    with exactly(given.q):
+        dq, dk, dv, biases = dispatch.backward(tape, call, given)
+        sinks = None
+        if call.sinks is not None:
+            whole = [x for x in given if x is not None]
+            sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *whole)
+    dq, dk, dv = (_laid_out(tape, grad, x) for grad, x in ((dq, given.q), (dk, given.k), (dv, given.v)))
+    return (dq, dk, dv, biases), sinks
+
+
+def _sink_gradients(with_lse: bool, sinks: Tensor, grad_out: Tensor, *others: Tensor) -> Tensor:
+    grad_lse, whole = (others[0], others[1:]) if with_lse else (None, others)
+    return sink_gradients(sinks, BackwardInputs(grad_out, grad_lse, *whole))
+
+
+def _laid_out(tape: Tape, found: Tensor, like: Tensor) -> Tensor:
+    fits = found.stride() == strides(like, found.shape[-1])
+    return found if fits else tape.do(laid_out, found, like)
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
@@ -79,7 +106,7 @@ def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
     with exactly(q):
         if dispatch.chosen(call, q, k, v) == "reference":
             return reference_by_torch.forward(call, q, k, v)
-        return dispatch.forward(call, q, k, v)
+        return dispatch.forward(Tape(), call, q, k, v)
 
 
 def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
@@ -89,7 +116,7 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Oper
         if call.kernel == "reference":
             grads, sinks = reference_by_torch.backward(call, inputs)
         else:
-            grads = dispatch.backward(call, inputs)
+            grads = dispatch.backward(Tape(), call, inputs)
             sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
         return *grads, q.new_empty(0) if sinks is None else sinks
 
@@ -165,16 +192,20 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.rule, ctx.numbers, ctx.term, ctx.arrays = rule, numbers, term, len(data)
 
 
+def gradients(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
+    """The gradients by the operator; for a second derivative by torch, where the kernel has one."""
+    if torch.is_grad_enabled() and how[-2] in DIFFERENTIABLE:
+        return _backward_by_torch(inputs, learned, *how)
+    return backward(*inputs, learned, *how)
+
+
 def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
     q, k, v, out, lse, key_range, key_mask, sinks, seed, *rest = ctx.saved_tensors
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
     how = (ctx.rule, ctx.numbers, data, ctx.term, bias, key_range, key_mask, sinks, seed, *ctx.options)
-    if torch.is_grad_enabled() and ctx.options[3] in DIFFERENTIABLE:  # with create_graph=True
-        inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
-        *grads, biases, of_sinks = _backward_by_torch(inputs, ctx.learned, *how)
-    else:
-        *grads, biases, of_sinks = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
+    inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+    *grads, biases, of_sinks = gradients(inputs, ctx.learned, *how)
     rest = (None, None, None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
     return *grads, None, None, [None] * len(data), None, biases, *rest
 

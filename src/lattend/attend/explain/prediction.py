@@ -17,6 +17,7 @@ from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.tape import Tape
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
@@ -148,7 +149,7 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     if any(array.is_meta for array in call.data.values()):
         return table, False
     if kernel == "triton":
-        given = arrays(replace(call, bias={}), torch.device("cpu"))
+        given = arrays(Tape(), replace(call, bias={}), torch.device("cpu"))
         return refined(part, torch.as_tensor(table, device="cpu"), prod(tiles.shape), given).numpy(), True
     batch = batch_of(call)
     elements = range(1 if batch is None else batch)

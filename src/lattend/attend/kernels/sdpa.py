@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.tape import Tape
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.language.expr import Compare, Name
@@ -107,39 +108,56 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
     return None
 
 
-def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
+    return tape.do(partial(_forward, found, call.scale), q, k, v)
+
+
+def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+    """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
+    grad_out, _, q, k, v, out, lse = given
+    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
+    dq, dk, dv = tape.do(partial(_backward, found, call.scale), grad_out, q, k, v, out, lse)
+    return dq, dk, dv, []
+
+
+def _forward(found: DiagonalBlocks, scale: float, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     given = [_in_windows(x, found.window) for x in (q, k, v)]
     aten = torch.ops.aten
     if q.device.type == "cpu":
         run = aten._scaled_dot_product_flash_attention_for_cpu
-        out, lse = run(*given, 0.0, found.causal, attn_mask=None, scale=call.scale)
+        out, lse = run(*given, 0.0, found.causal, attn_mask=None, scale=scale)
     else:
         run = aten._scaled_dot_product_cudnn_attention
-        out, lse = run(*given, None, True, 0.0, found.causal, False, scale=call.scale)[:2]
+        out, lse = run(*given, None, True, 0.0, found.causal, False, scale=scale)[:2]
     kind = torch.promote_types(q.dtype, torch.float32)
     return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
 
 
-def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
-    grad_out, _, q, k, v, out, lse = given
-    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    cut = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
+def _backward(
+    found: DiagonalBlocks,
+    scale: float,
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+) -> tuple[Tensor, ...]:
+    cut = [_in_windows(x, found.window) for x in (grad, q, k, v, out)]
     sums = lse.reshape(cut[1].shape[:-1])
     aten = torch.ops.aten
     if q.device.type == "cpu":
         run = aten._scaled_dot_product_flash_attention_for_cpu_backward
-        grads = run(*cut, sums, 0.0, found.causal, attn_mask=None, scale=call.scale)
+        grads = run(*cut, sums, 0.0, found.causal, attn_mask=None, scale=scale)
     else:
         run = aten._scaled_dot_product_cudnn_attention_backward
         seed = torch.zeros((), dtype=torch.int64, device=q.device)
         sizes = (cut[1].shape[2], cut[2].shape[2])
         how = (seed, seed, None, None, None, *sizes, 0.0, found.causal)
-        grads = run(*cut, sums[..., None], *how, scale=call.scale)
-    dq, dk, dv = (grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
-    return dq, dk, dv, []
+        grads = run(*cut, sums[..., None], *how, scale=scale)
+    return tuple(grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
 
 
 def _in_windows(x: Tensor, window: int | None) -> Tensor:

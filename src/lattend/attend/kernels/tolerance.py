@@ -10,3 +10,8 @@ TOLERANCE: dict[torch.dtype, float] = {
     torch.float16: 3e-3,
     torch.bfloat16: 2e-2,
 }
+
+
+def uses_tf32() -> bool:
+    """Whether float32 products on a GPU may round their factors to TF32, as torch is told for its own."""
+    return bool(torch.backends.cuda.matmul.allow_tf32)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import as_gradients, dtype_name, empty_sums
+from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_of
 from lattend.attend.rule_names import axes_looked_up
+from lattend.attend.tape import Tape
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
@@ -38,32 +39,43 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
-def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    return _runner(call, q.device).forward(call, q, k, v, arrays(call, q.device))
+    return _runner(call, q.device).forward(tape, call, q, k, v, arrays(tape, call, q.device))
 
 
 def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The largest score of each query, -inf where it has no key."""
-    return _runner(call, q.device).largest(call, q, k, arrays(call, q.device))
+    tape = Tape(q, k, *call.tensors)
+    return _runner(call, q.device).largest(tape, call, q, k, arrays(tape, call, q.device))
 
 
-def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     device = given.q.device
-    dq, dk, dv, biases = _runner(call, device).backward(call, given, arrays(call, device))
+    dq, dk, dv, biases = _runner(call, device).backward(tape, call, given, arrays(tape, call, device))
     if not call.learned:
-        biases = as_gradients(call, empty_sums(call, torch.float32))
+        biases = [tape.do(_zeros, x) for x in call.bias.values()]
     return dq, dk, dv, biases
 
 
-def arrays(call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
+def arrays(tape: Tape, call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
     """The arrays of the rule and the tensors of the bias, on the device, each [batch or 1, …]."""
-    found = dict(_bound(call.rule.key, str(device))) if call.rule.data else {}
+    found: dict[str, Tensor] = {}
+    if call.rule.data:
+        found = {name: tape.keep(array) for name, array in _bound(call.rule.key, str(device)).items()}
     for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
-        whole = array.to(device)
-        found[name] = (whole if whole.ndim > axes else whole[None]).contiguous()
-    return found | {name: tensor.to(device)[None].contiguous() for name, tensor in call.bias.items()}
+        found[name] = tape.do(partial(_for_batch, device, array.ndim > axes), array)
+    return found | {name: tape.do(partial(_for_batch, device, False), x) for name, x in call.bias.items()}
+
+
+def _zeros(x: Tensor) -> Tensor:
+    return x.new_zeros(x.shape)
+
+
+def _for_batch(device: torch.device, batched: bool, array: Tensor) -> Tensor:
+    whole = array.to(device)
+    return (whole if batched else whole[None]).contiguous()
 
 
 @lru_cache(maxsize=64)

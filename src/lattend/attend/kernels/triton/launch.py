@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,6 +19,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_share, limit_of
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
@@ -26,11 +28,13 @@ from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.largest import attention_max_kernel
+from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
 from lattend.attend.linalg import vecdot
-from lattend.attend.memory import empty_like
+from lattend.attend.memory import strides
+from lattend.attend.tape import Tape
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
@@ -126,13 +130,19 @@ class Runner:
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
 
-    def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
+    def part(self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        if self.term is not None or any(name not in self.plan.rule.data for name in part.data):
-            return self._prepared(part, kernel, place, q, v, arrays)
-        key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
-        return self.prepared.find(key, lambda: self._prepared(part, kernel, place, q, v, arrays))
+        given_now = any(name not in self.plan.rule.data for name in part.data)
+        if given_now or self.term is not None:
+            ready = self._prepared(part, kernel, place, q, v, arrays)
+        else:
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
+            ready = self.prepared.find(key, lambda: self._prepared(part, kernel, place, q, v, arrays))
+        if not given_now:
+            tape.keep(ready.table)
+            tape.keep(ready.header)
+        return ready
 
     def _prepared(
         self, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
@@ -158,129 +168,151 @@ class Runner:
         return Prepared(part, shape, functions, table.contiguous(), header, data)
 
     def forward(
-        self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
     ) -> tuple[Tensor, Tensor]:
         """The output in the inputs' dtype, and the log-sum-exp in float32."""
         if call.scale < 0:  # the kernel takes the largest score before it multiplies
-            q, call = -q, replace(call, scale=-call.scale)
-        q, k, v = map(_rows_together, (q, k, v))
-        batch, heads, rows, _ = q.shape
+            q, call = tape.do(torch.neg, q), replace(call, scale=-call.scale)
+        q, k, v = (_rows_together(tape, x) for x in (q, k, v))
+        (batch, heads, rows, _), width = q.shape, v.shape[-1]
         order, begins, ends = sequence(self.plan.parts)
-        out = empty_like(q, v.shape[-1])
-        sums, lse = out, q.new_empty(q.shape[:-1], dtype=torch.float32)
+        out = tape.empty((batch, heads, rows, width), q.dtype, q.device, strides(q, width))
+        sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
         if len(order) > 1 or not ends:
-            sums = out.new_empty((*q.shape[:-1], v.shape[-1]), dtype=torch.float32)
+            sums = tape.empty(out.shape, torch.float32, q.device)
         if not begins:
-            sums.zero_()
-            lse.fill_(float("-inf"))
+            tape.do(_filled(0.0), sums)
+            tape.do(_filled(float("-inf")), lse)
         for turn, place in enumerate(order):
-            ready = self.part("forward", place, q, v, arrays)
-            last = ends and turn == len(order) - 1
+            ready = self.part(tape, "forward", place, q, v, arrays)
             if ready.tiles and batch * heads:
-                attention_fwd_kernel[(ready.tiles * batch * heads,)](
+                arguments = (
                     q, *ready.inner(k, v), out, sums, lse,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
-                    CONTINUES=turn > 0 or not begins, ENDS=last, **ready.constants(call, q, k, v),
                 )  # fmt: skip
-        return (out if ends else sums.to(q.dtype)), lse
+                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+                constants |= ready.constants(call, q, k, v)
+                launch(tape, attention_fwd_kernel, ready.tiles * batch * heads, arguments, constants)
+        return (out if ends else _as(tape, q.dtype, sums)), lse
 
-    def largest(self, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
+    def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""
-        q, k = map(_rows_together, (q, k))
+        q, k = (_rows_together(tape, x) for x in (q, k))
         batch, heads, rows, _ = q.shape
-        found = torch.full(q.shape[:-1], float("-inf"), dtype=torch.float32, device=q.device)
+        found = tape.empty(q.shape[:-1], torch.float32, q.device)
+        tape.do(_filled(float("-inf")), found)
         for place in range(len(self.plan.parts)):
-            ready = self.part("forward", place, q, k, arrays)
+            ready = self.part(tape, "forward", place, q, k, arrays)
             if ready.tiles and batch * heads:
-                attention_max_kernel[(ready.tiles * batch * heads,)](
+                arguments = (
                     q, *ready.inner(k), found,
-                    ready.table, ready.header, ready.data or (found,), *_weighing(call, found),
+                    ready.table, ready.header, ready.data or (found,), *_weighing(tape, call, found),
                     *_strides(q), *_strides(k), heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
-                    **ready.constants(call, q, k, k),
                 )  # fmt: skip
+                constants = ready.constants(call, q, k, k)
+                launch(tape, attention_max_kernel, ready.tiles * batch * heads, arguments, constants)
         return found
 
-    def backward(self, call: AttentionCall, given: BackwardInputs, arrays: Arrays) -> Gradients:
+    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs, arrays: Arrays) -> Gradients:
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
-        q, k, v, grad, out = map(_rows_together, (given.q, given.k, given.v, given.grad_out, given.out))
+        whole = (given.q, given.k, given.v, given.grad_out, given.out)
+        q, k, v, grad, out = (_rows_together(tape, x) for x in whole)
         grad_lse, lse = given.grad_lse, given.lse
         given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
-        delta = torch.empty_like(lse)
+        delta = tape.empty(lse.shape, lse.dtype, lse.device)
         tensors = self.tensors if call.learned else ()
         steep = None  # what flows into the log-sum-exp of a row without keys may be anything
         if grad_lse is not None and tensors:
             steep = grad_lse.masked_fill(lse == float("-inf"), 0)
         fixed = FixedPointSums.of(self.plan, self.term, tensors, arrays, grad, steep, v)
-        grad_q = self.backward_dq(call, given, delta, arrays, fixed)
-        grad_k, grad_v = self.backward_dkdv(call, given, delta, arrays)
+        if not fixed.sums:
+            tape.keep(fixed.quanta)
+        grad_q = self.backward_dq(tape, call, given, delta, arrays, fixed)
+        grad_k, grad_v = self.backward_dkdv(tape, call, given, delta, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
 
     def backward_dq(
-        self, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays, fixed: FixedPointSums
-    ) -> Tensor:
+        self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays,
+        fixed: FixedPointSums,
+    ) -> Tensor:  # fmt: skip
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
-        found, sums = _sums(q, len(order), begins, ends)
+        found, sums = _sums(tape, q, len(order), begins, ends)
         if not begins:
-            delta.copy_(vecdot(out.float(), grad.float()))
-            delta -= 0.0 if grad_lse is None else grad_lse
-        other = delta if grad_lse is None else grad_lse.contiguous()
+            tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
+        other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
         for turn, place in enumerate(order):
-            ready = self.part("backward_dq", place, q, v, arrays)
+            ready = self.part(tape, "backward_dq", place, q, v, arrays)
             if ready.tiles and batch * heads:
-                attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
+                arguments = (
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
                     fixed.sums or (lse,), fixed.quanta,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
-                    CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    SLOPES=ready.functions.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
-                    HAS_GRAD_LSE=grad_lse is not None, **ready.constants(call, q, k, v),
                 )  # fmt: skip
-        return found if ends else sums.to(q.dtype)
+                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+                constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
+                constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
+                constants |= ready.constants(call, q, k, v)
+                launch(tape, attention_bwd_dq_kernel, ready.tiles * batch * heads, arguments, constants)
+        return found if ends else _as(tape, q.dtype, sums)
 
     def backward_dkdv(
-        self, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
+        self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
     ) -> tuple[Tensor, Tensor]:
         """The gradients of the keys and values."""
         grad, _, q, k, v, _, lse = given
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.transposed)
-        found_k, sums_k = _sums(k, len(order), begins, ends)
-        found_v, sums_v = _sums(v, len(order), begins, ends)
+        found_k, sums_k = _sums(tape, k, len(order), begins, ends)
+        found_v, sums_v = _sums(tape, v, len(order), begins, ends)
         for turn, place in enumerate(order):
-            ready = self.part("backward_dkdv", place, q, v, arrays)
+            ready = self.part(tape, "backward_dkdv", place, q, v, arrays)
             inner_q, inner_grad = ready.inner(q, grad)
             if ready.tiles and batch * kv_heads:
-                attention_bwd_dkdv_kernel[(ready.tiles * batch * kv_heads,)](
+                arguments = (
                     inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
-                    CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    **ready.constants(call, q, k, v),
                 )  # fmt: skip
-        return (found_k, found_v) if ends else (sums_k.to(k.dtype), sums_v.to(v.dtype))
+                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+                constants |= ready.constants(call, q, k, v)
+                launch(tape, attention_bwd_dkdv_kernel, ready.tiles * batch * kv_heads, arguments, constants)
+        return (found_k, found_v) if ends else (_as(tape, k.dtype, sums_k), _as(tape, v.dtype, sums_v))
 
 
-def _weighing(call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
+def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
     """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
     softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
-    real = unused if call.key_range is None else call.key_range.contiguous()
-    mask, row = (unused, 0) if call.key_mask is None else (call.key_mask.contiguous(), call.key_mask.shape[1])
-    dropped = (limit_of(call.dropout), kept_share(call.dropout))
-    return call.scale, softcap, seed, *dropped, real, mask.view(torch.uint8) if row else mask, row
+    real = unused if call.key_range is None else tape.do(Tensor.contiguous, call.key_range)
+    mask, row = unused, 0
+    if call.key_mask is not None:
+        mask, row = tape.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
+    return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout), real, mask, row
 
 
-def uses_tf32() -> bool:
-    """Whether float32 products may round their factors to TF32, as torch is told for its own."""
-    return torch.backends.cuda.matmul.allow_tf32
+def _filled(value: float) -> Callable[[Tensor], Tensor]:
+    return lambda x: x.fill_(value)
+
+
+def _as(tape: Tape, dtype: torch.dtype, x: Tensor) -> Tensor:
+    return tape.do(partial(Tensor.to, dtype=dtype), x)
+
+
+def _as_bytes(mask: Tensor) -> Tensor:
+    return mask.contiguous().view(torch.uint8)
+
+
+def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | None = None) -> None:
+    delta.copy_(vecdot(out.float(), grad.float()))
+    delta -= 0.0 if grad_lse is None else grad_lse
 
 
 def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
@@ -314,20 +346,20 @@ def _strides(x: Tensor) -> tuple[int, int, int]:
     return x.stride(0), x.stride(1), x.stride(2)
 
 
-def _rows_together(x: Tensor) -> Tensor:
+def _rows_together(tape: Tape, x: Tensor) -> Tensor:
     """The tensor, or a copy, that TMA can read: rows whole, all strides multiples of 16 bytes."""
     apart = 16 // x.element_size()
     fits = x.stride(-1) == 1 and all(s % apart == 0 for s in x.stride()[:-1]) and x.data_ptr() % 16 == 0
-    return x if fits else x.contiguous()
+    return x if fits else tape.do(Tensor.contiguous, x)
 
 
-def _sums(x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:
+def _sums(tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:
     """Where a gradient goes, and where it is summed up over several parts."""
-    found = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    found = tape.empty(x.shape, x.dtype, x.device)
     if parts == 1 and ends:
         return found, found
-    sums = torch.empty(x.shape, dtype=torch.float32, device=x.device)
-    return found, sums if begins else sums.zero_()
+    sums = tape.empty(x.shape, torch.float32, x.device)
+    return found, sums if begins else tape.do(_filled(0.0), sums)
 
 
 def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:

@@ -1,0 +1,79 @@
+"""Launches of Triton kernels, noted on a tape: launched again without Triton's own look-up."""
+
+# Triton has no stubs
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from lattend.attend.tape import Tape
+
+
+def launch(
+    tape: Tape, kernel: Any, programs: int, arguments: Sequence[Any], constants: Mapping[str, Any]
+) -> None:
+    """Launches a kernel, and notes it; arguments are tensors, tuples of them, TMA descriptors and numbers."""
+    compiled = kernel[(programs,)](*arguments, **constants)
+    if compiled is None:  # by Triton's interpreter
+        again = Launch(partial(kernel[(programs,)], **constants), arguments)
+    else:
+        names = kernel.arg_names[len(arguments) :]
+        again = Launch(compiled[(programs, 1, 1)], [*arguments, *(constants[name] for name in names)])
+    tape.note(again, again.tensors)
+
+
+class Launch:
+    """A kernel that was compiled for such arguments; the numbers among them stay, and tensors are given anew.
+
+    Triton compiles for the alignment of addresses too: tensors of one kind have the same.
+    """
+
+    def __init__(self, run: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        self._run, self._arguments = run, [*arguments]
+        self.tensors: list[Tensor] = []
+        self._plain: list[tuple[int, int]] = []  # the places of an argument and of its tensor
+        self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
+        for place, argument in enumerate(arguments):
+            begin = len(self.tensors)
+            if isinstance(argument, Tensor):
+                self.tensors.append(argument)
+                self._plain.append((place, begin))
+            elif isinstance(argument, TensorDescriptor):
+                self.tensors.append(argument.base)
+                self._made.append((place, _Described(argument), slice(begin, begin + 1)))
+            elif isinstance(argument, tuple):
+                self.tensors += argument
+                self._made.append((place, _together, slice(begin, len(self.tensors))))
+            else:
+                continue
+            self._arguments[place] = None
+
+    def __call__(self, *tensors: Tensor) -> None:
+        arguments = self._arguments.copy()
+        for place, tensor in self._plain:
+            arguments[place] = tensors[tensor]
+        for place, make, which in self._made:
+            arguments[place] = make(*tensors[which])
+        self._run(*arguments)
+
+
+class _Described:
+    """Makes the TMA descriptor of a tensor that is of the same kind as another's, which was checked."""
+
+    def __init__(self, checked: TensorDescriptor) -> None:
+        self.fields = {**vars(checked), "base": None}
+
+    def __call__(self, x: Tensor) -> TensorDescriptor:
+        made = TensorDescriptor.__new__(TensorDescriptor)
+        made.__dict__.update(self.fields, base=x)
+        return made
+
+
+def _together(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tensors
