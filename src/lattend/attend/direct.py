@@ -144,9 +144,9 @@ class _Attention(torch.autograd.Function):
 
 
 def is_plain(*tensors: Tensor) -> bool:
-    """Whether nobody traces or watches what is done to these tensors, and they are no subclass of torch's."""
+    """Whether these tensors hold numbers, and nobody traces or watches what is done to them."""
     return (
-        all(type(x) in PLAIN for x in tensors)
+        all(type(x) in PLAIN and not x.is_meta for x in tensors)
         and not torch.compiler.is_compiling()
         and not _len_torch_dispatch_stack()
         and not get_interpreter_stack()

@@ -1,0 +1,170 @@
+"""Plain calls, and records of them, beside the operator: the same bits, and never those of another call."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import lattend as lt
+from lattend.attend import direct
+from lattend.attend.tape import Tape
+from lattend.errors import LattendError
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Watched(TorchDispatchMode):
+    """Lets every operation through; attention then runs as an operator."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def fresh() -> Iterator[None]:
+    """No record is known at first."""
+    direct._RECORDS.clear()
+    yield
+    direct._RECORDS.clear()
+
+
+Call = dict[str, Any]
+NAMED = ["causal", "strided(3)", lt.rules.strided(t=3), lt.rules.strided(t=4), lt.rules.causal()]
+RULES = ["k <= q", "k <= q and q - k <= t", "q >= 0", "windowed(4)", "k < 3 or q - k == head", *NAMED]
+CHOICES: dict[str, list[Any]] = {
+    "rule": RULES,
+    "n": [8, 12],
+    "heads": [(2, 2), (4, 2)],
+    "dim": [4, 8],
+    "dtype": [torch.float32, torch.float64, torch.bfloat16],
+    "layout": ["plain", "heads inside", "shifted", "one tensor", "apart"],
+    "scale": [None, 0.5, 1, 1.0, -0.5],
+    "softcap": [None, None, 2.0],
+    "bias": [None, None, "slope", "table", "both"],
+    "sinks": [False, True],
+    "learns": ["", "q", "qkv", "qkv bias"],
+    "lse": [False, True],
+    "autocast": [False, False, True],
+    "t": [2, 3],
+}
+CALLS = st.fixed_dictionaries({name: st.sampled_from(some) for name, some in CHOICES.items()})
+
+
+def laid(x: Tensor, layout: str) -> Tensor:
+    """The same numbers, lying otherwise in memory."""
+    if layout == "heads inside":
+        return x.transpose(1, 2).contiguous().transpose(1, 2)
+    if layout == "shifted":
+        return torch.cat([x.new_zeros(1), x.flatten()])[1:].view(x.shape)
+    if layout == "apart":
+        return torch.stack([x, x], -1)[..., 0]
+    return x
+
+
+def result(call: Call, seed: int) -> list[Tensor]:
+    """The output, the log-sum-exp and all gradients of a call on numbers drawn from the seed."""
+    source = torch.Generator().manual_seed(seed)
+    (heads, kv), n, dim, learns = call["heads"], call["n"], call["dim"], call["learns"]
+
+    def drawn(*shape: int, learns: bool) -> Tensor:
+        return torch.randn(shape, generator=source).to(DEVICE, call["dtype"]).requires_grad_(learns)
+
+    leaves = [drawn(2, h, n, dim, learns=name in learns) for name, h in (("q", heads), ("k", kv), ("v", kv))]
+    q, k, v = (laid(x, call["layout"]) for x in leaves)
+    if call["layout"] == "one tensor":
+        k = v = q if heads == kv else k
+    slope, table = drawn(heads, learns="bias" in learns), drawn(heads, n, n, learns="bias" in learns)
+    bias: Any = {
+        None: None,
+        "slope": lt.Bias("slope[head]*(k - q)", slope=slope),
+        "table": table,
+        "both": lt.Bias("slope[head]*(k - q) + table[head, q, k]", slope=slope, table=table),
+    }[call["bias"]]
+    numbers = {"t": call["t"]} if call["rule"] == "k <= q and q - k <= t" else {}
+    with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=call["autocast"]):
+        out, lse = lt.attention(
+            q, k, v, call["rule"], scale=call["scale"], softcap=call["softcap"], bias=bias,
+            sinks=slope if call["sinks"] else None, return_lse=True, **numbers,
+        )  # fmt: skip
+    end = out.float().sin().sum() + (lse.clamp(-9, 9).float().sum() if call["lse"] else 0)
+    learned = [x for x in (*leaves, slope, table) if x.requires_grad]
+    grads = torch.autograd.grad(end, learned, allow_unused=True) if learned else ()
+    return [x.detach() for x in (out, lse, *(x for x in grads if x is not None))]
+
+
+def same(found: list[Tensor], wanted: list[Tensor]) -> bool:
+    return len(found) == len(wanted) and all(
+        a.dtype == b.dtype and a.stride() == b.stride() and torch.equal(a.nan_to_num(), b.nan_to_num())
+        for a, b in zip(found, wanted, strict=True)
+    )
+
+
+@given(first=CALLS, changed=st.sampled_from([*CHOICES]), other=CALLS)
+@settings(max_examples=150, deadline=None)
+def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Call) -> None:
+    second = {**first, changed: other[changed]}
+    with fresh():
+        for call, seed in ((first, 0), (second, 1), (first, 2), (second, 3)):
+            found = result(call, seed)
+            with Watched():
+                assert same(found, result(call, seed)), (call, changed)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_repeated_call_has_a_record(rule: Any) -> None:
+    call = {name: some[0] for name, some in CHOICES.items()} | {"rule": rule, "dim": 8, "learns": "qkv"}
+    with fresh():
+        result(call, 0)
+        (record,) = direct._RECORDS.values()
+        assert record.steps is not None and len(record.backward_steps) == 1
+        result(call, 1)
+        assert [*direct._RECORDS.values()] == [record]
+
+
+def test_what_is_refused_stays_refused() -> None:
+    x = torch.ones(1, 2, 6, 4)
+    lt.attention(x, x, x, "k <= q and q - k <= t", t=1, scale=1)
+    lt.attention(x, x, x, lt.rules.strided(t=1))
+    others: list[Call] = [{"scale": True}, {"dropout": False}, {"deterministic": 1}]
+    for wrong in ({"t": True}, {"t": 1.0}, *({"t": 1, **other} for other in others)):
+        with pytest.raises(LattendError):
+            lt.attention(x, x, x, "k <= q and q - k <= t", **{"scale": 1, **wrong})
+    with pytest.raises(LattendError, match="already has the value"):
+        lt.attention(x, x, x, lt.rules.strided(t=1), t=1)
+
+
+def test_a_record_holds_no_tensor_of_its_first_call() -> None:
+    with fresh():
+        q, k, v, table = (torch.randn(1, 2, 8, n, requires_grad=True) for n in (4, 4, 4, 8))
+        out = lt.attention(q, k, v, "causal", bias=table)
+        out.sum().backward()
+        kept = [weakref.ref(x) for x in (q, k, v, table, out)]
+        del q, k, v, table, out
+        gc.collect()
+        assert len(direct._RECORDS) == 1 and not any(x() is not None for x in kept)
+
+
+def test_numbers_changed_in_place_are_seen() -> None:
+    x, slope = torch.randn(1, 2, 8, 4), torch.ones(2)
+    bias = lt.Bias("slope[head]*(k - q)", slope=slope)
+    before = lt.attention(x, x, x, "causal", bias=bias)
+    slope.zero_()
+    torch.testing.assert_close(lt.attention(x, x, x, "causal", bias=bias), lt.attention(x, x, x, "causal"))
+    assert not torch.equal(before, lt.attention(x, x, x, "causal", bias=bias))
+
+
+def test_a_tape_with_a_stranger_is_not_repeated() -> None:
+    x, stranger = torch.ones(2), torch.ones(2)
+    tape = Tape(x)
+    assert tape.steps(tape.do(torch.add, x, x)) is not None
+    assert tape.steps(tape.do(torch.add, x, stranger)) is None
