@@ -94,7 +94,7 @@ def result(call: Call, seed: int) -> list[Tensor]:
     with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=call["autocast"]):
         out, lse = lt.attention(
             q, k, v, call["rule"], scale=call["scale"], softcap=call["softcap"], bias=bias,
-            sinks=slope if call["sinks"] else None, return_lse=True, **numbers,
+            sinks=slope if call["sinks"] else None, return_lse=True, kernel=call.get("kernel"), **numbers,
         )  # fmt: skip
     end = out.float().sin().sum() + (lse.clamp(-9, 9).float().sum() if call["lse"] else 0)
     learned = [x for x in (*leaves, slope, table) if x.requires_grad]
@@ -118,6 +118,16 @@ def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Cal
             found = result(call, seed)
             with Watched():
                 assert same(found, result(call, seed)), (call, changed)
+
+
+@pytest.mark.parametrize("kernel", ["triton", *(["sdpa", "cpu", "dense"] if DEVICE == "cpu" else [])])
+def test_layouts_in_memory_are_told_apart(kernel: str) -> None:
+    call = {name: some[0] for name, some in CHOICES.items()} | {"kernel": kernel, "dim": 8, "learns": "qkv"}
+    with fresh():
+        for seed, layout in enumerate([*CHOICES["layout"]] * 2):
+            found = result(call | {"layout": layout}, seed)
+            with Watched():
+                assert same(found, result(call | {"layout": layout}, seed)), layout
 
 
 @pytest.mark.parametrize("rule", RULES)
