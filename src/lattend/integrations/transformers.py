@@ -35,6 +35,7 @@ from lattend.attend.sinks import with_sinks
 from lattend.attend.tensor_terms import evaluate
 from lattend.cost.models.configuration import RULE
 from lattend.errors import LattendError, NamingError
+from lattend.integrations.looking_ahead import check_ahead, looks_ahead
 from lattend.integrations.model_mask import (
     PACKED,
     ModelMask,
@@ -94,7 +95,7 @@ def attention_forward(
             'model.set_attn_implementation("eager") gives them'
         )
     mask, added = _mask_and_bias(module, query, key, attention_mask, is_causal, cu_seq_lens_q)
-    rule, arrays, by_side = _rule_of(module, mask, query.shape[2])
+    rule, arrays, by_side = _rule_of(module, mask, query, key)
     bias = None if position_bias is None else position_bias[..., : key.shape[2]]  # [1 or batch, heads, n, m]
     bias = added if bias is None else bias if added is None else bias + added
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": s_aux, "bias": bias}
@@ -132,12 +133,17 @@ def _mask_and_bias(
     return mask, added
 
 
-def _rule_of(module: nn.Module, mask: ModelMask, n: int) -> tuple[str, Mapping[str, Tensor], bool]:
+def _rule_of(
+    module: nn.Module, mask: ModelMask, query: Tensor, key: Tensor
+) -> tuple[str, Mapping[str, Tensor], bool]:
     """The rule of a layer, what it looks up, and whether that is of queries and keys apart."""
     own: str | None = getattr(module, RULE, None)
     if own is None:
         return mask.rule, mask.arrays, mask.by_side
-    _check_past(own, mask, n)
+    if mask.first_key:
+        _check_past(own, mask, query.shape[2])
+    if looks_ahead(own):
+        check_ahead(own, mask, query, key)
     if TABLE in mask.arrays:
         raise LattendError(
             f'the rule "{own}" was set for this layer, and the model is given a mask of pairs too: give its '
@@ -305,7 +311,7 @@ def layer_rules(model: nn.Module, *inputs: Any, **named: Any) -> dict[str, str]:
     ) -> tuple[Tensor, None]:
         said = {name: options.get(name) for name in ("is_causal", "cu_seq_lens_q")}
         mask, _ = _mask_and_bias(module, query, key, attention_mask, **said)
-        rule, *_ = _rule_of(module, mask, query.shape[2])
+        rule, *_ = _rule_of(module, mask, query, key)
         found[names[module]] = condition_of(rule)
         return attention_forward(module, query, key, value, attention_mask, **options)
 
@@ -403,7 +409,7 @@ def _text_of(rule: Rule) -> str:
 def _check_past(rule: str, mask: ModelMask, n: int) -> None:
     """Raises where a layer's own rule reaches keys that the model's cache has dropped."""
     first = mask.first_query
-    if not mask.first_key or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         return
     queries = np.arange(n) + int(first)
     found = StepMask(read_rule(rule).condition, {}, None).on_host(queries, np.arange(mask.first_key))
