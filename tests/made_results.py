@@ -77,6 +77,11 @@ def model() -> Any:
     )
 
 
+def encoder_decoder() -> Any:
+    sizes = {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
+    return lt.cost.config({"model_type": "t5", **sizes})
+
+
 GAME = lt.study.games.Game("p*q")
 RESULTS: dict[str, Callable[[], Any]] = {
     "Rule": lambda: BAND,
@@ -94,6 +99,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "KVCache": lambda: lt.KVCache(BAND, batch=1, heads=1, head_dim=4, t=3),
     "Cost": lambda: lt.cost.attention("causal"),
     "Model": model,
+    "EncoderDecoder": encoder_decoder,
     "ModelWork": lambda: model().forward(16),
     "Utilisation": lambda: lt.cost.mfu(model(), tokens_per_s=12000, peak="H100", length=64),
     "Serving": lambda: lt.cost.serving(model(), 64, rule="strided(7)"),

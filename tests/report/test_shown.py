@@ -74,7 +74,7 @@ def test_bundles(name: str) -> None:
     assert type(result).__name__ == name
     found = result._repr_mimebundle_(include=None, exclude=None)
     assert found["text/plain"]
-    if isinstance(result, (Printed, Drawn, lt.Rule)):
+    if isinstance(result, (Printed, Drawn, lt.Rule, lt.Bias, lt.KVCache)):
         assert found["text/html"].startswith('<div class="lattend"><style>')
     for kind in ("text/html", "image/svg+xml"):
         if kind in found:
@@ -88,6 +88,18 @@ def test_bundles(name: str) -> None:
         assert found["text/html"].count("<svg") == found["image/svg+xml"].count("<svg")
     if latex := found.get("text/latex"):
         assert latex.startswith("$") and latex.endswith("$") and latex.count("{") == latex.count("}")
+
+
+def test_a_bias_and_a_cache_say_what_they_hold() -> None:
+    bias = RESULTS["Bias"]()._repr_html_()
+    assert "<b>Bias -slope[head]*(q - k)</b>" in bias
+    cells = re.findall("<td[^>]*>(.*?)</td>", bias)
+    assert cells == ["slope", "(2)", "float32", "fixed"]
+    assert "<table" not in lt.Bias("q - k")._repr_html_()
+    found = RESULTS["KVCache"]()._repr_html_()
+    assert "<b>KVCache of k &lt;= q and q - k &lt;= t with t = 3</b>" in found
+    assert ">128</td>" in found  # 4 slots of 4 + 4 numbers of 4 bytes
+    assert "key k is kept until query k + 3" in found
 
 
 def test_a_result_without_a_picture() -> None:

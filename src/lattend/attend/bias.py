@@ -25,7 +25,9 @@ from lattend.attend.compiled import constant
 from lattend.attend.tensor_terms import ELEMENT, evaluate
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.limits import minus, plus, times
+from lattend.report.report import Report
 from lattend.report.shown import Shown
+from lattend.report.table import Table
 from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
@@ -59,6 +61,14 @@ class Bias(Shown):
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {shape_text(tensor)}" for name, tensor in self.tensors.items())
         return f"<Bias {self.text} with {shapes}>" if shapes else f"<Bias {self.text}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, shape_text(one), dtype_name(one.dtype), "learned" if one.requires_grad else "fixed")
+            for name, one in self.tensors.items()
+        ]
+        table = [Table(("tensor", "shape", "dtype", ""), rows)] if rows else []
+        return Report(f"Bias {self.text}", table).html()
 
     @property
     def term(self) -> Term:

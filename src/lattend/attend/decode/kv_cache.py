@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import with_arrays
-from lattend.attend.bias import Bias
+from lattend.attend.bias import Bias, dtype_name, shape_text
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import ragged, step
@@ -31,7 +31,9 @@ from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.retention import retention
+from lattend.report.report import Report
 from lattend.report.shown import Shown
+from lattend.report.table import Facts
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import check_integer
 
@@ -161,10 +163,23 @@ class KVCache(Shown):
         return self.keys.nbytes + self.values.nbytes
 
     def __repr__(self) -> str:
+        return f"<KVCache of {self.rule}: {self._room}, {self.nbytes:,} bytes; {self.retention}>"
+
+    def _repr_html_(self) -> str:
+        shape = f"{shape_text(self.keys)}, values {shape_text(self.values)}, {dtype_name(self.keys.dtype)}"
+        facts = [
+            ("holds", self._room),
+            ("keys", f"{shape} on {self.keys.device}"),
+            ("bytes", f"{self.nbytes:,}"),
+            ("kept", str(self.retention)),
+        ]
+        return Report(f"KVCache of {self.rule}", [Facts(facts)]).html()
+
+    @property
+    def _room(self) -> str:
         lengths = self.lengths
         held = len(self.positions_of(int(lengths.argmax()))) if len(lengths) else 0
-        room = f"{held:,} of {len(self):,} keys in {self.capacity:,} slots"
-        return f"<KVCache of {self.rule}: {room}, {self.nbytes:,} bytes; {self.retention}>"
+        return f"{held:,} of {len(self):,} keys in {self.capacity:,} slots"
 
     # What is done with it
 
