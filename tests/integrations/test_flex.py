@@ -201,6 +201,19 @@ def test_a_million_positions_take_a_second_and_ten_mebibytes() -> None:
     assert took < 5  # a second on an idle machine
 
 
+@pytest.mark.parametrize(
+    ("text", "by_queries", "by_keys"),
+    [("strided(4095)", 31, 31), ("sinks(4, 4095)", 31, 512 - 31), ("causal", 511, 511)],
+)
+def test_a_table_is_as_wide_as_its_longest_row(text: str, by_queries: int, by_keys: int) -> None:
+    """512 rows of blocks at n = 2^16: so many full blocks, or partial ones where these are more, in one."""
+    found = lt.rule(text).block_mask(n=1 << 16)
+    for widest, names in ((by_queries, TABLES[1:4:2]), (by_keys, TABLES[5::2])):
+        for name in names:
+            entries = 512 * widest + 512  # the view reaches a row beyond the last
+            assert getattr(found, name).untyped_storage().nbytes() == 4 * entries, name
+
+
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize(
     "text", ["strided(t=40)", "k <= q and q - k <= 30*(head + 1)", "documents([100, 60, 96])"]

@@ -420,7 +420,7 @@ class Rule:
     def block_mask(
         self, /, *, device: Any = None, block_size: int | tuple[int, int] = 128, **values: int
     ) -> BlockMask:
-        """The rule as FlexAttention's BlockMask, at any length: no n x n step."""
+        """The rule as FlexAttention's BlockMask: every block of every row is listed, by no n x n step."""
         return _flex().block_mask(self, device=device, block_size=block_size, **values)
 
     def explore(self, /, **numbers: int) -> RuleExplorer:
