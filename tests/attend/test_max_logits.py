@@ -177,3 +177,16 @@ def test_a_cache_does_not_look_for_it() -> None:
     cache = lt.KVCache("causal", batch=1, heads=1, head_dim=4)
     with pytest.raises(lt.errors.NamingError, match="return_max_logit: a cache does not look for"):
         lt.attention(x, x, x, "causal", cache=cache, return_max_logit=True)
+
+
+@pytest.mark.parametrize("name", ["return_lse", "return_max_logit"])
+def test_what_only_attention_takes(name: str) -> None:
+    q, k, _ = inputs()
+    for ask in (
+        lambda **how: lt.max_logits(q, k, "causal", **how),
+        lambda **how: lt.explain("causal", **how),
+    ):
+        with pytest.raises(
+            lt.errors.NamingError, match=f"{name} is an argument of lt.attention, and has no part"
+        ):
+            ask(**{name: True})

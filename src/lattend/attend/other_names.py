@@ -61,6 +61,8 @@ def meant_by(name: str, known: tuple[str, ...]) -> str:
     """What an unknown argument may have been meant for: a name of the rule, or an argument of attention."""
     if name in _OTHER:
         return f"; {_OTHER[name]}"
+    if name in OPTIONS:
+        return f"; {name} is an argument of lt.attention, and has no part here"
     return close_name(name, known) or close_name(name, OPTIONS)
 
 

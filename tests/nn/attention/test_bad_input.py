@@ -193,7 +193,7 @@ def test_scores_of_other_sizes() -> None:
         layer().scores(0, x)
 
 
-@pytest.mark.parametrize("name", ["scale", "rule", "bias", "q", "return_lse"])
+@pytest.mark.parametrize("name", ["scale", "rule", "bias", "q", "return_lse", "return_max_logit"])
 def test_what_the_layer_decides(name: str) -> None:
     for call in (layer(), layer().weights):
         with pytest.raises(NamingError, match=f"a call of this layer takes no {name}: "):

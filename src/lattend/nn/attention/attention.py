@@ -32,7 +32,7 @@ OWN = {  # what attention takes besides a rule's values, and the layer decides
     "scale": "give it to the layer",
     "bias": "give an encoding to the layer",
     **dict.fromkeys(("q", "k", "v"), "it is made by the layer"),
-    "return_lse": "take lt.attention(*layer.projected(x), …)",
+    **dict.fromkeys(("return_lse", "return_max_logit"), "take lt.attention(*layer.projected(x), …)"),
 }
 
 
