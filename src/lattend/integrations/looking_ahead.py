@@ -25,6 +25,11 @@ INSTEAD = "generate(…, use_cache=False) answers all queries anew at every step
 @constant
 def looks_ahead(rule: str) -> bool:
     """Whether some query attends to a key after it; True too where that is not found out."""
+    return _looks_ahead(rule)
+
+
+@lru_cache(maxsize=64)  # every layer asks at every step
+def _looks_ahead(rule: str) -> bool:
     try:
         ahead = read_rule(rule) & read_rule("k > q")
         return not ahead.same_as(read_rule("k > q and k < q"))
