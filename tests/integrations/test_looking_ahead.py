@@ -41,6 +41,8 @@ def generated(model: Any, text: str) -> Tensor:
         ("q - k >= 0 and q - k <= 7", False),
         ("k <= q + 3", True),
         ("k <= q or k < 4", True),
+        ("k <= q and (q - k)*(q - k) <= 100", False),
+        ("(q - k)*(q - k) <= 100", True),
     ],
 )
 def test_what_looks_ahead(text: str, ahead: bool) -> None:

@@ -16,6 +16,7 @@ from lattend.attend.compiled import constant
 from lattend.attend.decode.step import StepMask
 from lattend.errors import LattendError
 from lattend.integrations.model_mask import ModelMask
+from lattend.rules.language import expr
 from lattend.rules.reader import read_rule
 
 PAIRS = 1 << 22  # so many are looked at in one go
@@ -30,6 +31,11 @@ def looks_ahead(rule: str) -> bool:
 
 @lru_cache(maxsize=64)  # every layer asks at every step
 def _looks_ahead(rule: str) -> bool:
+    parts = expr.conjuncts(read_rule(rule).condition)  # one that does not is enough, be the others not affine
+    return all(map(_may_look_ahead, (rule, *map(expr.text, parts))))
+
+
+def _may_look_ahead(rule: str) -> bool:
     try:
         ahead = read_rule(rule) & read_rule("k > q")
         return not ahead.same_as(read_rule("k > q and k < q"))
