@@ -7,17 +7,21 @@ import json
 import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import lattend as lt
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # they are scripts: each finds the others beside it
 report: Any = importlib.import_module("report")
 cpu: Any = importlib.import_module("attention_cpu")
 gpu: Any = importlib.import_module("attention_gpu")
+everyday: Any = importlib.import_module("everyday")
 calibrate: Any = importlib.import_module("calibrate_gpu")
 web_server: Any = importlib.import_module("web_server")
 web_load: Any = importlib.import_module("web_load")
@@ -189,6 +193,69 @@ def test_without_a_gpu_one_line_says_so() -> None:
     script = str(BENCHMARKS / "attention_gpu.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "no CUDA device here: attention on a GPU is not timed\n"
+
+
+def small(group: str, work: str = "forward") -> Any:
+    """The first case of a group and a pass."""
+    return next(case for case in everyday.cases() if (case.group, case.work) == (group, work))
+
+
+@pytest.mark.parametrize("group", ["full", "causal", "cross-attention", "sliding window", "blocks", "random"])
+@pytest.mark.parametrize("work", everyday.WORKS)
+def test_everyday_both_sides_do_the_same(group: str, work: str) -> None:
+    """The check before timing passes, and fails for another rule."""
+    case = small(group, work)
+    inputs, towards = everyday.tensors(case, "cpu")
+    works = {
+        name: partial(everyday.run, attend, inputs, towards)
+        for name, attend in everyday.contenders(case, "cpu").items()
+    }
+    assert len(works["lattend"]()) == (1 if work == "forward" else 3)
+    assert everyday.apart(works) < 6e-6
+    other = everyday.contenders(small("causal" if group != "causal" else "full"), "cpu")["SDPA"]
+    if case.n == case.m:
+        works["SDPA"] = partial(everyday.run, other, inputs, towards)
+        assert everyday.apart(works) > 1e-2
+
+
+def test_everyday_counts_pairs_and_its_random_rules_are_on_no_other_list() -> None:
+    drawn = everyday.random_rules()
+    assert len(set(drawn)) == 20
+    assert drawn == everyday.random_rules.__wrapped__()
+    for group in ("full", "causal", "sliding window", "blocks", "random"):
+        case = small(group)
+        assert case.needed() == case.rule.count(n=case.n)
+    listed = [case for case in everyday.cases() if case.group != "random"]
+    assert not {str(lt.rule(text)) for text in drawn} & {str(case.rule) for case in listed}
+    numbers = [{case.shape[at] for case in listed} for at in range(4)]
+    assert {1, 8} == numbers[0] and {32, 256} <= numbers[3]
+    assert {16, 65_536} <= {case.n for case in listed}
+
+
+def test_everyday_prints_quartiles_and_the_worst_rows() -> None:
+    def made(ratio: float, kernel: str) -> Any:
+        times = {"lattend": ratio, "SDPA": 1.0}
+        return everyday.Row(
+            "full", kernel, 8, 8, (1, 1, 1, 8), "float32", "forward", 64, 0.5, True, kernel, times
+        )
+
+    rows = [made(ratio, f"kernel {ratio}") for ratio in (0.5, 1.0, 1.05, 2.0, 4.0)]
+    assert everyday.distribution([row.ratio() for row in rows]).split() == (
+        ["5", "0.500", "1.00", "1.05", "2.00", "4.00", "40%"]
+    )
+    shown = everyday.summary(rows, worst=2)
+    assert "kernel 4.0" in shown and "kernel 2.0" in shown and "kernel 1.05" not in shown
+
+
+def test_everyday_runs_and_saves_nothing_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["causal", "batch 1, 4 heads", "float32"]
+    before = {*(BENCHMARKS / "results").iterdir()}
+    everyday.main(["--device", "cpu", "--most-n", "16", "--most-seconds", "0.1", "--only", *words])
+    shown = capsys.readouterr().out
+    assert "2 of 2 cases" in shown and "causal, training step" in shown
+    assert {*(BENCHMARKS / "results").iterdir()} == before
+    with pytest.raises(SystemExit, match="no case has all of 'no such word'"):
+        everyday.main(["--device", "cpu", "--only", "no such word"])
 
 
 def test_costs_are_found_from_times_and_never_negative() -> None:
