@@ -64,7 +64,8 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 def _backward(*given: Any) -> OperatorGradients:
     inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
     call = replace(call_of(inputs.q, *how), learned=learned)
-    (dq, dk, dv, biases), sinks = backward_steps(Tape(), call, inputs)
+    (*grads, biases), sinks = backward_steps(Tape(), call, inputs)
+    dq, dk, dv = (laid_out(grad, x) for grad, x in zip(grads, (inputs.q, inputs.k, inputs.v), strict=True))
     return dq, dk, dv, biases, inputs.q.new_empty(0) if sinks is None else sinks
 
 
@@ -79,14 +80,13 @@ def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tens
 
 
 def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
-    """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
+    """The gradients of q, k and v, of the bias, and of the sinks if there are any."""
     with exactly(given.q):
         dq, dk, dv, biases = dispatch.backward(tape, call, given)
         sinks = None
         if call.sinks is not None:
             whole = [x for x in given if x is not None]
             sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *whole)
-    dq, dk, dv = (_laid_out(tape, grad, x) for grad, x in ((dq, given.q), (dk, given.k), (dv, given.v)))
     return (dq, dk, dv, biases), sinks
 
 
@@ -96,8 +96,11 @@ def _sink_gradients(with_lse: bool, sinks: Tensor, grad_out: Tensor, *others: Te
 
 
 def _laid_out(tape: Tape, found: Tensor, like: Tensor) -> Tensor:
-    fits = found.stride() == strides(like, found.shape[-1])
-    return found if fits else tape.do(laid_out, found, like)
+    order = strides(like, found.shape[-1])
+    if found.stride() == order:
+        return found
+    room = tape.empty(found.shape, found.dtype, found.device, order)
+    return tape.do(Tensor.copy_, room, found)
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:

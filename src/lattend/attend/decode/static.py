@@ -23,7 +23,7 @@ from torch import Tensor
 from lattend.attend.decode import step
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
-from lattend.attend.decode.step import FEW_QUERIES, NewTokens, Scoring, StepMask
+from lattend.attend.decode.step import NewTokens, Scoring, StepMask
 from lattend.attend.tensor_terms import nearest
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
@@ -36,6 +36,7 @@ from lattend.rules.language.python_code import python_code
 
 PIECE = 512  # queries that are answered together
 FREE = -1
+FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
 
 
 class StaticStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -10,11 +11,13 @@ from torch import Tensor
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.memory import per_kv_head
 from lattend.attend.tape import Tape
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.language.expr import Compare, Name
 
+aten = torch.ops.aten
 DTYPES = {
     "cuda": (torch.bfloat16, torch.float16),  # cuDNN
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
@@ -87,7 +90,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     found = diagonal_blocks(plan(call.rule))
     if found is None:
         return "the attended pairs are not whole or causal blocks of one size"
-    if q.shape[1] != k.shape[1] and (device == "cpu" or found.window is not None):
+    if q.shape[1] != k.shape[1] and device == "cuda" and found.window is not None:
         return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     return None
 
@@ -96,8 +99,6 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
     """Why torch's own attention cannot take the backward pass of a call that fits."""
     if grad_lse is not None:
         return "it takes no gradient of the log-sum-exp"
-    if q.shape[1] != k.shape[1]:
-        return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if q.device.type == "cpu":
         return None
     if call.deterministic:
@@ -111,58 +112,65 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    return tape.do(partial(_forward, found, call.scale), q, k, v)
+    given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
+    if q.device.type == "cpu":
+        run = partial(aten._scaled_dot_product_flash_attention_for_cpu.default, is_causal=found.causal)
+    else:
+        run = aten._scaled_dot_product_cudnn_attention.default
+        how = {"attn_bias": None, "compute_log_sumexp": True, "is_causal": found.causal}
+        run = partial(run, **how)
+    out, lse, *_ = tape.do(partial(run, scale=call.scale), *given)
+    wide = torch.promote_types(q.dtype, torch.float32)
+    return _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    dq, dk, dv = tape.do(partial(_backward, found, call.scale), grad_out, q, k, v, out, lse)
+    whole = (grad_out, *_of_query_heads(tape, q, k, v), out)
+    cut = [_in_windows(tape, x, found.window) for x in whole]
+    sums = _shaped(tape, lse, cut[1].shape[:-1])
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+        run = partial(run, dropout_p=0.0, is_causal=found.causal, scale=call.scale)
+        grads = tape.do(run, *cut, sums)
+    else:
+        seed = tape.keep(torch.zeros((), dtype=torch.int64, device=q.device))
+        run = partial(_by_cudnn, found.causal, call.scale)
+        grads = tape.do(run, *cut, sums, seed)
+    dq, dk, dv = (_shaped(tape, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
+    if dk.shape[1] != k.shape[1]:
+        dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
     return dq, dk, dv, []
 
 
-def _forward(found: DiagonalBlocks, scale: float, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    given = [_in_windows(x, found.window) for x in (q, k, v)]
-    aten = torch.ops.aten
-    if q.device.type == "cpu":
-        run = aten._scaled_dot_product_flash_attention_for_cpu
-        out, lse = run(*given, 0.0, found.causal, attn_mask=None, scale=scale)
-    else:
-        run = aten._scaled_dot_product_cudnn_attention
-        out, lse = run(*given, None, True, 0.0, found.causal, False, scale=scale)[:2]
-    kind = torch.promote_types(q.dtype, torch.float32)
-    return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
+def _by_cudnn(causal: bool, scale: float, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    grad, q, k, v, out, sums, seed = given
+    sizes = q.shape[2], k.shape[2]
+    return aten._scaled_dot_product_cudnn_attention_backward.default(
+        grad, q, k, v, out, sums[..., None], seed, seed, None, None, None, *sizes, 0.0, causal, scale=scale
+    )
 
 
-def _backward(
-    found: DiagonalBlocks,
-    scale: float,
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> tuple[Tensor, ...]:
-    cut = [_in_windows(x, found.window) for x in (grad, q, k, v, out)]
-    sums = lse.reshape(cut[1].shape[:-1])
-    aten = torch.ops.aten
-    if q.device.type == "cpu":
-        run = aten._scaled_dot_product_flash_attention_for_cpu_backward
-        grads = run(*cut, sums, 0.0, found.causal, attn_mask=None, scale=scale)
-    else:
-        run = aten._scaled_dot_product_cudnn_attention_backward
-        seed = torch.zeros((), dtype=torch.int64, device=q.device)
-        sizes = (cut[1].shape[2], cut[2].shape[2])
-        how = (seed, seed, None, None, None, *sizes, 0.0, found.causal)
-        grads = run(*cut, sums[..., None], *how, scale=scale)
-    return tuple(grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
+def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """q, and k and v with a head for each of q's on a CPU; cuDNN shares them itself."""
+    if q.device.type != "cpu" or q.shape[1] == k.shape[1]:
+        return q, k, v
+    repeat = partial(Tensor.repeat_interleave, repeats=q.shape[1] // k.shape[1], dim=1)
+    return q, tape.do(repeat, k), tape.do(repeat, v)
 
 
-def _in_windows(x: Tensor, window: int | None) -> Tensor:
+def _in_windows(tape: Tape, x: Tensor, window: int | None) -> Tensor:
     """Windows as heads of their own, [batch * heads, windows, window, D]; rows that lie apart are copied."""
-    x = x if x.stride(-1) == 1 else x.contiguous()
+    x = x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x)
     if window is None:
         return x
-    return x.reshape(x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3])
+    return _shaped(tape, x, (x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3]))
+
+
+def _shaped(tape: Tape, x: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
+    """The same numbers in this shape and dtype; x itself where it has them."""
+    if x.dtype != (dtype or x.dtype):
+        x = tape.do(partial(Tensor.to, dtype=dtype), x)
+    return x if x.shape == tuple(shape) else tape.do(partial(Tensor.reshape, shape=tuple(shape)), x)

@@ -350,7 +350,11 @@ def _rows_together(tape: Tape, x: Tensor) -> Tensor:
     """The tensor, or a copy, that TMA can read: rows whole, all strides multiples of 16 bytes."""
     apart = 16 // x.element_size()
     fits = x.stride(-1) == 1 and all(s % apart == 0 for s in x.stride()[:-1]) and x.data_ptr() % 16 == 0
-    return x if fits else tape.do(Tensor.contiguous, x)
+    return x if fits else tape.do(_copied, x)
+
+
+def _copied(x: Tensor) -> Tensor:
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def _sums(tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:

@@ -47,7 +47,7 @@ class Launch:
             elif isinstance(argument, TensorDescriptor):
                 self.tensors.append(argument.base)
                 self._made.append((place, _Described(argument), slice(begin, begin + 1)))
-            elif isinstance(argument, tuple):
+            elif isinstance(argument, tuple) and isinstance(argument[0], Tensor):
                 self.tensors += argument
                 self._made.append((place, _together, slice(begin, len(self.tensors))))
             else:
