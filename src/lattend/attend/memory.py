@@ -13,14 +13,6 @@ def empty_like(x: Tensor, width: int) -> Tensor:
     return x.new_empty_strided((*x.shape[:-1], width), strides(x, width))
 
 
-def laid_out(found: Tensor, like: Tensor) -> Tensor:
-    """`found` in the order of `like`; itself when it lies so already."""
-    width = found.shape[-1]
-    if found.stride() == strides(like, width):
-        return found
-    return empty_like(like, width).copy_(found)
-
-
 def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
     """The strides of [batch, heads, n, width] in the order of x."""
     _, heads, n, _ = x.shape

@@ -25,7 +25,7 @@ from lattend.attend import dispatch, onnx
 from lattend.attend.bias import parts_of, repeated_along_the_batch
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
 from lattend.attend.kernels import reference_by_torch
-from lattend.attend.memory import empty_like, laid_out, strides
+from lattend.attend.memory import empty_like, strides
 from lattend.attend.padding import check_lengths
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
@@ -64,8 +64,7 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 def _backward(*given: Any) -> OperatorGradients:
     inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
     call = replace(call_of(inputs.q, *how), learned=learned)
-    (*grads, biases), sinks = backward_steps(Tape(), call, inputs)
-    dq, dk, dv = (laid_out(grad, x) for grad, x in zip(grads, (inputs.q, inputs.k, inputs.v), strict=True))
+    (dq, dk, dv, biases), sinks = backward_steps(Tape(), call, inputs)
     return dq, dk, dv, biases, inputs.q.new_empty(0) if sinks is None else sinks
 
 
@@ -80,13 +79,15 @@ def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tens
 
 
 def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
-    """The gradients of q, k and v, of the bias, and of the sinks if there are any."""
+    """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
     with exactly(given.q):
         dq, dk, dv, biases = dispatch.backward(tape, call, given)
         sinks = None
         if call.sinks is not None:
-            whole = [x for x in given if x is not None]
-            sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *whole)
+            known = [x for x in given if x is not None]
+            sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *known)
+    whole = zip((dq, dk, dv), (given.q, given.k, given.v), strict=True)
+    dq, dk, dv = (_laid_out(tape, grad, x) for grad, x in whole)
     return (dq, dk, dv, biases), sinks
 
 

@@ -94,7 +94,14 @@ class DynamicStore:
 
         given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
         found = attention(
-            new.q, new.k, new.v, self.retention.rule, padding=new.sizes, return_lse=True, **given
+            new.q,
+            new.k,
+            new.v,
+            self.retention.rule,
+            padding=new.sizes,
+            return_lse=True,
+            return_max_logit=False,
+            **given,
         )
         self._admit(new, sizes, now=sizes)
         self.table.lengths = self.table.lengths + sizes
