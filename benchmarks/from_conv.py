@@ -1,16 +1,17 @@
 """How near attention heads come to the convolution they were made from, and how long they take.
 
     python benchmarks/from_conv.py --cases 400
+    python benchmarks/from_conv.py --cases 0 --device cuda --dtype bfloat16
 
 Three tables: the largest differences of hard heads over random convolutions, outputs and gradients; the
-error of soft heads against its bound; and the time of hard heads as a multiple of torch's conv2d.
+error of soft heads against its bound; and the time of hard heads as a multiple of torch's conv2d, beside
+that of the same heads as one call of attention with their rule. Without cases, the last one alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import statistics
 import time
 import warnings
 from collections.abc import Callable
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 import lattend as lt
+from lattend.nn.convolution.layer import mixed
 
 Mode = Literal["zeros", "replicate"]
 MODES: tuple[Mode, ...] = ("zeros", "replicate")
@@ -36,6 +38,11 @@ TIMED: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (
     (4, 128, 14, 16, {"kernel_size": 3, "padding": 1}),
     (4, 32, 28, 32, {"kernel_size": 5, "padding": 2, "groups": 4}),
     (4, 64, 28, 64, {"kernel_size": 1}),
+)
+LARGE: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (  # on a GPU, where the others are launches
+    (64, 64, 56, 64, {"kernel_size": 3, "padding": 1}),
+    (64, 256, 14, 256, {"kernel_size": 3, "padding": 1}),
+    (64, 128, 28, 256, {"kernel_size": 3, "padding": 1, "stride": 2}),
 )
 
 
@@ -117,15 +124,39 @@ def soft(cases: int) -> None:
         print(f"  {alpha:>5g}{lt.nn.sharpness(alpha).leak:>20.3e}{most:>16.2e}{bounded:>16.2e}{told}")
 
 
-def milliseconds(work: Callable[[], object], runs: int = 9) -> float:
-    """The median time of `work`, in milliseconds, once it is warm."""
+class ByRule(nn.Module):
+    """The same heads as one call of attention with their rule: scores and softmax for each one key."""
+
+    def __init__(self, layer: lt.nn.ConvAttention) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer, (rows, cols) = self.layer, x.shape[2:]
+        rule, values = layer.rule(rows, cols), x.flatten(2).mT[:, None]
+        found = mixed(values, layer.geometry.heads, rule.values["n"], rule, None, {})  # [heads, n, N, c_in]
+        weight = layer.weight.unflatten(2, (layer.groups, -1))
+        out = torch.einsum("hqbgi,higo->bgoq", found.unflatten(3, (layer.groups, -1)), weight).flatten(1, 2)
+        out = out if layer.bias is None else out + layer.bias[:, None]
+        return out.unflatten(2, layer.geometry.outputs(rows, cols))
+
+
+def milliseconds(work: Callable[[], object], runs: int = 15) -> float:
+    """The least time of `work` in milliseconds, once it is warm; a GPU is waited for."""
     work()
     times: list[float] = []
     for _ in range(runs):
+        wait()
         start = time.perf_counter()
         work()
+        wait()
         times.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(times)
+    return min(times)
+
+
+def wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def step(module: nn.Module, x: Tensor) -> None:
@@ -133,35 +164,46 @@ def step(module: nn.Module, x: Tensor) -> None:
     module(x.requires_grad_()).sum().backward()
 
 
-def times() -> None:
-    threads = torch.get_num_threads()
-    print(f"\nhard heads against conv2d, float32, {threads} threads: milliseconds, and their ratio")
-    names = "".join(f"{name:>9}" for name in ("conv2d", "heads", "times"))
-    print(f"  {'':<56}{'output':>27}{'training step':>27}")
+def times(device: str, dtype: torch.dtype) -> None:
+    threads = f", {torch.get_num_threads()} threads" if device == "cpu" else ""
+    print(f"\nhard heads against conv2d, {dtype}, {device}{threads}: milliseconds, and times conv2d's")
+    print("(by rule: the same heads as one call of attention; heads: what the layer does)")
+    names = "".join(f"{name:>9}" for name in ("conv2d", "by rule", "times", "heads", "times"))
+    print(f"  {'':<56}{'output':>45}{'training step':>45}")
     print(f"  {'batch, in, size, out':<22}{'kernel':<34}{names}{names}")
-    for batch, c_in, size, c_out, options in TIMED:
-        conv = nn.Conv2d(c_in, c_out, **options)
-        modules, x = (conv, lt.nn.from_conv(conv)), torch.randn(batch, c_in, size, size)
+    worst = [0.0, 0.0]
+    for batch, c_in, size, c_out, options in TIMED + (LARGE if device != "cpu" else ()):
+        conv = nn.Conv2d(c_in, c_out, **options, device=device, dtype=dtype)
+        layer, x = lt.nn.from_conv(conv), torch.randn(batch, c_in, size, size, device=device, dtype=dtype)
+        modules = (conv, ByRule(layer), layer)
         with torch.no_grad():
-            found = [milliseconds(partial(module, x)) for module in modules]
-        found += [milliseconds(partial(step, module, x)) for module in modules]
+            output = [milliseconds(partial(module, x)) for module in modules]
+        training = [milliseconds(partial(step, module, x)) for module in modules]
         words = ", ".join(f"{name.removesuffix('_size')} {value}" for name, value in options.items())
         shape = f"{batch}, {c_in}, {size}², {c_out}"
-        shown = "".join(f"{a:9.2f}{b:9.2f}{b / a:9.1f}" for a, b in (found[:2], found[2:]))
+        shown = "".join(
+            f"{conv:9.3f}{rule:9.2f}{rule / conv:9.1f}{heads:9.3f}{heads / conv:9.2f}"
+            for conv, rule, heads in (output, training)
+        )
+        worst = [max(w, t[2] / t[0]) for w, t in zip(worst, (output, training), strict=True)]
         print(f"  {shape:<22}{words:<34}{shown}")
+    print(f"  largest: {worst[0]:.2f} times conv2d for an output, {worst[1]:.2f} for a training step")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Heads of convolutions: errors, bounds and times.")
     parser.add_argument("--cases", type=int, default=200, help="random convolutions for each row")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="where times are taken")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float16", "bfloat16"))
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message="Using padding='same' with even kernel lengths")
     random.seed(given.seed)
     torch.manual_seed(given.seed)
-    differences(given.cases)
-    soft(max(1, given.cases // 4))
-    times()
+    if given.cases:
+        differences(given.cases)
+        soft(max(1, given.cases // 4))
+    times(given.device, getattr(torch, given.dtype))
 
 
 if __name__ == "__main__":

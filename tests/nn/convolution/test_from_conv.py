@@ -89,7 +89,7 @@ class Operators(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("execution", ["hard", "soft"])
-@pytest.mark.parametrize("c_out", [8, 1])  # moved first, and projected first
+@pytest.mark.parametrize("c_out", [8, 1])  # soft heads: moved first, and projected first
 def test_no_convolution_runs(execution: Any, c_out: int) -> None:
     conv = nn.Conv2d(6, c_out, 3, padding=1, stride=2)
     x = torch.randn(2, 6, 7, 7, requires_grad=True)
@@ -99,9 +99,49 @@ def test_no_convolution_runs(execution: Any, c_out: int) -> None:
     layer = lt.nn.from_conv(conv, execution=execution)
     with Operators() as seen:
         layer(x).sum().backward()
-    assert {"lattend.attention.default", "lattend.attention_backward.default"} <= set(seen.names)
-    assert any("bmm" in name for name in seen.names)  # the kernel's own operators are listed
-    assert not [name for name in seen.names if "conv" in name or "fold" in name or "im2col" in name]
+    attended = {"lattend.attention.default", "lattend.attention_backward.default"} <= set(seen.names)
+    assert attended is (execution == "soft")  # one key has weight 1: nothing to attend
+    assert any("bmm" in name for name in seen.names)
+    assert not [name for name in seen.names if "conv" in name or "im2col" in name or "col2im" in name]
+
+
+def by_attention(layer: lt.nn.ConvAttention, x: Tensor) -> Tensor:
+    """Hard heads as the reference of attention computes them from their rule, query by query."""
+    batch, c_in, rows, cols = x.shape
+    rule = layer.rule(rows, cols)
+    heads, n, m = layer.geometry.heads, rule.values["n"], rule.values["m"]
+    values = x.reshape(batch, 1, c_in, m).mT.expand(-1, heads, -1, -1)
+    q, k = (torch.randn(batch, heads, size, 1, dtype=x.dtype) for size in (n, m))  # scores do not matter
+    out = lt.attention(q, k, values, rule, scale=1.0, kernel="reference")
+    found = torch.einsum("bhqi,hio->boq", out, layer.split())
+    bias = 0.0 if layer.bias is None else layer.bias[:, None]
+    return (found + bias).unflatten(2, layer.geometry.outputs(rows, cols))
+
+
+@given(convolutions())
+@settings(max_examples=25, deadline=None)
+def test_hard_heads_are_attention_by_their_rule(case: tuple[nn.Conv2d, Tensor]) -> None:
+    conv, x = case
+    layer, x = lt.nn.from_conv(conv), x.requires_grad_()
+    found, wanted = layer(x), by_attention(layer, x)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+    by = [x, *(p for p in (layer.weight, layer.bias) if p is not None)]
+    pairs = (torch.autograd.grad(out.sin().sum(), by) for out in (found, wanted))
+    for mine, theirs in zip(*pairs, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in forward mode
+@pytest.mark.parametrize("mode", ["zeros", "replicate"])
+def test_hard_heads_have_every_derivative(mode: Any) -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(2, 2, (2, 3), 2, (1, 2), (1, 2), groups=2, padding_mode=mode, dtype=F64)
+    layer, x = lt.nn.from_conv(conv), torch.randn(2, 2, 4, 5, dtype=F64, requires_grad=True)
+    assert torch.autograd.gradcheck(layer, x, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(lambda x: layer(x).sin(), x)
+    total = lambda x: layer(x).sin().sum()  # noqa: E731
+    each = torch.func.vmap(torch.func.grad(total))(x.detach()[:, None])
+    assert torch.equal(each[:, 0], torch.func.grad(total)(x.detach()))
 
 
 def test_each_head_has_one_key_and_its_matrix() -> None:
@@ -361,6 +401,7 @@ def test_the_dtype_must_be_the_weights() -> None:
 
 def test_hard_heads_that_moved_are_refused() -> None:
     layer = lt.nn.from_conv(nn.Conv2d(1, 1, (1, 2)), learn=True)
+    assert layer(torch.zeros(1, 1, 3, 3)).shape == (1, 1, 3, 2)  # they stood right before
     with torch.no_grad():
         layer.centres[1, 1] += 0.25
     with pytest.raises(
@@ -373,6 +414,7 @@ def test_hard_heads_that_moved_are_refused() -> None:
 
 def test_hard_heads_are_one_a_tap() -> None:
     layer = lt.nn.from_conv(nn.Conv2d(1, 1, 2))
+    layer(torch.zeros(1, 1, 3, 3))
     layer.centres = torch.cat([layer.centres, layer.centres[:1]])
     with pytest.raises(DomainError, match="there are 5 heads, and hard execution needs one for each of 4"):
         layer(torch.zeros(1, 1, 3, 3))

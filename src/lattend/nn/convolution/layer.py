@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from lattend import amx
 from lattend.attend import Bias
 from lattend.attend.attention import attention
 from lattend.cost.cost import Cost
@@ -16,13 +18,13 @@ from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.convolution.geometry import Geometry
+from lattend.nn.convolution.moves import hard_heads
 from lattend.nn.convolution.price import price, same_price
 from lattend.nn.convolution.sharpness import check_alpha, enough
 from lattend.rules.rule import Rule
 
 Execution = Literal["hard", "soft"]
 EXECUTIONS = ("hard", "soft")
-TILE = 32  # pairs that a tile computes for each one attended
 WIDEST = 256  # numbers a key that the kernels of a GPU hold
 SHARPEST = 1e18  # an α whose products with squared distances stay finite in float32
 
@@ -52,6 +54,7 @@ class ConvAttention(nn.Module):
         self.geometry, self.groups, self.learn = geometry, groups, learn
         self._one_key, self._every, self._scores = geometry.rule(), geometry.everywhere(), geometry.scores()
         self.execution = execution
+        self._checked: tuple[Tensor | None, int | None] = (None, None)  # the centres, and their version
         self.weight = nn.Parameter(weight)
         self.bias = None if bias is None else nn.Parameter(bias)
         sharp = _alpha_given(alpha, weight)
@@ -131,11 +134,7 @@ class ConvAttention(nn.Module):
         self.check(x)
         if x.dim() == 3:
             return self.forward(x[None])[0]
-        sizes = self.geometry.outputs(x.shape[2], x.shape[3])
-        found = self._hard(x) if self.execution == "hard" else self._soft(x)
-        if self.bias is not None:
-            found = found + self.bias
-        return found.permute(1, 2, 0).unflatten(2, sizes).contiguous()
+        return self._hard(x) if self.execution == "hard" else self._soft(x)
 
     def check(self, x: Tensor) -> None:
         """Raises unless x is an image, or images, that the layer takes."""
@@ -152,30 +151,44 @@ class ConvAttention(nn.Module):
 
     def _hard(self, x: Tensor) -> Tensor:
         if not (torch.compiler.is_compiling() or self.centres.is_meta):
+            self._check_centres()
+        amx.check(x)
+        return hard_heads(x, self.weight, self.bias, self.geometry, self.groups)
+
+    def _check_centres(self) -> None:
+        """Checks the centres again only where they may have changed: on a GPU that waits for it."""
+        version = None if self.centres.is_inference() else self.centres._version
+        checked, at = self._checked
+        if checked is not self.centres or version is None or at != version:
             check_centres(self)
-        return self._run(x, x.shape[2:], self._one_key, None)
+            self._checked = (self.centres, version)
 
     def _soft(self, x: Tensor) -> Tensor:
         y, across, sizes = self.geometry.y, self.geometry.x, x.shape[2:]
+        outputs = self.geometry.outputs(sizes[0], sizes[1])
         if self.geometry.mode == "zeros":
             x = pad(x, (across.before, across.after, y.before, y.after))
         wide = at_least_float32(self.alpha.dtype)
         bias = Bias(self._scores, alpha=self.alpha.to(wide), centre=self.centres.to(wide))
-        return self._run(x, sizes, self._every, bias)
-
-    def _run(self, keys: Tensor, sizes: torch.Size, rule: Rule, bias: Bias | None) -> Tensor:
-        """Σ_h softmax(scores) z W^(h) as [n, N, c_out]; W^(h) comes first where that takes fewer products."""
-        z = keys.flatten(2).mT  # [N, m, c_in]
-        rows, cols = self.geometry.outputs(sizes[0], sizes[1])
         numbers = self.geometry.numbers(sizes[0], sizes[1])
+        found = self._mixed_and_projected(x.flatten(2).mT, prod(outputs), bias, numbers)
+        if self.bias is not None:
+            found = found + self.bias
+        return found.permute(1, 2, 0).unflatten(2, outputs).contiguous()
+
+    def _mixed_and_projected(self, z: Tensor, n: int, bias: Bias, numbers: dict[str, Any]) -> Tensor:
+        """Σ_h softmax(scores) z W^(h) as [n, N, c_out], of z [N, m, c_in].
+
+        W^(h) comes first where that takes fewer products.
+        """
         heads, depth, c_out = self.weight.shape
-        n, m, each = rows * cols, z.shape[1], TILE if bias is None else z.shape[1]
+        m = z.shape[1]
         weight = self.weight.view(heads, depth, self.groups, -1)
-        if m * c_out * depth + each * n * c_out < n * c_out * depth + each * n * self.c_in:
+        if m * c_out * depth + m * n * c_out < n * c_out * depth + m * n * self.c_in:
             values = torch.einsum("nmgi,higo->nhmgo", z.unflatten(2, (self.groups, depth)), weight).flatten(3)
-            return mixed(values, heads, n, rule, bias, numbers).sum(0)
-        moved = mixed(z[:, None], heads, n, rule, bias, numbers).unflatten(3, (self.groups, depth))
-        return torch.einsum("hqngi,higo->qngo", moved, weight).flatten(2)
+            return mixed(values, heads, n, self._every, bias, numbers).sum(0)
+        seen = mixed(z[:, None], heads, n, self._every, bias, numbers).unflatten(3, (self.groups, depth))
+        return torch.einsum("hqngi,higo->qngo", seen, weight).flatten(2)
 
 
 def mixed(
@@ -190,7 +203,7 @@ def mixed(
     together = _joins_batch(values)
     if together:
         values = values.permute(1, 2, 0, 3).flatten(2)[None]
-    nothing = values.new_zeros(1, 1, 1, 1)  # scores come from the bias alone, or do not matter
+    nothing = values.new_zeros(1, 1, 1, 1)  # scores come from the bias alone
     q, k = (nothing.expand(len(values), heads, size, 1) for size in (n, m))
     found = [
         attention(q, k, part.expand(-1, heads, -1, -1), rule, bias=bias, scale=1.0, **numbers)
