@@ -16,6 +16,7 @@ import lattend as lt
 from lattend.attend import operator
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.convolution import layer as layers
+from lattend.nn.convolution import moves
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 F64 = torch.float64
@@ -131,6 +132,20 @@ def test_hard_heads_are_attention_by_their_rule(case: tuple[nn.Conv2d, Tensor]) 
         torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.parametrize("options", [{}, {"stride": 2, "groups": 2}, {"padding_mode": "replicate"}])
+def test_images_one_after_another(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the copies of all images are too many numbers for a CPU's cache."""
+    conv = nn.Conv2d(4, 6, 3, padding=1, **options, dtype=F64)
+    layer, x = lt.nn.from_conv(conv), torch.randn(5, 4, 6, 7, dtype=F64)
+    monkeypatch.setattr(moves, "CACHED", 2 * 9 * 4 * layer(x)[0, 0].numel())  # two, two and one
+    with Operators() as seen:
+        found = layer(x)
+    assert seen.names.count("aten.baddbmm.default") == 3
+    torch.testing.assert_close(found, conv(x), rtol=0, atol=1e-12)
+    for mine, theirs in zip(as_conv(gradients(layer, x), conv), gradients(conv, x), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-11)
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, in forward mode
 @pytest.mark.parametrize("mode", ["zeros", "replicate"])
 def test_hard_heads_have_every_derivative(mode: Any) -> None:
@@ -237,6 +252,11 @@ def test_under_autocast(execution: Any) -> None:
         found, wanted = heads(x), net(x)
     torch.testing.assert_close(found.float(), wanted.float(), rtol=0, atol=0.05)
     assert not torch.equal(found.float(), heads(x))  # it was cast
+    found.float().sum().backward()
+    wanted.float().sum().backward()
+    grads = [list(module.parameters())[1].grad for module in (heads, net)]  # of the first bias
+    assert grads[0] is not None and grads[0].dtype == torch.float32
+    torch.testing.assert_close(*grads, rtol=0.02, atol=0.05)
 
 
 class Twice(nn.Module):

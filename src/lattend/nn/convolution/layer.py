@@ -153,6 +153,7 @@ class ConvAttention(nn.Module):
         if not (torch.compiler.is_compiling() or self.centres.is_meta):
             self._check_centres()
         amx.check(x)
+        self.geometry.outputs(x.shape[2], x.shape[3])  # raises where the image is too small
         return hard_heads(x, self.weight, self.bias, self.geometry, self.groups)
 
     def _check_centres(self) -> None:
