@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from lattend.nn.convolution.geometry import Along, Geometry
 
 CACHED = 1 << 20  # numbers: four megabytes of float32
+HELD = 1 << 28  # on a GPU: a gigabyte
 
 
 def hard_heads(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int) -> Tensor:
@@ -59,10 +60,12 @@ def _unpadded(geometry: Geometry) -> Geometry:
 
 def _images_at_once(x: Tensor, geometry: Geometry) -> int:
     """How many images are copied together: on a CPU those whose copies stay in its cache."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    plain = geometry.heads == geometry.y.stride == geometry.x.stride == 1  # the image itself: no copy
+    if plain or torch.compiler.is_compiling():
         return max(1, len(x))
     rows, cols = geometry.y.outputs(x.shape[2]), geometry.x.outputs(x.shape[3])
-    return max(1, CACHED // (geometry.heads * x.shape[1] * rows * cols))
+    most = CACHED if x.device.type == "cpu" else HELD
+    return max(1, most // max(1, geometry.heads * x.shape[1] * rows * cols))
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int) -> Tensor:
