@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import lattend as lt
 from lattend.attend import direct
+from lattend.attend.record import RECORDS
 from lattend.attend.tape import Tape
 from lattend.errors import LattendError
 
@@ -32,10 +33,15 @@ class Watched(TorchDispatchMode):
 
 @contextmanager
 def fresh() -> Iterator[None]:
-    """No record is known at first."""
-    direct._RECORDS.clear()
+    """Nothing is known at first, and what was known before comes back."""
+    known = dict(direct.CHECKED), dict(RECORDS)
+    direct.CHECKED.clear()
+    RECORDS.clear()
     yield
-    direct._RECORDS.clear()
+    direct.CHECKED.clear()
+    RECORDS.clear()
+    direct.CHECKED.update(known[0])
+    RECORDS.update(known[1])
 
 
 Call = dict[str, Any]
@@ -116,7 +122,7 @@ def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Cal
     with fresh():
         for call, seed in ((first, 0), (second, 1), (first, 2), (second, 3)):
             found = result(call, seed)
-            with Watched():
+            with Watched(), fresh():
                 assert same(found, result(call, seed)), (call, changed)
 
 
@@ -127,7 +133,7 @@ def test_layouts_in_memory_are_told_apart(kernel: str) -> None:
     with fresh():
         for seed, layout in enumerate([*reversed(CHOICES["layout"])] * 2):
             found = result(call | {"layout": layout}, seed)
-            with Watched():
+            with Watched(), fresh():
                 assert same(found, result(call | {"layout": layout}, seed)), layout
 
 
@@ -136,10 +142,10 @@ def test_a_repeated_call_has_a_record(rule: Any) -> None:
     call = {name: some[0] for name, some in CHOICES.items()} | {"rule": rule, "dim": 8, "learns": "qkv"}
     with fresh():
         result(call, 0)
-        (record,) = direct._RECORDS.values()
+        (record,) = RECORDS.values()
         assert record.steps is not None and len(record.backward_steps) == 1
         result(call, 1)
-        assert [*direct._RECORDS.values()] == [record]
+        assert [*RECORDS.values()] == [record]
 
 
 def test_what_is_refused_stays_refused() -> None:
@@ -162,7 +168,19 @@ def test_a_record_holds_no_tensor_of_its_first_call() -> None:
         kept = [weakref.ref(x) for x in (q, k, v, table, out)]
         del q, k, v, table, out
         gc.collect()
-        assert len(direct._RECORDS) == 1 and not any(x() is not None for x in kept)
+        assert len(RECORDS) == 1 and not any(x() is not None for x in kept)
+
+
+def test_gradients_that_are_one_of_the_tensors_are_told_apart() -> None:
+    with fresh():
+        for kernel in ("cpu", "dense"):
+            q, k, v = (torch.randn(1, 2, 8, 4, requires_grad=True) for _ in range(3))
+            for grad in (v.detach(), None, torch.randn(1, 2, 8, 4)):
+                out = lt.attention(q, k, v, "causal", kernel=kernel)
+                given = out.detach() if grad is None else grad
+                found = torch.autograd.grad(out, (q, k, v), given, retain_graph=True)
+                with fresh():
+                    assert same([*found], [*torch.autograd.grad(out, (q, k, v), given.clone())])
 
 
 def test_numbers_changed_in_place_are_seen() -> None:

@@ -130,7 +130,7 @@ def attention(
     if plain and not dropout and not return_max_logit and all(x is None for x in others):
         options = (scale, softcap, dropout, kernel, deterministic)
         kind, given = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
-        record = direct.known(kind)
+        record = None if kind is None else direct.CHECKED.get(kind)
         if record is not None:
             out, lse = _as_given(q, [*direct.run(record, *_on_a_line(q, k, v), *given)])
             return (out, lse) if return_lse else out

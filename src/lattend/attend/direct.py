@@ -1,12 +1,8 @@
-"""Plain calls run their kernel at once, and a call of a kind that is known repeats what was decided before.
+"""Plain calls: they run their record at once, without torch's operator in between.
 
 The operator lattend::attention is for whoever traces or watches a call: torch.compile, torch.func, dispatch
 modes. Its way through torch's dispatcher takes longer than a small kernel does. Around a plain call there is
-torch.autograd and nothing else.
-
-A Record holds the steps of one kind of call, noted on a Tape while the code that one reads ran. The kind is
-all that this code may look at: the rule, its numbers and the options, and of each tensor its dtype, device,
-shape, strides and alignment.
+torch.autograd and nothing else, and a call of a kind that is known is not checked again.
 """
 
 # torch.autograd.Function and forward_ad have no types
@@ -14,8 +10,7 @@ shape, strides and alignment.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -27,80 +22,22 @@ from torch.autograd import forward_ad
 
 from lattend.attend import operator
 from lattend.attend.bias import Bias
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call import BackwardInputs
+from lattend.attend.record import MAX_RECORDS, Kind, Record, kind_of_tensors, record_of
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
-MAX_RECORDS = 512
-MAX_GRADIENTS = 4  # kinds of gradients that one record is given
 PLAIN = (Tensor, torch.nn.Parameter)
 NUMBERS = (int, float, bool, str, NoneType)
-Kind = Hashable
-
-
-class Record:
-    """One kind of call: its steps forward and backward, once they are known."""
-
-    def __init__(self, how: Sequence[Any], call: AttentionCall) -> None:
-        rule, numbers, _, term, *_ = how
-        self.rule, self.numbers, self.term, self.options = rule, numbers, term, how[-5:]
-        self.call = call.without_tensors()
-        self.steps: Steps | None = None
-        self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
-        """The output and the log-sum-exp."""
-        if self.steps is not None:
-            with operator.exactly(q):
-                out, lse = self.steps(q, k, v, *given)
-            return out, lse
-        tape = Tape(q, k, v, *given)
-        out, lse = operator.forward_steps(tape, self.call.with_tensors(given), q, k, v)
-        self.steps = tape.steps(out, lse)
-        return out, lse
-
-    def backward(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> list[Tensor]:
-        """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any."""
-        whole = [x for x in inputs if x is not None]
-        kind = (learned, *map(kind_of, whole[: len(whole) - 5]))
-        known = self.backward_steps.get(kind)
-        if known is not None:
-            with operator.exactly(inputs.q):
-                return known(*whole, *given)
-        tape, call = Tape(*whole, *given), replace(self.call.with_tensors(given), learned=learned)
-        (*grads, biases), sinks = operator.backward_steps(tape, call, inputs)
-        found = [*grads, *biases, *(() if sinks is None else (sinks,))]
-        steps = tape.steps(*found)
-        if steps is not None:
-            self.backward_steps.find(kind, lambda: steps)
-        return found
-
-    def by_operator(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> list[Tensor]:
-        """The same where somebody watches, or wants a second derivative."""
-        call = self.call.with_tensors(given)
-        tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
-        how = (self.rule, self.numbers, [*call.data.values()], self.term, *tensors, *self.options)
-        *grads, biases, sinks = operator.gradients(inputs, learned, *how)
-        return [*grads, *biases, *(() if call.sinks is None else (sinks,))]
-
-
-_RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)
-
-
-def known(kind: Kind | None) -> Record | None:
-    """The record of this kind of call, if there is one that can be repeated."""
-    return None if kind is None else _RECORDS.get(kind)
+CHECKED: Recent[Kind, Record] = Recent(MAX_RECORDS)  # by kinds of calls that were checked
 
 
 def forward(kind: Kind | None, q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    """What the operator gives for these arguments; remembered as this kind, if it has one."""
-    call = operator.call_of(q, *how)
-    record = Record(how, call)
-    found = run(record, q, k, v, *call.tensors)
-    if kind is not None and record.steps is not None:
-        _RECORDS.find(kind, lambda: record)
+    """What the operator gives for these arguments; a call of this kind, if any, is not checked again."""
+    record, given = record_of(q, k, v, *how)
+    found = run(record, q, k, v, *given)
+    if kind is not None:
+        CHECKED.find(kind, lambda: record)
     return found
 
 
@@ -131,13 +68,28 @@ class _Attention(torch.autograd.Function):
         data, biases = len(record.call.data), len(record.call.bias)
         learned = any(ctx.needs_input_grad[4 + data : 4 + data + biases])
         watched = torch.is_grad_enabled() or not is_plain(inputs.grad_out)
-        run = record.by_operator if watched else record.backward
-        dq, dk, dv, *others = run(inputs, given, learned)
+        found = (
+            _by_operator(record, inputs, given, learned)
+            if watched
+            else record.backward(inputs, given, learned)
+        )
+        dq, dk, dv, *others = found
         left: list[Any] = [*others[:biases]]
         if record.call.sinks is not None:
             left.append(others[-1])
         none = [None] * (len(given) - data - len(left))
         return None, dq, dk, dv, *([None] * data), *left, *none
+
+
+def _by_operator(
+    record: Record, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool
+) -> list[Tensor]:
+    """The gradients where somebody watches, or wants a second derivative."""
+    call, how = record.call.with_tensors(given), record.how
+    tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
+    whole = (how.rule, how.numbers, [*call.data.values()], how.term, *tensors, *how.options)
+    *grads, biases, sinks = operator.gradients(inputs, learned, *whole)
+    return [*grads, *biases, *(() if call.sinks is None else (sinks,))]
 
 
 # Kinds
@@ -153,11 +105,6 @@ def is_plain(*tensors: Tensor) -> bool:
         and int(forward_ad._current_level) < 0
         and not torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
     )
-
-
-def kind_of(x: Tensor) -> Kind:
-    """All of a tensor but its values."""
-    return x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16
 
 
 def kind_of_call(
@@ -180,11 +127,8 @@ def kind_of_call(
     if not isinstance(rule, str):
         found = read_rule(rule)
         written = found.key, tuple(found.values.items())
-    whole = (*qkv, *given)
-    ids = [id(x) for x in whole]
     return (
         written, tuple(values.items()), text, bias is None, sinks is None,
         tuple(options), tuple(map(type, options)),  # 1 is no True
-        tuple(map(kind_of, whole)), tuple(map(ids.index, ids)),  # and which of them are the same tensor
-        device == "cuda" and q.dtype == torch.float32 and uses_tf32(),
+        kind_of_tensors(*qkv, *given),
     ), given  # fmt: skip

@@ -11,10 +11,7 @@ is written into a compiled program.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -22,11 +19,11 @@ import torch
 from torch import Tensor
 
 from lattend.attend import dispatch, onnx
-from lattend.attend.bias import parts_of, repeated_along_the_batch
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
+from lattend.attend.bias import repeated_along_the_batch
+from lattend.attend.call import BackwardInputs
 from lattend.attend.kernels import reference_by_torch
-from lattend.attend.memory import empty_like, strides
-from lattend.attend.padding import check_lengths
+from lattend.attend.memory import empty_like
+from lattend.attend.record import call_of, exactly, record_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Tape
@@ -56,52 +53,17 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    call = call_of(q, *how)
-    return forward_steps(Tape(q, k, v, *call.tensors), call, q, k, v)
+    record, given = record_of(q, k, v, *how)
+    return record.forward(q, k, v, *given)
 
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
 def _backward(*given: Any) -> OperatorGradients:
     inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
-    call = replace(call_of(inputs.q, *how), learned=learned)
-    (dq, dk, dv, biases), sinks = backward_steps(Tape(), call, inputs)
-    return dq, dk, dv, biases, inputs.q.new_empty(0) if sinks is None else sinks
-
-
-def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output, which lies in memory as q does, and the log-sum-exp."""
-    if call.key_range is not None:
-        check_lengths(call.key_range, k.shape[2])
-    with exactly(q):
-        out, lse = dispatch.forward(tape, call, q, k, v)
-    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
-    return _laid_out(tape, out, q), lse
-
-
-def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
-    """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
-    with exactly(given.q):
-        dq, dk, dv, biases = dispatch.backward(tape, call, given)
-        sinks = None
-        if call.sinks is not None:
-            known = [x for x in given if x is not None]
-            sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *known)
-    whole = zip((dq, dk, dv), (given.q, given.k, given.v), strict=True)
-    dq, dk, dv = (_laid_out(tape, grad, x) for grad, x in whole)
-    return (dq, dk, dv, biases), sinks
-
-
-def _sink_gradients(with_lse: bool, sinks: Tensor, grad_out: Tensor, *others: Tensor) -> Tensor:
-    grad_lse, whole = (others[0], others[1:]) if with_lse else (None, others)
-    return sink_gradients(sinks, BackwardInputs(grad_out, grad_lse, *whole))
-
-
-def _laid_out(tape: Tape, found: Tensor, like: Tensor) -> Tensor:
-    order = strides(like, found.shape[-1])
-    if found.stride() == order:
-        return found
-    room = tape.empty(found.shape, found.dtype, found.device, order)
-    return tape.do(Tensor.copy_, room, found)
+    record, others = record_of(inputs.q, inputs.k, inputs.v, *how)
+    dq, dk, dv, *rest = record.backward(inputs, others, learned)
+    biases, sinks = rest[: len(record.call.bias)], rest[len(record.call.bias) :]
+    return dq, dk, dv, biases, sinks[0] if sinks else inputs.q.new_empty(0)
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
@@ -123,40 +85,6 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Oper
             grads = dispatch.backward(Tape(), call, inputs)
             sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
         return *grads, q.new_empty(0) if sinks is None else sinks
-
-
-def exactly(q: Tensor) -> AbstractContextManager[Any]:
-    """Where a kernel's own products keep their dtype; q, k and v were cast before."""
-    device = q.device.type
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
-
-
-def call_of(
-    q: Tensor,
-    rule: str,
-    numbers: Sequence[int],
-    data: Sequence[Tensor] | None,
-    term: str | None,
-    bias: Sequence[Tensor] | None,
-    key_range: Tensor | None,
-    key_mask: Tensor | None,
-    sinks: Tensor | None,
-    seed: Tensor | None,
-    dropout: float,
-    softcap: float | None,
-    scale: float | None,
-    kernel: str | None,
-    deterministic: bool,
-) -> AttentionCall:
-    """The call that the operator's arguments stand for."""
-    arrays = dict(zip(rule_of(rule).open, data or (), strict=True))
-    factor: float = q.shape[-1] ** -0.5 if scale is None else scale
-    names, added = ([], None) if term is None else parts_of(term)
-    biases = dict(zip(names, bias or (), strict=True))
-    return AttentionCall(
-        rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
-        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed, key_range=key_range, key_mask=key_mask,
-    )  # fmt: skip
 
 
 def register_flop_formulas() -> None:

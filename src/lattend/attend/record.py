@@ -1,0 +1,176 @@
+"""Record: one kind of call, decided once. Its steps, noted on a Tape, are taken again by calls of that kind.
+
+The kind is all that the code which decides may look at: the rule, its numbers and the options, and of each
+tensor its dtype, device, shape, strides and alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.attend import dispatch
+from lattend.attend.bias import parts_of
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
+from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.memory import strides
+from lattend.attend.padding import check_lengths
+from lattend.attend.sinks import sink_gradients
+from lattend.attend.tape import Steps, Tape
+from lattend.recent import Recent
+
+MAX_RECORDS = 512
+MAX_GRADIENTS = 4  # kinds of gradients that one record is given
+Kind = Hashable
+
+
+class How(NamedTuple):
+    """The operator's arguments that are no tensors."""
+
+    rule: str
+    numbers: Sequence[int]
+    term: str | None
+    options: tuple[Any, ...]  # dropout, softcap, scale, kernel, deterministic
+
+
+class Record:
+    """One kind of call: its steps forward and backward, once they are known."""
+
+    def __init__(self, how: How, call: AttentionCall) -> None:
+        self.how, self.call = how, call.without_tensors()
+        self.steps: Steps | None = None
+        self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+        """The output and the log-sum-exp."""
+        if self.call.key_range is not None:
+            check_lengths(given[-1 if self.call.key_mask is None else -2], k.shape[2])
+        if self.steps is not None:
+            with exactly(q):
+                out, lse = self.steps(q, k, v, *given)
+            return out, lse
+        tape = Tape(q, k, v, *given)
+        out, lse = forward_steps(tape, self.call.with_tensors(given), q, k, v)
+        self.steps = tape.steps(out, lse)
+        return out, lse
+
+    def backward(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> list[Tensor]:
+        """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any."""
+        whole = [x for x in inputs if x is not None]
+        kind = learned, inputs.grad_lse is None, kind_of_tensors(*whole, *given)
+        known = self.backward_steps.get(kind)
+        if known is not None:
+            with exactly(inputs.q):
+                return known(*whole, *given)
+        tape, call = Tape(*whole, *given), replace(self.call.with_tensors(given), learned=learned)
+        (*grads, biases), sinks = backward_steps(tape, call, inputs)
+        found = [*grads, *biases, *(() if sinks is None else (sinks,))]
+        steps = tape.steps(*found)
+        if steps is not None:
+            self.backward_steps.find(kind, lambda: steps)
+        return found
+
+
+RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)
+
+
+def record_of(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Record, list[Tensor]]:
+    """The record of the call that the operator's arguments stand for, and its tensors besides q, k and v."""
+    rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *options = how
+    others = (sinks, seed, key_range, key_mask)  # in the order of AttentionCall.tensors
+    given = [*(data or ()), *(bias or ()), *(x for x in others if x is not None)]
+    kind = (
+        rule, tuple(numbers), term, len(data or ()), tuple(x is None for x in others), tuple(options),
+        kind_of_tensors(q, k, v, *given),
+    )  # fmt: skip
+    plain = How(rule, numbers, term, tuple(options))
+    return RECORDS.find(kind, lambda: Record(plain, call_of(q, *how))), given
+
+
+def kind_of_tensors(*tensors: Tensor) -> Kind:
+    """All of the tensors but their values, which of them are the same one, and how float32 is multiplied."""
+    ids = [id(x) for x in tensors]
+    tf32 = tensors[0].is_cuda and tensors[0].dtype == torch.float32 and uses_tf32()
+    return tuple(map(kind_of, tensors)), tuple(map(ids.index, ids)), tf32
+
+
+def kind_of(x: Tensor) -> Kind:
+    """All of a tensor but its values."""
+    return x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16
+
+
+# Steps
+
+
+def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, which lies in memory as q does, and the log-sum-exp."""
+    with exactly(q):
+        out, lse = dispatch.forward(tape, call, q, k, v)
+    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
+    return _laid_out(tape, out, q), lse
+
+
+def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
+    """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
+    with exactly(given.q):
+        dq, dk, dv, biases = dispatch.backward(tape, call, given)
+        sinks = None
+        if call.sinks is not None:
+            known = [x for x in given if x is not None]
+            sinks = tape.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *known)
+    whole = zip((dq, dk, dv), (given.q, given.k, given.v), strict=True)
+    dq, dk, dv = (_laid_out(tape, grad, x) for grad, x in whole)
+    return (dq, dk, dv, biases), sinks
+
+
+def _sink_gradients(with_lse: bool, sinks: Tensor, grad_out: Tensor, *others: Tensor) -> Tensor:
+    grad_lse, whole = (others[0], others[1:]) if with_lse else (None, others)
+    return sink_gradients(sinks, BackwardInputs(grad_out, grad_lse, *whole))
+
+
+def _laid_out(tape: Tape, found: Tensor, like: Tensor) -> Tensor:
+    order = strides(like, found.shape[-1])
+    if found.stride() == order:
+        return found
+    room = tape.empty(found.shape, found.dtype, found.device, order)
+    return tape.do(Tensor.copy_, room, found)
+
+
+def exactly(q: Tensor) -> AbstractContextManager[Any]:
+    """Where a kernel's own products keep their dtype; q, k and v were cast before."""
+    device = q.device.type
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
+def call_of(
+    q: Tensor,
+    rule: str,
+    numbers: Sequence[int],
+    data: Sequence[Tensor] | None,
+    term: str | None,
+    bias: Sequence[Tensor] | None,
+    key_range: Tensor | None,
+    key_mask: Tensor | None,
+    sinks: Tensor | None,
+    seed: Tensor | None,
+    dropout: float,
+    softcap: float | None,
+    scale: float | None,
+    kernel: str | None,
+    deterministic: bool,
+) -> AttentionCall:
+    """The call that the operator's arguments stand for."""
+    arrays = dict(zip(rule_of(rule).open, data or (), strict=True))
+    factor: float = q.shape[-1] ** -0.5 if scale is None else scale
+    names, added = ([], None) if term is None else parts_of(term)
+    biases = dict(zip(names, bias or (), strict=True))
+    return AttentionCall(
+        rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
+        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed, key_range=key_range, key_mask=key_mask,
+    )  # fmt: skip
