@@ -116,7 +116,7 @@ def same(found: list[Tensor], wanted: list[Tensor]) -> bool:
 
 
 @given(first=CALLS, changed=st.sampled_from([*CHOICES]), other=CALLS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Call) -> None:
     second = {**first, changed: other[changed]}
     with fresh():

@@ -21,21 +21,25 @@ def launch(
     """Launches a kernel, and notes it; arguments are tensors, tuples of them, TMA descriptors and numbers."""
     compiled = kernel[(programs,)](*arguments, **constants)
     if compiled is None:  # by Triton's interpreter
-        again = Launch(partial(kernel[(programs,)], **constants), arguments)
+        again = Launch(partial(kernel[(programs,)], **constants), arguments, _itself)
     else:
         names = kernel.arg_names[len(arguments) :]
-        again = Launch(compiled[(programs, 1, 1)], [*arguments, *(constants[name] for name in names)])
+        whole = [*arguments, *(constants[name] for name in names)]
+        again = Launch(compiled[(programs, 1, 1)], whole, Tensor.data_ptr)
     tape.note(again, again.tensors)
 
 
 class Launch:
     """A kernel that was compiled for such arguments; the numbers among them stay, and tensors are given anew.
 
-    Triton compiles for the alignment of addresses too: tensors of one kind have the same.
+    Triton compiles for the alignment of addresses too: tensors of one kind have the same. `seen` is what the
+    kernel takes for a tensor: its address, since of a tensor Triton would ask the driver where it lies.
     """
 
-    def __init__(self, run: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self._run, self._arguments = run, [*arguments]
+    def __init__(
+        self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Tensor], Any]
+    ) -> None:
+        self._run, self._arguments, self._seen = run, [*arguments], seen
         self.tensors: list[Tensor] = []
         self._plain: list[tuple[int, int]] = []  # the places of an argument and of its tensor
         self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
@@ -49,18 +53,21 @@ class Launch:
                 self._made.append((place, _Described(argument), slice(begin, begin + 1)))
             elif isinstance(argument, tuple) and isinstance(argument[0], Tensor):
                 self.tensors += argument
-                self._made.append((place, _together, slice(begin, len(self.tensors))))
+                self._made.append((place, self._together, slice(begin, len(self.tensors))))
             else:
                 continue
             self._arguments[place] = None
 
     def __call__(self, *tensors: Tensor) -> None:
-        arguments = self._arguments.copy()
+        arguments, seen = self._arguments.copy(), self._seen
         for place, tensor in self._plain:
-            arguments[place] = tensors[tensor]
+            arguments[place] = seen(tensors[tensor])
         for place, make, which in self._made:
             arguments[place] = make(*tensors[which])
         self._run(*arguments)
+
+    def _together(self, *tensors: Tensor) -> tuple[Any, ...]:
+        return tuple(map(self._seen, tensors))
 
 
 class _Described:
@@ -75,5 +82,5 @@ class _Described:
         return made
 
 
-def _together(*tensors: Tensor) -> tuple[Tensor, ...]:
-    return tensors
+def _itself(x: Tensor) -> Tensor:
+    return x
