@@ -100,10 +100,12 @@ class GridRNN(nn.Module):
 
     def weights(self, layer: int) -> Weights:
         """The weights of a layer with an axis for the directions, in autocast's dtype if that is on."""
-        shape = (self.directions, -1)
-        bias = None if self.b is None else self.b[layer].unflatten(0, shape)
-        into, left, top = (w[layer].unflatten(0, shape) for w in (self.W_in, self.W_left, self.W_top))
-        return Weights(_cast(into), None if bias is None else _cast(bias), _cast(left), _cast(top))
+        into, left, top = (_cast(self._by_direction(w[layer])) for w in (self.W_in, self.W_left, self.W_top))
+        bias = None if self.b is None else _cast(self._by_direction(self.b[layer]))
+        return Weights(into, bias, left, top)
+
+    def _by_direction(self, weight: Tensor) -> Tensor:
+        return weight.view(self.directions, -1, *weight.shape[1:])
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
         """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module.

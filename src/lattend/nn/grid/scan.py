@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -118,6 +119,7 @@ def _uncast(x: Tensor) -> AbstractContextManager[Any]:
     return torch.autocast(device, enabled=False) if casts else nullcontext()
 
 
+@lru_cache(maxsize=len(KERNELS))
 def _backend(name: str) -> Any:
     return import_module(f"lattend.nn.grid.{'gpu.backend' if name == 'gpu' else name}")
 
@@ -202,7 +204,7 @@ def _gradients(
     found: list[Tensor | None] = [None] * 9
     if wanted[0]:
         each = layout.give((sums @ into).view(*d_pre.shape[:-1], into.shape[-1]))
-        found[0] = torch.stack([e.flip(f) if f else e for e, f in zip(each, how.flips, strict=True)]).sum(0)
+        found[0] = _unflipped_sum(each, how.flips)
     if wanted[1]:
         flipped = layout.joined(layout.take(_flipped(x, how.flips)))
         found[1] = (flipped.mT @ sums).mT  # this way round the thin side comes first, which is much faster
@@ -249,6 +251,13 @@ def _layout(how: How, x: Tensor) -> RowMajorLayout:
 def _flipped(x: Tensor, flips: Flips) -> Tensor:
     """The image as each direction meets it, [D, batch, rows, cols, ..]."""
     return x[None] if flips == ((),) else torch.stack([x.flip(axes) if axes else x for axes in flips])
+
+
+def _unflipped_sum(x: Tensor, flips: Flips) -> Tensor:
+    """The sum over directions, each turned back into the order of the image."""
+    if flips == ((),):
+        return x[0]
+    return torch.stack([e.flip(axes) if axes else e for e, axes in zip(x, flips, strict=True)]).sum(0)
 
 
 def _there(how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
