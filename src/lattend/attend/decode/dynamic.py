@@ -108,16 +108,24 @@ class DynamicStore:
         return found
 
     def _one(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        """One token of each row, all at the same position."""
         q, table = new.q, self.table
-        position = int(table.lengths[0])
-        self._admit(new, _ONE, now=table.lengths)
-        table.lengths = table.lengths + 1
-        held = slice(table.count)
-        keys, values, attended = self.keys[:, :, held], self.values[:, :, held], None
+        slot = table.step()
+        if slot is None:
+            self._admit(new, _ONE, now=table.lengths)
+            table.lengths = table.lengths + 1
+        else:
+            self.keys.narrow(2, slot, 1).copy_(new.k)
+            self.values.narrow(2, slot, 1).copy_(new.v)
+        keys, values = self.keys, self.values
+        if table.count < table.capacity:
+            keys, values = keys.narrow(2, 0, table.count), values.narrow(2, 0, table.count)
+        if how.bias is None and self.retention.whole and not table.rollback:
+            return step.attend(q, keys, values, None, how)
+        position, held, attended = int(table.lengths[0]) - 1, slice(table.count), None
         positions, last = table.positions[0, held], table.last[0, held]
-        if not self.retention.whole or (
-            table.rollback and (last < FOREVER).any()
-        ):  # some only for a rollback
+        for_rollback = bool(table.rollback) and bool((last < FOREVER).any())  # some keys only for that
+        if for_rollback or not self.retention.whole:
             mask = self.attended.on_host(np.array([position]), positions)
             reached = np.count_nonzero(mask)
             if self.attended.heads is not None or mask.size < 2 * reached < 2 * mask.size:

@@ -7,7 +7,6 @@ are the same at every length.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -23,8 +22,10 @@ from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
 from lattend.attend.decode.line_bias import line_rule, on_a_line
+from lattend.attend.decode.repeated import CheckedStep, Kind, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
-from lattend.attend.decode.step import NewTokens, Scoring
+from lattend.attend.decode.step import NewTokens
+from lattend.attend.direct import is_plain
 from lattend.attend.inputs import check_scoring, check_sinks
 from lattend.attend.operator import exactly
 from lattend.attend.other_names import meant_by
@@ -118,6 +119,7 @@ class KVCache(Shown):
         if capacity is not None and not static:
             raise NamingError("capacity is for static=True; without it a cache makes the room it needs")
         self._store = StaticStore(*made, capacity) if static else DynamicStore(*made)
+        self._checked: CheckedStep | None = None
 
     # What it holds
 
@@ -215,8 +217,36 @@ class KVCache(Shown):
         of all pairs can be the bias only where the cache was made with n. Unless the cache is static,
         torch.compile leaves this to Python.
         """
+        kind = None
+        if padding is None and bias is None and sinks is None and is_plain(q, k, v):
+            kind = kind_of_step((q, k, v), None, entries, (scale, softcap, return_lse))
+            if self.knows(kind):
+                return self.again(q, k, v)
         run = self._attend if self.static else self._attend_in_python
-        return run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
+        found = run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
+        self.remember(kind, q, scale, softcap, return_lse)
+        return found
+
+    def knows(self, kind: Kind | None) -> bool:
+        """Whether the last step that was checked was of this kind."""
+        return kind is not None and self._checked is not None and self._checked.kind == kind
+
+    def remember(
+        self, kind: Kind | None, q: Tensor, scale: float | None, softcap: float | None, return_lse: bool
+    ) -> None:
+        """Take a step of this kind, which has been checked, for one that needs no checks."""
+        if kind is not None and not self.growing:
+            self._checked = CheckedStep(kind, scoring(q, scale, softcap, return_lse))
+
+    def again(self, q: Tensor, k: Tensor, v: Tensor) -> Any:
+        """The same as attend, for a step of the kind that is known."""
+        if self._checked is None:
+            raise DomainError("no step of this cache is known; attend checks it")
+        if not self.static:
+            self._check_length(1)
+        how = self._checked.how
+        out, lse = self._store.attend(NewTokens(q, k, v, {}), how)
+        return (out, lse) if how.return_lse else out
 
     @left_to_python
     def _attend_in_python(self, *given: Any) -> Tensor | tuple[Tensor, Tensor | None]:
@@ -230,7 +260,6 @@ class KVCache(Shown):
         check_scoring(scale, softcap, 0)
         self._check(q, k, v)
         check_sinks(sinks, q)
-        scale = 1 / sqrt(q.shape[3]) if scale is None else scale
         s = q.shape[2]
         real = ragged.real_tokens(padding, q)
         new = NewTokens(q, k, v, entries_given(self.growing, entries, (k.shape[0], s), k.device))
@@ -240,7 +269,7 @@ class KVCache(Shown):
         if bias is not None:
             seen = self.capacity if self.static else len(self) + s
             added = on_a_line(bias, self._line, seen, q)
-        how = Scoring(scale, softcap, added, return_lse or sinks is not None)
+        how = scoring(q, scale, softcap, return_lse or sinks is not None)._replace(bias=added)
         with exactly(q):
             if real is None:
                 out, lse = self._store.attend(new, how)
@@ -309,6 +338,7 @@ class KVCache(Shown):
     def select(self, indices: Tensor | Sequence[int]) -> None:
         """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""
         self._store.select(ragged.rows_given(indices, self.keys.shape[0]))
+        self._checked = None  # the batch may be another
 
     def reset(self, rows: Sequence[int] | Tensor | None = None) -> None:
         """Forget all positions, or those of some rows, where other sequences begin; the room stays."""
@@ -350,7 +380,7 @@ class KVCache(Shown):
 
     def _check_length(self, sizes: int | Tensor) -> None:
         length = self.retention.length
-        if length is None:
+        if length is None or (isinstance(sizes, int) and len(self) + sizes <= length):
             return
         seen = self.lengths + (sizes if isinstance(sizes, int) else sizes.cpu().numpy())
         if seen.max(initial=0) > length:

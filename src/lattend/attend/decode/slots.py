@@ -90,6 +90,35 @@ class SlotTable:
 
     # Tokens that come
 
+    def step(self) -> int | None:
+        """The slot of the next key of all rows, where it is one that is free, or that of the only key to go.
+
+        None where there is more to do, by `admit`; nothing is changed then.
+        """
+        if not self.shared or self._due == NEVER:
+            return None
+        position, slot = int(self.lengths[0]), self.count
+        last = int(self._next_last_queries(position, 1)[0])
+        if last < position or (slot == self.capacity and self._due >= position):
+            return None
+        if self._due < position:
+            in_use = self.last[0, :slot]
+            slot = int(in_use.argmin())
+            gone, in_use[slot] = int(in_use[slot]), last
+            due = int(in_use.min())
+            if due < position:  # another goes too
+                in_use[slot] = gone
+                return None
+            self._due = due
+            self.floor[0] = max(int(self.floor[0]), gone + 1 - self.rollback)
+        else:
+            self.last[0, slot] = last
+            self._due = min(self._due, last)
+            self.count += 1
+        self.positions[0, slot] = position
+        self.lengths = self.lengths + 1
+        return slot
+
     def admit(self, sizes: Integers, now: Integers) -> tuple[Copies, Copies | None]:
         """Slots for the next `sizes` keys of each row; those past their last query before `now` are dropped.
 
@@ -114,7 +143,7 @@ class SlotTable:
             self.count += more
         table[slots], last_in[slots] = start + staying, last[staying]
         moved = self._close(gaps[len(staying) :], now) if len(gaps) > len(staying) else None
-        if len(gaps):
+        if len(gaps) or self._due == NEVER:
             self._due = int(last_in[: self.count].min(initial=FOREVER))
         elif len(staying):
             self._due = min(self._due, int(last[staying].min()))
