@@ -17,7 +17,8 @@ from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_weights
-from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
+from lattend.attend.kernels.cpu import library
+from lattend.attend.kernels.cpu.tile_group import TileGroup, in_sequence, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, LargestScores, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
 from lattend.attend.memory import per_kv_head
@@ -55,6 +56,13 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     )
     for some in _members(call, q):
         mine = _of(some, q, k, v)
+        if library.takes(call, some.groups, mine[0], mine[2]):
+            found, sums = library.forward(some.groups, call.scale, *mine)
+            if some.all_of(q):
+                return found.to(q.dtype).view(out.shape), sums.view(lse.shape)
+            some.put(out, found)
+            some.put(lse, sums)
+            continue
         biased, real = call.term is not None, some.real(call, k)
         run = OnlineSoftmax(*mine, call.scale, softcap=call.softcap, biased=biased, real=real)
         for group in some.pieces(call):
@@ -87,6 +95,11 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
         inputs = BackwardInputs(some.of(grad_out), theirs, *_of(some, q, k, v), some.of(out), some.of(lse))
+        if grad_lse is None and library.takes(call, some.groups, inputs.q, inputs.v):
+            found = library.backward(some.groups, call.scale, inputs)
+            for whole, mine in zip((dq, dk, dv), found, strict=True):
+                some.put(whole, mine)
+            continue
         run = GradientSums(inputs, call.scale, call.softcap, some.real(call, k))
         for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
@@ -116,6 +129,10 @@ class Members:
             held = call.term is not None or call.seed is not None
             most = CHUNK // max(1, rows * columns * members) if held else group.shape[0]
             yield from group.pieces(max(1, most))
+
+    def all_of(self, q: Tensor) -> bool:
+        """Whether they are all heads of all batch elements."""
+        return (self.batch, self.heads) == (slice(0, q.shape[0]), slice(0, q.shape[1]))
 
     def of(self, x: Tensor) -> Tensor:
         """Their part of [batch, heads, …], as [members, …]."""
@@ -167,6 +184,7 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         tiles = cut_to(part, found.tiles(place, best_rows(found, place)), arrays)
         tiles = with_lists(part, tiles, arrays)
         made += _part_groups(part, tiles, head, arrays)
+    made = in_sequence(made)
     masks = sum(group.masked.numel() for group in made if group.masked is not None)
     if remember and masks * found.rule.values.get("heads", 1) <= MOST_MASKS:
         known[head] = made

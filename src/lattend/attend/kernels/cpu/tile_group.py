@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -80,6 +81,30 @@ class TileGroup:
     last: tuple[int, int]  # the last query and the last key
     masked_runs: tuple[MaskedRun, ...]  # where the mask that all tiles share is not all True
     masked: Tensor | None  # uint8 [T, W, M], where tiles have masks of their own
+    first: bool = False  # whether no query is in a group before this one
+
+    @cached_property
+    def _added(self) -> Tensor | None:
+        """0 where a pair is attended and -inf elsewhere, [M, W] or [1, T, M, W]; None is all pairs."""
+        if self.masked is not None:
+            return torch.where(self.masked.mT > 0, -inf, 0.0)[None]
+        if not self.masked_runs:
+            return None
+        _, rows, columns = self.shape
+        added = torch.zeros(rows, columns)
+        for run in self.masked_runs:
+            added[:, run.first : run.end] = torch.where(run.added.mT < 0, -inf, 0.0)
+        return added
+
+    def additive(self, dtype: torch.dtype) -> Tensor | None:
+        """What is added to scores, 0 or -inf, as torch's own attention wants it; None is nothing."""
+        return None if self._added is None else self._added.to(dtype)
+
+    @cached_property
+    def empty(self) -> Tensor | None:
+        """Queries that have no key in their tile, [M] or [1, T, M]; None if there are none."""
+        none = None if self._added is None else (self._added == -inf).all(-1)
+        return none if none is not None and bool(none.any()) else None
 
     def pieces(self, tiles: int) -> Iterator[TileGroup]:
         """The same pairs in groups of at most so many tiles."""
@@ -119,6 +144,18 @@ def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) 
         else:
             masked = (~mask).mT.contiguous().to(torch.uint8)
     return TileGroup(queries, keys, shape, (last_query, last_key), masked_runs, masked)
+
+
+def in_sequence(groups: Sequence[TileGroup]) -> list[TileGroup]:
+    """The groups, each with whether none of its queries is in one before it."""
+    size = max((group.last[0] + 1 for group in groups), default=0)
+    seen = torch.zeros(size, dtype=torch.bool)
+    found: list[TileGroup] = []
+    for group in groups:
+        queries = group.queries if isinstance(group.queries, Tensor) else group.queries.positions()
+        found.append(replace(group, first=not bool(seen[queries].any())))
+        seen[queries] = True
+    return found
 
 
 def _checked(name: str, at: Positions) -> tuple[Positions, tuple[int, ...], int]:
