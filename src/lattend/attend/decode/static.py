@@ -112,6 +112,10 @@ class StaticStore:
         s = new.q.shape[2]
         if self.reach == FOREVER and s > self.ring:
             raise DomainError(f"{s} new positions are more than the capacity of this cache, {self.ring}")
+        if s == 1 and new.sizes is None:
+            found = self._piece(new, None, how, 0)
+            self.drafted.fill_(1)
+            return found
         sizes = torch.full_like(self.now, s) if new.sizes is None else new.sizes
         if s > FEW_QUERIES and self._is_empty():
             found = self._first(new, sizes, how)
@@ -150,15 +154,15 @@ class StaticStore:
         return found
 
     def _piece(
-        self, whole: NewTokens, all_sizes: Tensor, how: Scoring, start: int
+        self, whole: NewTokens, all_sizes: Tensor | None, how: Scoring, start: int
     ) -> tuple[Tensor, Tensor | None]:
-        """The tokens from `start` on, against the keys in the slots."""
+        """The tokens from `start` on, against the keys in the slots; without sizes one of each row."""
         cut = slice(start, start + PIECE)
         q, k, v = (x[:, :, cut] for x in (whole.q, whole.k, whole.v))
         new = NewTokens(q, k, v, {name: x[:, cut] for name, x in whole.entries.items()})
-        sizes = (all_sizes - start).clamp(0, q.shape[2])
+        sizes = None if all_sizes is None else (all_sizes - start).clamp(0, q.shape[2])
         at = self.now[:, None] + self.places[: q.shape[2]]
-        if q.shape[2] <= self.most_new:
+        if sizes is None or q.shape[2] <= self.most_new:
             self._take_in(new, sizes)
             keys, values, positions, entries = self.keys, self.values, self.positions, self.entries
             gone = self._gone(at)
@@ -199,27 +203,34 @@ class StaticStore:
     # Slots
 
     def _slot(self, at: Tensor) -> Tensor:
+        if not self.pinned:
+            return at % self.ring
         return torch.where(at < self.pinned, at, self.pinned + (at - self.pinned) % self.ring)
 
-    def _take_in(self, new: NewTokens, sizes: Tensor) -> None:
-        """Put the first `sizes` new keys of each row where they belong, and count them."""
+    def _take_in(self, new: NewTokens, sizes: Tensor | None) -> None:
+        """Put the first `sizes` new keys of each row where they belong, and count them; None is 1."""
         s = new.k.shape[2]
-        if s <= self.ring:
+        if sizes is None:
+            self._put(self.now[:, None], None, new)
+        elif s <= self.ring:
             self._put(self.now[:, None] + self.places[:s], self.places[:s] < sizes[:, None], new)
         else:
             self._put_last(sizes, new)
-        self.now.add_(sizes)
+        self.now.add_(1 if sizes is None else sizes)
         self.high.copy_(torch.maximum(self.high, self.now))
 
-    def _put(self, at: Tensor, real: Tensor, new: NewTokens) -> None:
-        """Write keys at these positions, each in a slot of its own, where they are real."""
+    def _put(self, at: Tensor, real: Tensor | None, new: NewTokens) -> None:
+        """Write keys at these positions, each in a slot of its own, where they are real; None is all."""
         slot = self._slot(at)
         for into, given in ((self.keys, new.k), (self.values, new.v)):
             index = slot[:, None, :, None].expand(given.shape)
-            into.scatter_(2, index, torch.where(real[:, None, :, None], given, into.gather(2, index)))
+            if real is None:
+                into.scatter_(2, index, given)
+            else:
+                into.scatter_(2, index, torch.where(real[:, None, :, None], given, into.gather(2, index)))
         given = {name: (self.entries[name], x) for name, x in new.entries.items()}
         for into, x in ((self.positions, at), *given.values()):
-            into.scatter_(1, slot, torch.where(real, x, into.gather(1, slot)))
+            into.scatter_(1, slot, x if real is None else torch.where(real, x, into.gather(1, slot)))
 
     def _put_last(self, sizes: Tensor, new: NewTokens) -> None:
         """Write more keys than the ring has slots: each slot takes the last that belongs there."""
