@@ -25,7 +25,7 @@ from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Steps, Tape
 from lattend.recent import Recent
 
-MAX_RECORDS = 512
+MAX_RECORDS = 256
 MAX_GRADIENTS = 4  # kinds of gradients that one record is given
 Kind = Hashable
 
