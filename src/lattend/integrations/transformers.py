@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -236,7 +237,7 @@ def _attended(
     found = None
     alike = isinstance(mask.first_query, int) and mask.padding is None and not arrays
     if alike and not torch.compiler.is_compiling():
-        found = _on_host(read_rule(rule), int(mask.first_query), n, mask.first_key, m)
+        found = _on_host(rule, int(mask.first_query), n, mask.first_key, m)
     if found is None:
         queries = torch.arange(n, device=q.device) + mask.first_query
         keys = torch.arange(m, device=q.device) + mask.first_key
@@ -282,12 +283,16 @@ def _by_head(rule: str) -> bool:
     return read_rule(rule).has_heads
 
 
-def _on_host(rule: Rule, first: int, n: int, first_key: int, m: int) -> slice | None:
+@lru_cache(maxsize=256)
+def _step_mask(rule: str) -> StepMask:
+    found = read_rule(rule)
+    return StepMask(found.condition, found.data, None)
+
+
+def _on_host(rule: str, first: int, n: int, first_key: int, m: int) -> slice | None:
     """The keys that all of these rows attend to, if there are no others."""
-    rows = StepMask(rule.condition, rule.data, None).on_host(
-        np.arange(first, first + n), np.arange(first_key, first_key + m)
-    )
-    if not (rows == rows[0]).all():
+    rows = _step_mask(rule).on_host(np.arange(first, first + n), np.arange(first_key, first_key + m))
+    if n > 1 and not (rows == rows[0]).all():
         return None
     places = np.flatnonzero(rows[0])
     if len(places) and places[-1] - places[0] == len(places) - 1:
