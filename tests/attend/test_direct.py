@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
 from lattend.attend import direct
@@ -197,3 +199,32 @@ def test_a_tape_with_a_stranger_is_not_repeated() -> None:
     tape = Tape(x)
     assert tape.steps(tape.do(torch.add, x, x)) is not None
     assert tape.steps(tape.do(torch.add, x, stranger)) is None
+
+
+def test_autograd_keeps_its_promises() -> None:
+    x = torch.randn(1, 2, 8, 8, requires_grad=True)
+
+    def layer(x: Tensor) -> Tensor:
+        return lt.attention(x, x * 2, x * 3, "strided(3)")
+
+    with torch.inference_mode():
+        layer(x)  # what is kept from here serves training too
+    (wanted,) = torch.autograd.grad(layer(x).sin().sum(), x)
+    again = checkpoint(layer, x, use_reentrant=False)
+    assert isinstance(again, Tensor)
+    assert torch.equal(torch.autograd.grad(again.sin().sum(), x)[0], wanted)
+    y = x * 1
+    out = layer(y)
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_threads_find_the_same_records() -> None:
+    def work(_: int) -> list[Tensor]:
+        drawn = (torch.randn(1, 2, n, 8, generator=torch.Generator().manual_seed(n)) for n in range(8, 24))
+        return [lt.attention(x, x, x, "strided(5)") for x in drawn]
+
+    with fresh(), ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(work, range(4))
+        assert all(same(first, other) for other in others)
