@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import NoneType
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,8 @@ from lattend.rules.language.key import KNOWN, OPEN, parts_of
 from lattend.rules.rule import Rule
 
 _NOTHING = torch.empty(0)
+Kind = Hashable  # of a call: all that may decide how it runs, but for the numbers in its tensors
+OPTIONS = frozenset((int, float, bool, str, NoneType))  # types of options that kinds may hold
 
 
 @dataclass(frozen=True, slots=True)

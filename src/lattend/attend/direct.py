@@ -11,7 +11,6 @@ torch.autograd and nothing else, and a call of a kind that is known is not check
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import NoneType
 from typing import Any
 
 import torch
@@ -22,13 +21,12 @@ from torch.autograd import forward_ad
 
 from lattend.attend import operator
 from lattend.attend.bias import Bias
-from lattend.attend.call import BackwardInputs
-from lattend.attend.record import MAX_RECORDS, Kind, Record, kind_of_tensors, record_of
+from lattend.attend.call import OPTIONS, BackwardInputs, Kind
+from lattend.attend.record import MAX_RECORDS, Record, kind_of_tensors, record_of
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
 PLAIN = (Tensor, torch.nn.Parameter)
-NUMBERS = (int, float, bool, str, NoneType)
 CHECKED: Recent[Kind, Record] = Recent(MAX_RECORDS)  # by kinds of calls that were checked
 
 
@@ -121,8 +119,8 @@ def kind_of_call(
     given = [x for x in (*given, sinks) if x is not None]
     if not all(type(x) in PLAIN and x.device == q.device for x in given):
         return None, ()
-    if not all(type(option) in NUMBERS for option in options):
-        return None, ()  # it is refused, or read
+    if not OPTIONS.issuperset(map(type, options)):
+        return None, ()  # it is refused
     written: Kind = rule
     if not isinstance(rule, str):
         found = read_rule(rule)

@@ -6,7 +6,7 @@ tensor its dtype, device, shape, strides and alignment.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, Kind, rule_at, rule_of
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.memory import strides
 from lattend.attend.padding import check_lengths
@@ -27,7 +27,6 @@ from lattend.recent import Recent
 
 MAX_RECORDS = 256
 MAX_GRADIENTS = 4  # kinds of gradients that one record is given
-Kind = Hashable
 
 
 class How(NamedTuple):

@@ -90,19 +90,7 @@ class DynamicStore:
 
     def _first(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor]:
         """The prefill: attention itself."""
-        from lattend.attend.attention import attention
-
-        given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
-        found = attention(
-            new.q,
-            new.k,
-            new.v,
-            self.retention.rule,
-            padding=new.sizes,
-            return_lse=True,
-            return_max_logit=False,
-            **given,
-        )
+        found = step.prefill(self.retention.rule, new, how)
         self._admit(new, sizes, now=sizes)
         self.table.lengths = self.table.lengths + sizes
         return found

@@ -6,20 +6,17 @@ in q, k and v, and in how these lie in memory, and in nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
-from types import NoneType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from lattend.attend.call import OPTIONS, Kind
 from lattend.attend.decode.step import Scoring
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
-
-Kind = Hashable
-NUMBERS = frozenset((int, float, bool, str, NoneType))
 
 
 class CheckedStep(NamedTuple):
@@ -50,7 +47,7 @@ def kind_of_step(
     if any(type(value) is not int for value in values.values()):
         return None
     kinds = tuple(map(type, options))  # 1 is no True
-    if not NUMBERS.issuperset(kinds):
+    if not OPTIONS.issuperset(kinds):
         return None  # it is refused
     return (
         rule, *values.items(), *options, kinds,

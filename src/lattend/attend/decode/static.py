@@ -137,19 +137,7 @@ class StaticStore:
 
     def _first(self, new: NewTokens, sizes: Tensor, how: Scoring) -> tuple[Tensor, Tensor]:
         """The prefill: attention itself."""
-        from lattend.attend.attention import attention
-
-        given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
-        found = attention(
-            new.q,
-            new.k,
-            new.v,
-            self.retention.rule,
-            padding=new.sizes,
-            return_lse=True,
-            return_max_logit=False,
-            **given,
-        )
+        found = step.prefill(self.retention.rule, new, how)
         self._take_in(new, sizes)
         return found
 

@@ -20,6 +20,7 @@ from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
+from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40
 FEW_ROWS = 1024  # of scores, of all heads and elements: a step of decoding or a draft; more are a prompt
@@ -62,6 +63,15 @@ def empty_slots(
         values = torch.zeros(batch, kv_heads, slots, value_dim, **kind)
         whole = {name: torch.zeros(batch, slots, dtype=torch.int64, device=keys.device) for name in growing}
     return keys, values, whole
+
+
+def prefill(rule: Rule, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor]:
+    """Attention itself, over tokens that have no past: the output and the log-sum-exp."""
+    from lattend.attend.attention import attention
+
+    given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
+    q, k, v = new.q, new.k, new.v
+    return attention(q, k, v, rule, padding=new.sizes, return_lse=True, return_max_logit=False, **given)
 
 
 def attend(
