@@ -132,14 +132,15 @@ def attention(
         kind = kind_of_step((q, k, v), rule, values, options)
         if cache.knows(kind):
             return cache.again(q, k, v)
-    others = (padding, cu_seqlens, cache)
-    if plain and not dropout and not return_max_logit and all(x is None for x in others):
+    padded_or_packed = padding is not None or cu_seqlens is not None
+    if plain and not dropout and not return_max_logit and cache is None and not padded_or_packed:
         options = (scale, softcap, dropout, kernel, deterministic)
-        kind, given = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
-        record = None if kind is None else direct.CHECKED.get(kind)
-        if record is not None:
-            out, lse = _as_given(q, [*direct.run(record, *_on_a_line(q, k, v), *given)])
-            return (out, lse) if return_lse else out
+        kind = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
+        known = None if kind is None else direct.CHECKED.get(kind)
+        if known is not None:
+            others = known.tensors(values, bias, sinks)
+            out, lse = direct.run(known.record, return_lse, *_on_a_line(q, k, v), *others)
+            return _as_given(q, out) if lse is None else (_as_given(q, out), _as_given(q, lse))
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -151,7 +152,7 @@ def attention(
         onnx.check_not_traced()
         operator.register_flop_formulas()
         if plain:
-            run = partial(direct.forward, kind)
+            run = partial(direct.forward, kind, values, return_lse)
         else:
             run = _run(kernel, bias, sinks, (cu_seqlens, *values.values()), q, k, v)
     if cache is not None:
@@ -192,12 +193,12 @@ def attention(
         onnx.check_exportable(given[0], given[1], kernel, dropout)
         run = operator.by_torch
     flat = _on_a_line(q, k, v)
-    out, lse = run(*flat, key, *given, *how)
-    found = [out, lse] if return_lse else [out]
+    results: list[Any] = [*run(*flat, key, *given, *how)]
+    found = results if return_lse else results[:1]
     if return_max_logit:
         same = None if kernel == "sdpa" else kernel  # torch's own has no such pass
         found.append(largest(flat[0], flat[1], key, given, real, softcap=softcap, scale=scale, kernel=same))
-    found = _as_given(q, found)
+    found = [_as_given(q, x) for x in found]
     if cu_seqlens is not None:
         found = [unpacked(x) for x in found]
     return found[0] if len(found) == 1 else tuple(found)
@@ -208,9 +209,9 @@ def _on_a_line(*images: Tensor) -> Sequence[Tensor]:
     return images if images[0].dim() == 4 else [x.flatten(2, -2) for x in images]
 
 
-def _as_given(q: Tensor, found: list[Tensor]) -> list[Tensor]:
+def _as_given(q: Tensor, found: Tensor) -> Tensor:
     """What was found for each position, with the axes of q."""
-    return found if q.dim() == 4 else [torch.unflatten(x, 2, q.shape[2:-1]) for x in found]
+    return found if q.dim() == 4 else torch.unflatten(found, 2, q.shape[2:-1])
 
 
 def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:

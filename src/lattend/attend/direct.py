@@ -10,8 +10,8 @@ torch.autograd and nothing else, and a call of a kind that is known is not check
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,23 +27,33 @@ from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
 PLAIN = (Tensor, torch.nn.Parameter)
-CHECKED: Recent[Kind, Record] = Recent(MAX_RECORDS)  # by kinds of calls that were checked
+CHECKED: Recent[Kind, Checked] = Recent(MAX_RECORDS)
 
 
-def forward(kind: Kind | None, q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+def forward(
+    kind: Kind | None, values: Mapping[str, Any], with_lse: bool,
+    q: Tensor, k: Tensor, v: Tensor, *how: Any,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """What the operator gives for these arguments; a call of this kind, if any, is not checked again."""
     record, given = record_of(q, k, v, *how)
-    found = run(record, q, k, v, *given)
+    found = run(record, with_lse, q, k, v, *given)
     if kind is not None:
-        CHECKED.find(kind, lambda: record)
+        names = {id(x): name for name, x in values.items()}
+        arrays = [names.get(id(x)) for x in given[: len(record.call.data)]]
+        if None not in arrays:  # they reach the record as they were given
+            CHECKED.find(kind, lambda: Checked(record, tuple(map(str, arrays))))
     return found
 
 
-def run(record: Record, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp, with a backward if one of the tensors wants a gradient."""
-    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-        return _Attention.apply(record, *tensors)  # pyright: ignore
-    return record.forward(*tensors)
+def run(record: Record, with_lse: bool, *tensors: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The output, and the log-sum-exp if it is wanted, with a backward if a tensor wants a gradient."""
+    if torch.is_grad_enabled() and any([x.requires_grad for x in tensors]):  # noqa: C419 (a list is faster)
+        if not with_lse and record.differentiated_by_torch(*tensors[:3]):
+            return record.output(*tensors), None
+        apply: Callable[..., tuple[Tensor, Tensor]] = _Attention.apply  # pyright: ignore
+        out, lse = apply(record, *tensors)
+        return out, lse if with_lse else None
+    return record.forward(*tensors) if with_lse else (record.output(*tensors), None)
 
 
 class _Attention(torch.autograd.Function):
@@ -95,9 +105,11 @@ def _by_operator(
 
 def is_plain(*tensors: Tensor) -> bool:
     """Whether these tensors hold numbers, and nobody traces or watches what is done to them."""
+    for x in tensors:
+        if type(x) not in PLAIN or x.is_meta:
+            return False
     return (
-        all(type(x) in PLAIN and not x.is_meta for x in tensors)
-        and not torch.compiler.is_compiling()
+        not torch.compiler.is_compiling()
         and not _len_torch_dispatch_stack()
         and not get_interpreter_stack()
         and int(forward_ad._current_level) < 0
@@ -106,27 +118,52 @@ def is_plain(*tensors: Tensor) -> bool:
 
 
 def kind_of_call(
-    qkv: Sequence[Tensor], rule: RuleLike, values: Mapping[str, Any], options: Sequence[Any],
+    qkv: Sequence[Tensor], rule: RuleLike, values: Mapping[str, Any], options: tuple[Any, ...],
     bias: Bias | Tensor | None, sinks: Tensor | None,
-) -> tuple[Kind | None, Sequence[Tensor]]:  # fmt: skip
-    """The kind of a plain call, None if it is not remembered, and its tensors besides q, k and v."""
+) -> Kind | None:  # fmt: skip
+    """The kind of a plain call; None of one that is not remembered."""
     q, device = qkv[0], qkv[0].device.type
-    if device not in ("cpu", "cuda") or any(type(value) is not int for value in values.values()):
-        return None, ()
+    if device not in ("cpu", "cuda"):
+        return None
     if torch.is_autocast_enabled(device) and q.dtype != torch.get_autocast_dtype(device):
-        return None, ()  # it is cast first
-    text, given = (bias.key, tuple(bias.tensors.values())) if isinstance(bias, Bias) else (None, (bias,))
-    given = [x for x in (*given, sinks) if x is not None]
-    if not all(type(x) in PLAIN and x.device == q.device for x in given):
-        return None, ()
-    if not OPTIONS.issuperset(map(type, options)):
-        return None, ()  # it is refused
+        return None  # it is cast first
+    types = tuple(map(type, options))
+    if not OPTIONS.issuperset(types):
+        return None  # it is refused
     written: Kind = rule
     if not isinstance(rule, str):
         found = read_rule(rule)
         written = found.key, tuple(found.values.items())
-    return (
-        written, tuple(values.items()), text, bias is None, sinks is None,
-        tuple(options), tuple(map(type, options)),  # 1 is no True
-        kind_of_tensors(*qkv, *given),
-    ), given  # fmt: skip
+    numbers, arrays = tuple(values.items()), ()
+    if values:
+        for value in values.values():
+            if type(value) is not int and type(value) not in PLAIN:
+                return None
+        numbers = tuple((name, x if type(x) is int else Tensor) for name, x in values.items())
+        arrays = [x for x in values.values() if isinstance(x, Tensor)]
+    text, tensors = None, qkv
+    if bias is not None or sinks is not None or arrays:
+        text, given = (bias.key, bias.tensors.values()) if isinstance(bias, Bias) else (None, (bias,))
+        others = [x for x in (*arrays, *given, sinks) if x is not None]
+        for x in others:
+            if type(x) not in PLAIN or x.device != q.device:
+                return None
+        tensors = (*qkv, *others)
+    # 1 is no True: options count with their types
+    return written, numbers, text, bias is None, sinks is None, options, types, kind_of_tensors(*tensors)
+
+
+class Checked(NamedTuple):
+    """A kind of call that was checked: its record, and which of the rule's arrays that takes, in order."""
+
+    record: Record
+    arrays: tuple[str, ...]
+
+    def tensors(
+        self, values: Mapping[str, Any], bias: Bias | Tensor | None, sinks: Tensor | None
+    ) -> list[Tensor]:
+        """What a call of the kind gives its record besides q, k and v."""
+        found = [values[name] for name in self.arrays] if self.arrays else []
+        if bias is not None:
+            found += bias.tensors.values() if isinstance(bias, Bias) else (bias,)
+        return found if sinks is None else [*found, sinks]

@@ -104,6 +104,13 @@ def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_l
     return instead
 
 
+def differentiated_by_torch(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether both passes are torch's own attention, so that torch.autograd can tie them together."""
+    if call.sinks is not None or chosen(call, q, k, v) != "sdpa":
+        return False
+    return chosen_backward(call, q, k, v, None) == "sdpa"
+
+
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)

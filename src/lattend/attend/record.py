@@ -44,22 +44,39 @@ class Record:
     def __init__(self, how: How, call: AttentionCall) -> None:
         self.how, self.call = how, call.without_tensors()
         self.steps: Steps | None = None
+        self.output_steps: Steps | None = None  # those that lead to the output alone
         self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
+        self._differentiated: bool | None = None
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
         """The output and the log-sum-exp."""
+        return self._taken(self.steps, q, k, v, *given)  # pyright: ignore[reportReturnType]
+
+    def output(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Tensor:
+        """The output alone."""
+        return self._taken(self.output_steps, q, k, v, *given)[0]
+
+    def _taken(self, steps: Steps | None, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Any, ...]:
+        """What the steps give; the output and the log-sum-exp where none are known yet."""
         if self.call.key_range is not None:
             check_lengths(given[-1 if self.call.key_mask is None else -2], k.shape[2])
-        if self.steps is not None:
+        if steps is not None:
+            if not torch.is_autocast_enabled(q.device.type):
+                return steps(q, k, v, *given)
             with exactly(q):
-                out, lse = self.steps(q, k, v, *given)
-            return out, lse
+                return steps(q, k, v, *given)
         tape = Tape(q, k, v, *given)
         out, lse = forward_steps(tape, self.call.with_tensors(given), q, k, v)
-        self.steps = tape.steps(out, lse)
+        self.steps, self.output_steps = tape.steps(out, lse), tape.steps(out)
         return out, lse
 
-    def backward(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> list[Tensor]:
+    def differentiated_by_torch(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
+        """Whether the steps to the output are torch's own, whose backward is the one that would run."""
+        if self._differentiated is None:
+            self._differentiated = dispatch.differentiated_by_torch(self.call, q, k, v)
+        return self._differentiated
+
+    def backward(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> Sequence[Tensor]:
         """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any."""
         whole = [x for x in inputs if x is not None]
         kind = learned, inputs.grad_lse is None, kind_of_tensors(*whole, *given)
@@ -94,14 +111,10 @@ def record_of(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Record, list[
 
 def kind_of_tensors(*tensors: Tensor) -> Kind:
     """All of the tensors but their values, which of them are the same one, and how float32 is multiplied."""
-    ids = [id(x) for x in tensors]
-    tf32 = tensors[0].is_cuda and tensors[0].dtype == torch.float32 and uses_tf32()
-    return tuple(map(kind_of, tensors)), tuple(map(ids.index, ids)), tf32
-
-
-def kind_of(x: Tensor) -> Kind:
-    """All of a tensor but its values."""
-    return x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16
+    first, ids = tensors[0], [*map(id, tensors)]
+    tf32 = first.dtype == torch.float32 and first.is_cuda and uses_tf32()
+    same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
+    return same, tf32, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
 
 # Steps

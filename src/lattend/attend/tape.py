@@ -6,14 +6,25 @@ does so in the code that one reads, and notes what it does to tensors. A later c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 Step = Callable[..., Any]
+Steps = Callable[..., tuple[Any, ...]]  # of the tensors that a call is given
+
+
+class Noted(NamedTuple):
+    """A step that was taken: on what, and what came of it, both as numbers of tensors."""
+
+    step: Step
+    places: tuple[int, ...]
+    found: tuple[int, ...]
+    several: bool  # whether it gave a tuple
+    in_place: bool  # whether it changed what it was given: a launch, a copy into memory
 
 
 class Tape:
@@ -27,7 +38,7 @@ class Tape:
     >>> twice = tape.do(lambda x: 2 * x, x)
     >>> steps = tape.steps(tape.do(torch.add, twice, y))
     >>> steps is not None and steps(torch.tensor(3.0), torch.tensor(1.0))
-    [tensor(7.)]
+    (tensor(7.),)
     >>> tape.steps(tape.do(torch.neg, torch.tensor(1.0))) is None
     True
     """
@@ -35,9 +46,9 @@ class Tape:
     def __init__(self, *given: Tensor) -> None:
         self._held: list[Any] = []  # holding them keeps their ids apart
         self._places: dict[int, int] = {}
-        self._steps: list[tuple[Step, tuple[int, ...]]] = []
+        self._noted: list[Noted] = []
         self._repeatable = True
-        self._add(given)
+        self._given = len(self._add(given))
 
     def do(self, step: Step, *tensors: Tensor) -> Any:
         """What the step gives for these tensors: a tensor, a tuple of them, or None."""
@@ -49,8 +60,10 @@ class Tape:
         """Notes a step that was taken on these tensors, and what it gave."""
         places = tuple(self._places.get(id(x), -1) for x in tensors)
         self._repeatable = self._repeatable and -1 not in places
-        self._steps.append((step, places))
-        self._add(cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,))
+        several = isinstance(found, tuple)
+        results = cast("tuple[Any, ...]", found) if several else (found,)
+        in_place = found is None or any(x is y for x in results for y in tensors)
+        self._noted.append(Noted(step, places, self._add(results), several, in_place))
 
     def keep(self, tensor: Tensor) -> Tensor:
         """A tensor that stays as it is from call to call."""
@@ -69,29 +82,41 @@ class Tape:
         return self.do(partial(torch.empty_strided, tuple(shape), tuple(strides), dtype=dtype, device=device))
 
     def steps(self, *results: Tensor) -> Steps | None:
-        """The steps that lead to these results, if they can be repeated."""
+        """The steps that lead to these results, a tuple, if they can be repeated."""
         places = [self._places.get(id(x), -1) for x in results]
-        return Steps(self._steps, places) if self._repeatable and -1 not in places else None
+        if not self._repeatable or -1 in places:
+            return None
+        return _compiled(self._given, _needed(self._noted, places), places)
 
-    def _add(self, found: Sequence[Any]) -> None:
+    def _add(self, found: Sequence[Any]) -> tuple[int, ...]:
+        first = len(self._held)
         for x in found:
             self._places[id(x)] = len(self._held)
             self._held.append(x)
+        return tuple(range(first, len(self._held)))
 
 
-class Steps:
-    """Steps that can be taken again; they hold no tensor of the call that they were noted in."""
+def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
+    """The steps without those whose results nobody reads."""
+    read, found = set(results), list[Noted]()
+    for one in reversed(noted):
+        if one.in_place or read.intersection(one.found):
+            read.update(one.places)
+            found.append(one)
+    return found[::-1]
 
-    def __init__(self, steps: Sequence[tuple[Step, tuple[int, ...]]], results: Sequence[int]) -> None:
-        self._steps, self._results = tuple(steps), tuple(results)
 
-    def __call__(self, *given: Tensor) -> list[Tensor]:
-        """The results for tensors of the same kind."""
-        held: list[Any] = [*given]
-        for step, places in self._steps:
-            found = step(*[held[place] for place in places])
-            if isinstance(found, tuple):
-                held.extend(cast("tuple[Any, ...]", found))
-            else:
-                held.append(found)
-        return [held[place] for place in self._results]
+def _compiled(given: int, noted: Sequence[Noted], results: Sequence[int]) -> Steps:
+    """A Python function that takes the steps one after another; it holds no tensor of their first call."""
+    lines = [f"def steps({_names(range(given))}):"]
+    for number, one in enumerate(noted):
+        to = _names(one.found) if one.several else f"x{one.found[0]}"
+        lines.append(f"    {to} = step{number}({_names(one.places)})")
+    lines.append(f"    return ({_names(results)})")
+    space: dict[str, Any] = {f"step{number}": one.step for number, one in enumerate(noted)}
+    exec("\n".join(lines), space)
+    return space["steps"]
+
+
+def _names(places: Iterable[int]) -> str:
+    return "".join(f"x{place}, " for place in places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ from lattend.plans.plan import Plan, plan
 from lattend.rules.language.expr import Compare, Name
 
 aten = torch.ops.aten
+# functions of torch itself, which it calls sooner than operators of torch.ops
+FLASH_ON_CPU: Any = torch._scaled_dot_product_flash_attention_for_cpu  # pyright: ignore
+CUDNN: Any = torch._scaled_dot_product_cudnn_attention  # pyright: ignore
 DTYPES = {
     "cuda": (torch.bfloat16, torch.float16),  # cuDNN
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
@@ -114,11 +118,10 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
     if q.device.type == "cpu":
-        run = partial(aten._scaled_dot_product_flash_attention_for_cpu.default, is_causal=found.causal)
+        run = partial(FLASH_ON_CPU, is_causal=found.causal)
     else:
-        run = aten._scaled_dot_product_cudnn_attention.default
         how = {"attn_bias": None, "compute_log_sumexp": True, "is_causal": found.causal}
-        run = partial(run, **how)
+        run = partial(CUDNN, **how)
     out, lse, *_ = tape.do(partial(run, scale=call.scale), *given)
     wide = torch.promote_types(q.dtype, torch.float32)
     return _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
