@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from lattend.attend.kernels.triton.driver import driver_launch
 from lattend.attend.tape import Tape
 
 
@@ -22,11 +23,12 @@ def launch(
     compiled = kernel[(programs,)](*arguments, **constants)
     if compiled is None:  # by Triton's interpreter
         again = Launch(partial(kernel[(programs,)], **constants), arguments, _itself)
+        tape.note(again, again.tensors)
     else:
         names = kernel.arg_names[len(arguments) :]
         whole = [*arguments, *(constants[name] for name in names)]
         again = Launch(compiled[(programs, 1, 1)], whole, Tensor.data_ptr)
-    tape.note(again, again.tensors)
+        tape.note(driver_launch(compiled, programs, whole, again), again.tensors)
 
 
 class Launch:
