@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
+from torch._C._autograd import _top_saved_tensors_default_hooks
 from torch._C._functorch import get_interpreter_stack
 from torch.autograd import forward_ad
 
@@ -63,24 +64,27 @@ class _Attention(torch.autograd.Function):
         ctx.record = record
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, *found)
+        ctx.as_saved = _top_saved_tensors_default_hooks(True) is None  # pyright: ignore
         return found
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-        q, k, v, *given, out, lse = ctx.saved_tensors
+        saved: tuple[Tensor, ...] = ctx.saved_tensors
+        q, k, v, *given, out, lse = saved
         grad_out, grad_lse = grads
-        inputs = BackwardInputs(
-            torch.zeros_like(out) if grad_out is None else grad_out, grad_lse, q, k, v, out, lse
-        )
+        if grad_out is None:
+            grad_out = torch.zeros_like(out)
         record: Record = ctx.record
+        inputs = BackwardInputs(grad_out, grad_lse, q, k, v, out, lse)
         data, biases = len(record.call.data), len(record.call.bias)
-        learned = any(ctx.needs_input_grad[4 + data : 4 + data + biases])
-        watched = torch.is_grad_enabled() or not is_plain(inputs.grad_out)
-        found = (
-            _by_operator(record, inputs, given, learned)
-            if watched
-            else record.backward(inputs, given, learned)
-        )
+        learned = biases > 0 and any(ctx.needs_input_grad[4 + data : 4 + data + biases])
+        if torch.is_grad_enabled() or not is_plain(grad_out):
+            found = _by_operator(record, inputs, given, learned)
+        else:
+            apart = all([grad_out is not x for x in saved])  # noqa: C419 (a list is faster)
+            found = record.backward(inputs, given, learned, as_saved=ctx.as_saved and apart)
+        if not given:
+            return None, *found
         dq, dk, dv, *others = found
         left: list[Any] = [*others[:biases]]
         if record.call.sinks is not None:

@@ -76,10 +76,16 @@ class Record:
             self._differentiated = dispatch.differentiated_by_torch(self.call, q, k, v)
         return self._differentiated
 
-    def backward(self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool) -> Sequence[Tensor]:
-        """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any."""
+    def backward(
+        self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool, *, as_saved: bool = False
+    ) -> Sequence[Tensor]:
+        """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any.
+
+        `as_saved`: all tensors but the gradients are those that the forward was given and gave.
+        """
         whole = [x for x in inputs if x is not None]
-        kind = learned, inputs.grad_lse is None, kind_of_tensors(*whole, *given)
+        new = [inputs.grad_out] if as_saved and inputs.grad_lse is None else [*whole, *given]
+        kind = learned, inputs.grad_lse is None, kind_of_tensors(*new)
         known = self.backward_steps.get(kind)
         if known is not None:
             with exactly(inputs.q):

@@ -6,7 +6,7 @@ does so in the code that one reads, and notes what it does to tensors. A later c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -47,6 +47,7 @@ class Tape:
         self._held: list[Any] = []  # holding them keeps their ids apart
         self._places: dict[int, int] = {}
         self._noted: list[Noted] = []
+        self._kept: dict[int, Tensor] = {}
         self._repeatable = True
         self._given = len(self._add(given))
 
@@ -67,7 +68,9 @@ class Tape:
 
     def keep(self, tensor: Tensor) -> Tensor:
         """A tensor that stays as it is from call to call."""
-        return self.do(lambda: tensor)
+        (place,) = self._add((tensor,))
+        self._kept[place] = tensor
+        return tensor
 
     def empty(
         self,
@@ -86,7 +89,7 @@ class Tape:
         places = [self._places.get(id(x), -1) for x in results]
         if not self._repeatable or -1 in places:
             return None
-        return _compiled(self._given, _needed(self._noted, places), places)
+        return _compiled(self._given, self._kept, _needed(self._noted, places), places)
 
     def _add(self, found: Sequence[Any]) -> tuple[int, ...]:
         first = len(self._held)
@@ -106,14 +109,17 @@ def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
     return found[::-1]
 
 
-def _compiled(given: int, noted: Sequence[Noted], results: Sequence[int]) -> Steps:
-    """A Python function that takes the steps one after another; it holds no tensor of their first call."""
+def _compiled(
+    given: int, kept: Mapping[int, Tensor], noted: Sequence[Noted], results: Sequence[int]
+) -> Steps:
+    """A Python function that takes the steps one after another; of their first call it holds what is kept."""
     lines = [f"def steps({_names(range(given))}):"]
     for number, one in enumerate(noted):
         to = _names(one.found) if one.several else f"x{one.found[0]}"
         lines.append(f"    {to} = step{number}({_names(one.places)})")
     lines.append(f"    return ({_names(results)})")
     space: dict[str, Any] = {f"step{number}": one.step for number, one in enumerate(noted)}
+    space |= {f"x{place}": tensor for place, tensor in kept.items()}
     exec("\n".join(lines), space)
     return space["steps"]
 
