@@ -13,7 +13,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
-from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
+from lattend.attend.kernels.sdpa import CUDNN, DiagonalBlocks, diagonal_blocks, library
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
@@ -293,7 +293,7 @@ def predicted_time(
         more = call.softcap is not None or call.dropout > 0  # work on a pair
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)
-    if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:
+    if kernel == "sdpa" and q.device.type == "cuda" and library(q, v) is CUDNN and work.executed is not None:
         row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
         return PredictedTime((row * q.shape[2] + pair * work.executed) * members * 1e-9, "an H200")
     if kernel == "cpu" and work.executed is not None:

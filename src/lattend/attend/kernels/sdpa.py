@@ -1,14 +1,20 @@
-"""The kernel sdpa: whole or causal blocks go to torch's own attention, cuDNN on a GPU: both at the limit."""
+"""The kernel sdpa: whole or causal blocks go to torch's own attention, which is at the limit there.
+
+On a GPU that is cuDNN in half precision, FlashAttention for head dimensions above its 128, and torch's
+memory-efficient attention in float32.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import inf
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
@@ -22,11 +28,14 @@ aten = torch.ops.aten
 # functions of torch itself, which it calls sooner than operators of torch.ops
 FLASH_ON_CPU: Any = torch._scaled_dot_product_flash_attention_for_cpu  # pyright: ignore
 CUDNN: Any = torch._scaled_dot_product_cudnn_attention  # pyright: ignore
+FLASH: Any = torch._scaled_dot_product_flash_attention  # pyright: ignore
+EFFICIENT: Any = torch._scaled_dot_product_efficient_attention  # pyright: ignore
 DTYPES = {
-    "cuda": (torch.bfloat16, torch.float16),  # cuDNN
-    "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
+    "cuda": (torch.bfloat16, torch.float16, torch.float32),
+    "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
 }
-MAX_HEAD_DIM = 128
+MAX_CUDNN, MAX_FLASH = 128, 256  # head dimensions
+ROWS_TOGETHER = 32  # the memory-efficient kernel has so many log-sum-exps in a row, the last ones unused
 SMALL_WINDOW = 256 * 128  # numbers in a window's keys; measured on an H200
 
 
@@ -73,8 +82,8 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if q.dtype not in DTYPES[device]:
         return f"it does not compute in {dtype_name(q.dtype)} on {device}"
     head_dim, value_dim = q.shape[-1], v.shape[-1]
-    if device == "cuda" and (max(head_dim, value_dim) > MAX_HEAD_DIM or head_dim % 8 or value_dim % 8):
-        return f"it takes a head_dim in multiples of 8 up to {MAX_HEAD_DIM}, not {head_dim} and {value_dim}"
+    if device == "cuda" and library(q, v) is None:
+        return f"it takes a head_dim in multiples of 8 up to {MAX_FLASH}, not {head_dim} and {value_dim}"
     if device == "cpu" and head_dim != value_dim:
         return f"its value_dim is its head_dim, and these are {value_dim} and {head_dim}"
     if call.scale <= 0:
@@ -94,9 +103,25 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     found = diagonal_blocks(plan(call.rule))
     if found is None:
         return "the attended pairs are not whole or causal blocks of one size"
-    if q.shape[1] != k.shape[1] and device == "cuda" and found.window is not None:
+    if device == "cpu":
+        return None
+    if q.shape[1] != k.shape[1] and (found.window is not None or library(q, v) is EFFICIENT):
         return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
+    if found.window is not None and library(q, v) is not CUDNN:
+        return "it takes blocks of a window's size in half precision only, at a head_dim of 128 at most"
     return None
+
+
+def library(q: Tensor, v: Tensor) -> Any | None:
+    """The function of torch that runs such heads on a GPU, or None."""
+    head_dim, value_dim = q.shape[-1], v.shape[-1]
+    if q.dtype == torch.float32:
+        return EFFICIENT if head_dim % 4 == value_dim % 4 == 0 else None
+    if head_dim % 8 or value_dim % 8:
+        return None
+    if max(head_dim, value_dim) <= MAX_CUDNN:
+        return CUDNN
+    return FLASH if head_dim == value_dim <= MAX_FLASH else None
 
 
 def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor | None) -> str | None:
@@ -117,12 +142,13 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
-    if q.device.type == "cpu":
-        run = partial(FLASH_ON_CPU, is_causal=found.causal)
-    else:
-        how = {"attn_bias": None, "compute_log_sumexp": True, "is_causal": found.causal}
-        run = partial(CUDNN, **how)
-    out, lse, *_ = tape.do(partial(run, scale=call.scale), *given)
+    run: Any = FLASH_ON_CPU if q.device.type == "cpu" else library(q, v)
+    how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
+    if run in (CUDNN, EFFICIENT):
+        how |= {"attn_bias": None, "compute_log_sumexp": True}
+    out, lse, *_ = tape.do(partial(run, **how), *given)
+    if run is EFFICIENT and lse.shape[-1] != q.shape[2]:
+        lse = tape.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
     wide = torch.promote_types(q.dtype, torch.float32)
     return _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
 
@@ -140,7 +166,7 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
         grads = tape.do(run, *cut, sums)
     else:
         seed = tape.keep(torch.zeros((), dtype=torch.int64, device=q.device))
-        run = partial(_by_cudnn, found.causal, call.scale)
+        run = partial(_on_a_gpu, library(q, v), found.causal, call.scale)
         grads = tape.do(run, *cut, sums, seed)
     dq, dk, dv = (_shaped(tape, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
     if dk.shape[1] != k.shape[1]:
@@ -148,16 +174,29 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
     return dq, dk, dv, []
 
 
-def _by_cudnn(causal: bool, scale: float, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     grad, q, k, v, out, sums, seed = given
     sizes = q.shape[2], k.shape[2]
-    return aten._scaled_dot_product_cudnn_attention_backward.default(
-        grad, q, k, v, out, sums[..., None], seed, seed, None, None, None, *sizes, 0.0, causal, scale=scale
+    if run is CUDNN:
+        how = (seed, seed, None, None, None, *sizes, 0.0, causal)
+        return aten._scaled_dot_product_cudnn_attention_backward.default(
+            grad, q, k, v, out, sums[..., None], *how, scale=scale
+        )
+    if run is FLASH:
+        how = (None, None, *sizes, 0.0, causal, seed, seed)
+        return aten._scaled_dot_product_flash_attention_backward.default(
+            grad, q, k, v, out, sums, *how, scale=scale
+        )
+    sums = pad(sums, (0, -sizes[0] % ROWS_TOGETHER), value=inf)
+    how = (seed, seed, 0.0, [True, True, True, False], causal)
+    dq, dk, dv, _ = aten._scaled_dot_product_efficient_attention_backward.default(
+        grad, q, k, v, None, out, sums, *how, scale=scale
     )
+    return dq, dk, dv
 
 
 def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """q, and k and v with a head for each of q's on a CPU; cuDNN shares them itself."""
+    """q, and k and v with a head for each of q's on a CPU; on a GPU they are shared."""
     if q.device.type != "cpu" or q.shape[1] == k.shape[1]:
         return q, k, v
     repeat = partial(Tensor.repeat_interleave, repeats=q.shape[1] // k.shape[1], dim=1)

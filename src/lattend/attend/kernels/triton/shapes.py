@@ -145,18 +145,19 @@ _BOXES: dict[tuple[str, int], ShapeCost] = {
     ("backward_dkdv", 256): ShapeCost(TileShape((8, 8), 32, 8, 1), 67.9, 28.4),
 }
 
-# float32 on the plain units, which hold factors in registers, so that tiles are small: a program and a step,
-# on a line and then on an image
-_EXACT: dict[tuple[str, int], tuple[tuple[float, float], tuple[float, float]]] = {
-    ("forward", 64): ((5.5, 22.0), (15.6, 28.4)),
-    ("forward", 128): ((0.0, 41.9), (16.3, 52.6)),
-    ("forward", 256): ((13.9, 73.7), (17.1, 87.0)),
-    ("backward_dq", 64): ((16.8, 40.5), (34.6, 46.6)),
-    ("backward_dq", 128): ((24.2, 82.1), (58.8, 94.7)),
-    ("backward_dq", 256): ((26.6, 148.0), (40.1, 161.0)),
-    ("backward_dkdv", 64): ((0.0, 41.7), (16.6, 51.5)),
-    ("backward_dkdv", 128): ((25.9, 81.1), (19.9, 104.0)),
-    ("backward_dkdv", 256): ((1.3, 144.0), (22.9, 172.0)),
+# float32 as three products in TF32, which hold factors twice, so that tiles are small: a program and a step
+# with and without a mask, on a line where rows follow each other, where they lie apart, and on an image
+_Costs = tuple[float, float, float]
+_EXACT: dict[tuple[str, int], tuple[_Costs, _Costs, _Costs]] = {
+    ("forward", 64): ((25.0, 9.0, 9.0), (25.0, 10.0, 10.0), (25.0, 10.0, 0.0)),
+    ("forward", 128): ((30.0, 16.1, 16.1), (30.0, 18.0, 18.0), (30.0, 18.0, 0.0)),
+    ("forward", 256): ((60.0, 20.0, 20.0), (60.0, 20.0, 20.0), (60.0, 20.0, 0.0)),
+    ("backward_dq", 64): ((30.0, 10.3, 10.3), (30.0, 11.0, 11.0), (30.0, 11.0, 0.0)),
+    ("backward_dq", 128): ((40.0, 23.1, 23.1), (40.0, 25.0, 25.0), (40.0, 25.0, 0.0)),
+    ("backward_dq", 256): ((80.0, 30.0, 30.0), (80.0, 30.0, 30.0), (80.0, 30.0, 0.0)),
+    ("backward_dkdv", 64): ((30.0, 16.8, 16.8), (30.0, 18.0, 18.0), (30.0, 18.0, 0.0)),
+    ("backward_dkdv", 128): ((40.0, 40.5, 40.5), (40.0, 43.0, 43.0), (40.0, 43.0, 0.0)),
+    ("backward_dkdv", 256): ((80.0, 50.0, 50.0), (80.0, 50.0, 50.0), (80.0, 50.0, 0.0)),
 }
 _EXACT_OUTER = {
     64: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
@@ -212,9 +213,11 @@ def candidates(
         return _large(kernel, axes, dtype)
     size = next(limit for limit in (64, 128, 256) if head_dim <= limit)
     if dtype == torch.float32:
-        program, step = _EXACT[kernel, size][0 if axes == 1 else 1]
+        costs = _EXACT[kernel, size][2 if axes > 1 else int(apart)]
+        line, step = axes == 1, 32 if size < 256 else 16
         return tuple(
-            ShapeCost(TileShape(outer, 16, 8, 1), program, step) for outer in _EXACT_OUTER[size][axes]
+            ShapeCost(TileShape(outer, step, 4, 2, tma=line and not apart, split=line), *costs)
+            for outer in _EXACT_OUTER[size][axes]
         )
     if axes == 1:
         return (_APART if apart else _LINES)[kernel, size]
