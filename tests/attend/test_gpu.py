@@ -9,8 +9,6 @@ from math import prod
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
@@ -19,11 +17,8 @@ from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
-from lattend.attend.kernels.triton.tables import refined, with_known_lists
 from lattend.attend.tape import Tape
-from lattend.plans.part import Part
 from lattend.plans.plan import plan
-from lattend.plans.tiles import with_lists
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
 
@@ -181,36 +176,16 @@ def test_tables_of_blocks_given_at_call_time() -> None:
     check(rule.at(n=21, heads=2), SPLIT, batch=2, kv_heads=1, data=data)
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 99), n=st.integers(1, 40), m=st.integers(1, 40), b=st.integers(4, 8))
-def test_the_lists_made_on_the_device_are_those_of_the_plan(seed: int, n: int, m: int, b: int) -> None:
-    table = torch.rand(3, 10, 10, generator=torch.Generator().manual_seed(seed)) < 0.3
-    text = "chosen[q // 4, k // b] and abs(q - k) <= 20"
-    found = plan(lt.rule(text, data={"chosen": None}), n=n, m=m, b=b)
-    for transposed in (False, True):
-        for place, part in enumerate(found.transposed if transposed else found.parts):
-            tiles = found.tiles(place, (4,), transposed=transposed)
-            sent = with_known_lists(tiles, DEVICE)
-            mine = refined(part, sent, 4, {"chosen": table.to(DEVICE)}).cpu()
-            for element in range(3):
-                theirs = with_lists(part, tiles, {"chosen": table[element].numpy()})
-                assert block_table(part, mine, mine[element, 0]) == block_table(
-                    part, with_known_lists(theirs, DEVICE).cpu()
-                )
-
-
-def block_table(part: Part, table: torch.Tensor, rows: torch.Tensor | None = None) -> dict[int, list[int]]:
-    """For each tile, by its first row, the blocks that the kernel finds behind the table."""
-    rows = table[0, 0] if rows is None else rows
-    whole = torch.as_strided(table, (table.untyped_storage().nbytes() // 4,), (1,), 0)
-    found: dict[int, list[int]] = {}
-    assert part.block_table is not None
-    for place, row in enumerate(rows):
-        begin = rows.storage_offset() + 7 * place + int(row[2]) + (int(row[5]) << 31)
-        found[int(row[0] + row[1])] = whole[
-            begin : begin + -(-int(row[4]) // part.block_table.inner)
-        ].tolist()
-    return found
+@pytest.mark.parametrize("shape", [LINE, SPLIT, TMA], ids=["masked", "split", "tma"])
+def test_listed_blocks_of_whole_steps(shape: TileShape) -> None:
+    rule = lt.rule("chosen[head, q // 32, k // 16] > 0 and k <= q", data={"chosen": None})
+    data = {"chosen": blocks(2, 4, 7).to(torch.int32)}
+    check(rule.at(n=100, heads=2), shape, batch=2, kv_heads=1, data=data)
+    rule = lt.rule(
+        "chosen[q // 16, k // 32] and q - k <= 40 and doc[q] == doc[k]", data={"chosen": None, "doc": None}
+    )
+    ids = torch.tensor([[0] * 9 + [1] * 61, [5] * 65 + [1] * 5])
+    check(rule.at(n=70), shape, batch=2, data={"chosen": blocks(2, 5, 3), "doc": ids})
 
 
 def test_steps_follow_the_attended_blocks() -> None:

@@ -48,6 +48,7 @@ class Tape:
         self._places: dict[int, int] = {}
         self._noted: list[Noted] = []
         self._kept: dict[int, Tensor] = {}
+        self._known: dict[tuple[Step, tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
         self._repeatable = True
         self._given = len(self._add(given))
 
@@ -56,6 +57,13 @@ class Tape:
         found = step(*tensors)
         self.note(step, tensors, found)
         return found
+
+    def once(self, step: Step, *tensors: Tensor) -> Any:
+        """The same, for a step that is asked for several times in a call: it is taken the first time."""
+        key = step, tuple(map(id, tensors))
+        if key not in self._known:
+            self._known[key] = self.do(step, *tensors), tensors
+        return self._known[key][0]
 
     def note(self, step: Step, tensors: Sequence[Tensor], found: Any = None) -> None:
         """Notes a step that was taken on these tensors, and what it gave."""

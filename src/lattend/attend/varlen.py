@@ -26,7 +26,6 @@ from torch.nn.functional import pad
 from lattend.attend.bias import ELEMENT, Bias, by_element, dtype_name, parts_of, shape_text
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
-from lattend.attend.documents import document_ids
 from lattend.attend.inputs import (
     Inputs,
     as_one_kind,
@@ -178,17 +177,17 @@ def check_cumulative(name: str, cumulative: Tensor, total: int) -> None:
 def sequence_arrays(starts: Sequences, queries: int, keys: int) -> list[Tensor]:
     """The arrays of a packed rule, [1, …] each: positions past the last sequence form one more."""
 
-    def ends(x: Tensor, total: int) -> Tensor:
-        return torch.cat([x, x.new_full((1,), total)]).int()[None]
+    def ends_and_ids(starts: Tensor, total: int) -> tuple[Tensor, Tensor]:
+        x = starts if starts.dtype in (torch.int32, torch.int64) else starts.long()
+        places = torch.arange(total, device=x.device, dtype=x.dtype)
+        ids = torch.searchsorted(x.contiguous(), places, right=True, out_int32=True) - 1
+        return torch.cat([x, x.new_full((1,), total)]).int()[None], ids[None]
 
-    def ids(x: Tensor, total: int) -> Tensor:
-        return document_ids(x, total).int()[None]
-
-    of_queries, of_keys = starts.queries.long(), starts.keys.long()
-    found = [ends(of_queries, queries), ids(of_queries, queries)]
+    of_queries = ends_and_ids(starts.queries, queries)
     if not starts.apart:
-        return found
-    return [ends(of_keys, keys), found[0], ids(of_keys, keys), found[1]]
+        return [*of_queries]
+    of_keys = ends_and_ids(starts.keys, keys)
+    return [of_keys[0], of_queries[0], of_keys[1], of_queries[1]]
 
 
 # The rule and the bias on the whole line

@@ -46,17 +46,23 @@ class BlockTable:
 
         `table` is an array or a tensor, with further axes in front or not.
         """
+        self.check(table.shape, sizes)
         table = table.swapaxes(-1, -2) if self.across else table
         table = table if self.by_head else table[..., None, :, :]
-        for axis, size in enumerate(sizes if self.by_head else (1, *sizes[1:]), -3):
-            if table.shape[axis] < size:
-                index = expr.term_text(self.lookup.indices[-3 - axis if self.across and axis > -3 else axis])
-                raise DomainError(
-                    f"{expr.term_text(self.lookup)} is read at {index} = {size - 1}, outside the "
-                    f"{self.array} given (0 … {table.shape[axis] - 1})"
-                )
         heads, rows, columns = sizes
         return COMPARE[self.op](table[..., :heads, :rows, :columns], self.value)
+
+    def check(self, shape: Sequence[int], sizes: Sequence[int]) -> None:
+        """Raises unless a table of this shape has an entry for each block of these heads, rows, columns."""
+        heads, *looked_up = sizes
+        wanted = looked_up[::-1] if self.across else looked_up
+        for axis, size in enumerate([heads, *wanted] if self.by_head else wanted, -3 if self.by_head else -2):
+            if shape[axis] < size:
+                raise DomainError(
+                    f"{expr.term_text(self.lookup)} is read at "
+                    f"{expr.term_text(self.lookup.indices[axis])} = {size - 1}, outside the "
+                    f"{self.array} given (0 … {shape[axis] - 1})"
+                )
 
 
 def block_table(

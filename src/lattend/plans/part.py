@@ -140,7 +140,7 @@ class Part:
         """Whether bounds say which tiles are full: on a line, where only equal entries are left to ask."""
         left = self.rest.args if isinstance(self.rest, And) else (self.rest,)
         known = self.exact or len(left) == len(self.same)
-        return len(self.axes) == 1 and self.block_table is None and known
+        return len(self.axes) == 1 and known
 
     @cached_property
     def template(self) -> Template:

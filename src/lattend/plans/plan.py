@@ -56,8 +56,8 @@ class Plan:
         if key not in self._tables:
             one = (self.transposed if transposed else self.parts)[part]
             found = tiles(one, shape)
-            # with entries that must be equal, ranges are cut to these first, and those may be open
-            known = one.block_table is not None and not one.same and one.block_table.array in self.rule.data
+            # what is cut by data is cut before blocks are listed, and those data may be open
+            known = one.block_table is not None and not one.cut_by and one.block_table.array in self.rule.data
             self._tables[key] = with_lists(one, found, self.rule.data) if known else found
         return self._tables[key]
 

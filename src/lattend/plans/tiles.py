@@ -106,13 +106,22 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     table = found.table.copy()
     head = np.arange(len(table))[:, None] % heads
     mine = (head * rows + table[..., OUTER_BASE] // blocks.outer) * columns
-    begin, end = table[..., INNER_FIRST].astype(np.int64), table[..., INNER_END].astype(np.int64)
-    last = np.where(end > begin, -(-end // blocks.inner), begin // blocks.inner)
-    first, after = np.searchsorted(places, mine + begin // blocks.inner), np.searchsorted(places, mine + last)
-    ends = np.append(column, 0)[after - 1] == columns - 1  # with a block that may not be whole
-    beyond = columns * blocks.inner - part.axes[0].inner_size
+    begin, end, *full = (
+        table[..., x].astype(np.int64) for x in (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)
+    )
+    first = np.searchsorted(places, mine + begin // blocks.inner)
+
+    def below(position: Ints) -> Ints:
+        """How many slots of the listed blocks lie below a position."""
+        block, within = position // blocks.inner, position % blocks.inner
+        place = np.searchsorted(places, mine + block)
+        listed = np.append(places, -1)[place] == mine + block
+        return np.maximum(0, (place - first) * blocks.inner + listed * within)
+
+    slots = [np.where(end > begin, below(position), 0) for position in (end, *full)]
     table[..., INNER_BASE], table[..., INNER_FIRST] = first, 0
-    table[..., INNER_END] = (after - first) * blocks.inner - np.where((after > first) & ends, beyond, 0)
+    table[..., INNER_END], table[..., FULL_FIRST] = slots[:2]
+    table[..., FULL_END] = np.maximum(*slots[1:])
     return Tiles(found.shape, _ordered(table), column.astype(np.int32))
 
 

@@ -27,7 +27,14 @@ from lattend.attend.kernels.triton.forward import (
     step_at,
     step_bounds,
 )
-from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+from lattend.attend.kernels.triton.geometry import (
+    PLAIN,
+    entry_of,
+    inner_columns,
+    inner_count,
+    outer_rows,
+    step_origin,
+)
 from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 
@@ -76,7 +83,7 @@ def attention_bwd_dq_kernel(
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+    entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head
@@ -107,7 +114,7 @@ def attention_bwd_dq_kernel(
     sharpness = scale * LOG2E
 
     count = inner_count(entry, AXES)
-    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
         KeyRange, batch, begin, count, full_first, full_end, BLOCK_N, SKIPS
@@ -117,8 +124,9 @@ def attention_bwd_dq_kernel(
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            first = begin + step * BLOCK_N
+            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
+            first = origin + step * BLOCK_N
             k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
             v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
@@ -170,7 +178,7 @@ def attention_bwd_dkdv_kernel(
     batch, kv_head = (pair // kv_heads).to(tl.int64), pair % kv_heads
     K += batch * k_batch + kv_head.to(tl.int64) * k_head
     V += batch * v_batch + kv_head.to(tl.int64) * v_head
-    entry = Table + (batch * table_batch + kv_head * share * table_head + tile) * (5 * AXES + 2)
+    entry = entry_of(Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     k = rows_of(K, place, inside, k_row, D, DP, True)  # [BLOCK_M, DP]
     v = rows_of(V, place, inside, v_row, DV, DVP, True)  # [BLOCK_M, DVP]
@@ -182,7 +190,7 @@ def attention_bwd_dkdv_kernel(
 
     for member in range(0, share):
         head = kv_head * share + member
-        entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+        entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
         bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
         begin = tl.load(entry + 2) + tl.load(entry + 3)
         if TMA:
@@ -194,7 +202,7 @@ def attention_bwd_dkdv_kernel(
         count = inner_count(entry, AXES)
         if PADDED:  # a tile of padding has nothing to do
             count *= tl.max(real.to(tl.int32), 0)
-        full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+        full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
         if PADDED:
             full_first, full_end = tl.minimum(full_first, count), tl.minimum(full_end, count)
         for FULL in tl.static_range(0, 1 + HAS_FULL):
@@ -202,8 +210,9 @@ def attention_bwd_dkdv_kernel(
             for index in range(first_index, end_index):
                 step = step_at(index, full_first, full_end, FULL)
                 slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-                ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-                first = begin + step * BLOCK_N
+                origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
+                ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
+                first = origin + step * BLOCK_N
                 q = block_of(QHead, at, there, q_row, batch, head, first, D, DP, BLOCK_N, not FULL, TMA)
                 grad = block_of(
                     GradHead, at, there, g_row, batch, head, first, DV, DVP, BLOCK_N, not FULL, TMA

@@ -8,7 +8,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+from lattend.attend.kernels.triton.geometry import (
+    PLAIN,
+    entry_of,
+    inner_columns,
+    inner_count,
+    outer_rows,
+    step_origin,
+)
 from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
@@ -44,7 +51,7 @@ def block_of(
 ):  # fmt: skip
     """The same for STEP inner slots; TMA copies rows that follow each other at once."""
     if TMA:
-        return Base.load([batch.to(tl.int32), head, first, 0]).reshape(STEP, PADDED)
+        return Base.load([batch.to(tl.int32), head, first.to(tl.int32), 0]).reshape(STEP, PADDED)
     else:
         return rows_of(Base, place, inside, stride, SIZE, PADDED, GUARD)
 
@@ -106,12 +113,14 @@ def row_bounds(
 
 
 @triton.jit
-def full_range(entry, count, STEP: tl.constexpr, AXES: tl.constexpr, HAS_FULL: tl.constexpr):
+def full_range(
+    entry, count, STEP: tl.constexpr, AXES: tl.constexpr, INNER_KINDS: tl.constexpr, HAS_FULL: tl.constexpr
+):
     """Which steps of STEP inner slots need no mask: from the first to before the second."""
     if HAS_FULL:
-        begin = tl.load(entry + 3)
-        first = tl.cdiv(tl.load(entry + 5 * AXES) - begin, STEP)
-        end = (tl.load(entry + 5 * AXES + 1) - begin) // STEP
+        begin, full = tl.load(entry + 3), entry + 5 * AXES + (INNER_KINDS[0] >= 3)
+        first = tl.cdiv(tl.load(full) - begin, STEP)
+        end = (tl.load(full + 1) - begin) // STEP
         return first, tl.maximum(first, end)
     return tl.cdiv(count, STEP), tl.cdiv(count, STEP)
 
@@ -165,7 +174,7 @@ def attention_fwd_kernel(
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+    entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head
@@ -189,7 +198,7 @@ def attention_fwd_kernel(
     sharpness, per_score = scale * LOG2E, 1.0 / scale
 
     count = inner_count(entry, AXES)
-    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
         KeyRange, batch, begin, count, full_first, full_end, BLOCK_N, SKIPS
@@ -199,8 +208,9 @@ def attention_fwd_kernel(
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            first = begin + step * BLOCK_N
+            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
+            first = origin + step * BLOCK_N
             k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
             if CAPPED:

@@ -6,6 +6,9 @@ ordinary memory, so that no value of theirs compiles a kernel again:
     header[12*axis + …]   outer period, group; inner period, group or listed block; outer size, inner size;
                           outer stride, inner stride; first, last outer position; slots in a class; 0
     header[36 + …]        the rule's numbers, in the order the generated functions read them
+
+Slots lie in memory by one of five kinds: 0 one after another, 1 every period-th, 2 group out of period, 3 in
+listed blocks, 4 in listed blocks of whole steps, so that the positions of a step follow each other.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -63,13 +66,35 @@ def in_order(slot, base, period, group, KIND: tl.constexpr):
 
 
 @triton.jit
-def in_list(entry, slot, base, group):
-    """The position of a slot in the listed blocks of `group` positions (tables.py), -1 past them."""
+def entry_of(Table, tile, AXES: tl.constexpr, INNER_KINDS: tl.constexpr):
+    """A tile's row of the table: with lists it has one number more, before the full range."""
+    return Table + tile * (5 * AXES + 2 + (INNER_KINDS[0] >= 3))
+
+
+@triton.jit
+def list_of(entry):
+    """Where the tile's list of blocks begins (tables.py)."""
+    return entry + (tl.load(entry + 5).to(tl.int64) << 31) + tl.load(entry + 2)
+
+
+@triton.jit
+def in_list(entry, slot, group):
+    """The position of a slot in the listed blocks of `group` positions, -1 past them."""
     there = slot < tl.load(entry + 4)
     block = quotient(slot, group)
-    begin = entry + (tl.load(entry + 5).to(tl.int64) << 31) + base
-    listed = tl.load(begin + block, mask=there, other=0)
+    listed = tl.load(list_of(entry) + block, mask=there, other=0)
     return tl.where(there, (listed - block) * group + slot, -1)
+
+
+@triton.jit
+def step_origin(Header, entry, begin, slot, INNER_KINDS: tl.constexpr, WIDE: tl.constexpr):
+    """What to add to the slots of a step, which begins with this one, where positions follow each other."""
+    if INNER_KINDS[0] == 4:
+        group = read(Header, 3, WIDE)
+        block = slot // group
+        return (tl.load(list_of(entry) + block) - block) * group
+    else:
+        return begin
 
 
 @triton.jit
@@ -119,7 +144,7 @@ def inner_count(entry, AXES: tl.constexpr):
 
 
 @triton.jit
-def inner_axis(Header, entry, step, AXIS: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr):
+def inner_axis(Header, entry, step, origin, AXIS: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr):
     """Positions of inner slots along one axis, their share of the place in memory, and which exist."""
     slot = tl.load(entry + 5 * AXIS + 3) + step
     base = tl.load(entry + 5 * AXIS + 2)
@@ -127,31 +152,34 @@ def inner_axis(Header, entry, step, AXIS: tl.constexpr, KIND: tl.constexpr, WIDE
         slot = slot.to(tl.int64)
     period, group = read(Header, 12 * AXIS + 2, WIDE), read(Header, 12 * AXIS + 3, WIDE)
     if KIND == 3:
-        at = in_list(entry, slot, base, group)
+        at = in_list(entry, slot, group)
         return at, at, at >= 0
+    elif KIND == 4:
+        at = slot + origin
+        return at, at, at < read(Header, 12 * AXIS + 5, WIDE)
     else:
         at = in_order(slot, base, period, group, KIND)
         return at, at * read(Header, 12 * AXIS + 7, WIDE), at < read(Header, 12 * AXIS + 5, WIDE)
 
 
 @triton.jit
-def inner_columns(Header, entry, slot, AXES: tl.constexpr, KINDS: tl.constexpr, WIDE: tl.constexpr):
+def inner_columns(Header, entry, slot, origin, AXES: tl.constexpr, KINDS: tl.constexpr, WIDE: tl.constexpr):
     """The same for inner slots, counted from the tile's first through its box, the last axis fastest."""
     if AXES == 1:
-        a, place, inside = inner_axis(Header, entry, slot, 0, KINDS[0], WIDE)
+        a, place, inside = inner_axis(Header, entry, slot, origin, 0, KINDS[0], WIDE)
         return a, a, a, place, inside
     elif AXES == 2:
         width = tl.maximum(tl.load(entry + 9) - tl.load(entry + 8), 1)
         line = quotient(slot, width)
-        a, place, inside = inner_axis(Header, entry, line, 0, KINDS[0], WIDE)
-        b, along, there = inner_axis(Header, entry, slot - line * width, 1, KINDS[1], WIDE)
+        a, place, inside = inner_axis(Header, entry, line, origin, 0, KINDS[0], WIDE)
+        b, along, there = inner_axis(Header, entry, slot - line * width, origin, 1, KINDS[1], WIDE)
         return a, b, b, place + along, inside & there
     else:
         width = tl.maximum(tl.load(entry + 14) - tl.load(entry + 13), 1)
         height = tl.maximum(tl.load(entry + 9) - tl.load(entry + 8), 1)
         line = quotient(slot, width)
         sheet = quotient(line, height)
-        a, place, inside = inner_axis(Header, entry, sheet, 0, KINDS[0], WIDE)
-        b, along, there = inner_axis(Header, entry, line - sheet * height, 1, KINDS[1], WIDE)
-        c, beside, here = inner_axis(Header, entry, slot - line * width, 2, KINDS[2], WIDE)
+        a, place, inside = inner_axis(Header, entry, sheet, origin, 0, KINDS[0], WIDE)
+        b, along, there = inner_axis(Header, entry, line - sheet * height, origin, 1, KINDS[1], WIDE)
+        c, beside, here = inner_axis(Header, entry, slot - line * width, origin, 2, KINDS[2], WIDE)
         return a, b, c, place + along + beside, inside & there & here

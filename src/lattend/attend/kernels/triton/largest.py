@@ -19,7 +19,14 @@ from lattend.attend.kernels.triton.forward import (
     step_at,
     step_bounds,
 )
-from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+from lattend.attend.kernels.triton.geometry import (
+    PLAIN,
+    entry_of,
+    inner_columns,
+    inner_count,
+    outer_rows,
+    step_origin,
+)
 from lattend.attend.kernels.triton.pairs import real_keys, tanh
 
 
@@ -40,7 +47,7 @@ def attention_max_kernel(
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+    entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head
@@ -53,7 +60,7 @@ def attention_max_kernel(
     top = tl.load(Top + state_rows, mask=inside, other=-float("inf"))
 
     count = inner_count(entry, AXES)
-    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
         KeyRange, batch, begin, count, full_first, full_end, BLOCK_N, SKIPS
@@ -63,8 +70,9 @@ def attention_max_kernel(
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            first = begin + step * BLOCK_N
+            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
+            first = origin + step * BLOCK_N
             k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST) * scale  # [BLOCK_M, BLOCK_N]
             if CAPPED:

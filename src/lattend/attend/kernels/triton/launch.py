@@ -24,6 +24,7 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
+from lattend.attend.kernels.triton.device_tables import depends_on_data, device_table, table_numbers
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
@@ -31,7 +32,7 @@ from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
-from lattend.attend.kernels.triton.tables import refined, with_known_lists
+from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import strides
 from lattend.attend.tape import Tape
@@ -70,7 +71,7 @@ class Prepared:
     @property
     def tma(self) -> bool:
         """Whether inner rows are copied by TMA: asked for, and they follow each other."""
-        return self.shape.tma and _inner_kinds(self.part) == (0,)
+        return self.shape.tma and _inner_kinds(self.part, self.shape.step) in ((0,), (4,))
 
     def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
         """The tensors whose rows are inner, as the kernel takes them."""
@@ -102,7 +103,7 @@ class Prepared:
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
             "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
-            "INNER_KINDS": _inner_kinds(self.part),
+            "INNER_KINDS": _inner_kinds(self.part, self.shape.step),
             "BLOCK_M": self.shape.rows,
             "BLOCK_N": self.shape.step,
             "D": q.shape[-1],
@@ -135,19 +136,19 @@ class Runner:
     def part(self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        given_now = any(name not in self.plan.rule.data for name in part.data)
-        if given_now or self.term is not None:
-            ready = self._prepared(part, kernel, place, q, v, arrays)
+        if any(name not in self.plan.rule.data for name in part.data):
+            return self._prepared(tape, part, kernel, place, q, v, arrays)
+        if self.term is not None:
+            ready = self._prepared(Tape(), part, kernel, place, q, v, arrays)
         else:
             key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
-            ready = self.prepared.find(key, lambda: self._prepared(part, kernel, place, q, v, arrays))
-        if not given_now:
-            tape.keep(ready.table)
-            tape.keep(ready.header)
+            ready = self.prepared.find(key, lambda: self._prepared(Tape(), part, kernel, place, q, v, arrays))
+        tape.keep(ready.table)
+        tape.keep(ready.header)
         return ready
 
     def _prepared(
-        self, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
+        self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
     ) -> Prepared:
         size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
         if self.shapes is None:
@@ -157,17 +158,21 @@ class Runner:
         if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
             shape = replace(shape, tma=False)  # TMA takes rows of whole 16 bytes
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
-        table = self.sent.find((transposed, place, shape.outer), lambda: with_known_lists(tiles, self.device))
-        if tiles.lists is None:
-            table = refined(part, table, shape.rows, arrays)
+        table = self.sent.find(
+            (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
+        )
         functions = generated(part, self.term, self.tensors)
         numbers = _header(part, functions, arrays)
         header = self.sent.find(
             tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
         )
+        tape.keep(table)
+        tape.keep(header)
+        if tiles.lists is None and depends_on_data(part):
+            wide = _has_large_numbers(part)
+            table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide)
         data = tuple(arrays[name] for name in functions.arrays)
-        # the kernels count entries in order; a table with lists behind it lies so already and is not copied
-        return Prepared(part, shape, functions, table.contiguous(), header, data)
+        return Prepared(part, shape, functions, table, header, data)
 
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -339,9 +344,17 @@ def _kind(order: Order) -> int:
     return 2 if order.group > 1 else int(order.period > 1)
 
 
-def _inner_kinds(part: Part) -> tuple[int, ...]:
-    """As geometry.py has them: 3 where blocks are listed."""
-    return (3,) if part.block_table is not None else tuple(_kind(axis.inner_order) for axis in part.axes)
+def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
+    """As geometry.py has them: 3 where blocks are listed, 4 where those have whole steps."""
+    if part.block_table is not None:
+        return (3 if part.block_table.inner % step else 4,)
+    return tuple(_kind(axis.inner_order) for axis in part.axes)
+
+
+def _sent(part: Part, table: Tensor) -> Tensor:
+    """The plan's table as the kernels read it, entries in order; no full range is known without the data."""
+    # a table with lists behind it lies so already and is not copied
+    return (table if depends_on_data(part) or not part.cut_by else without_full(table)).contiguous()
 
 
 def _strides(x: Tensor) -> tuple[int, int, int]:
@@ -370,9 +383,12 @@ def _sums(tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[
 
 def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
+    return _furthest(q, k, v) >= REACH_32 or _has_large_numbers(part)
+
+
+def _has_large_numbers(part: Part) -> bool:
     literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
-    numbers = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return _furthest(q, k, v) >= REACH_32 or numbers >= 1 << 28
+    return max((abs(value) for value in (*part.numbers.values(), *literals)), default=0) >= 1 << 28
 
 
 def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
@@ -398,7 +414,7 @@ def _header(part: Part, functions: Generated, arrays: Arrays) -> list[int]:
             0,
         ]
     found += [0] * (NUMBERS - AXIS_NUMBERS * len(part.axes))
-    return found + [_number(name, part, arrays) for name in functions.numbers]
+    return found + [_number(name, part, arrays) for name in functions.numbers] + table_numbers(part, arrays)
 
 
 def _number(name: str, part: Part, arrays: Arrays) -> int:

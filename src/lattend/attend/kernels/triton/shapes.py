@@ -3,11 +3,13 @@
 The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
 whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
 together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
-runs. Lists of blocks were not measured: their costs are guesses, and no time is predicted from them.
+runs. Lists of blocks were not measured: they are given the costs of rows that follow each other where a step
+lies within a block, and else those of rows that lie apart; no time is predicted from them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -188,8 +190,7 @@ def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtyp
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
     part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
     best: Choice | None = None
-    for candidate in candidates(kernel, head_dim, len(part.axes), dtype, apart(part)):
-        cost = candidate if part.block_table is None else _for_blocks(candidate, part.block_table.outer)
+    for cost in _for_part(part, kernel, head_dim, dtype):
         table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
@@ -239,10 +240,21 @@ def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
     )
 
 
-def _for_blocks(cost: ShapeCost, block: int) -> ShapeCost:
-    """The same for listed blocks: a tile is within one block, and its inner rows do not follow each other."""
-    rows = min(cost.shape.rows, max(LEAST_ROWS, 1 << (block - 1).bit_length()))
-    return replace(cost, shape=replace(cost.shape, outer=(rows,), tma=False, split=False), measured=False)
+def _for_part(part: Part, kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
+    """The shapes a kernel may take for a part.
+
+    Where blocks are listed, a tile is within one of them. If its steps are too, their inner rows follow each
+    other: such shapes are taken before others.
+    """
+    block, axes = part.block_table, len(part.axes)
+    if block is None:
+        yield from candidates(kernel, head_dim, axes, dtype, apart(part))
+        return
+    lines = candidates(kernel, head_dim, axes, dtype, False)
+    whole = [cost for cost in lines if block.inner % cost.shape.step == 0]
+    for cost in whole or candidates(kernel, head_dim, axes, dtype, True):
+        rows = min(cost.shape.rows, max(LEAST_ROWS, 1 << (block.outer - 1).bit_length()))
+        yield replace(cost, shape=replace(cost.shape, outer=(rows,)), measured=False)
 
 
 def _expected(cost: ShapeCost, table: Tiles, part: Part) -> float:

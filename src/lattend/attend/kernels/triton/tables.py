@@ -1,15 +1,15 @@
-"""Tile tables that depend on data: made on the device, from arrays that never leave it.
+"""Tile tables that depend on data, by torch: for the CPU kernel, for explain, and to test those of the GPU.
 
 Where a part asks for `doc[q] == doc[k]`, a row's keys lie between the first and the last position with its
 entry. Those are found by one stable sort, and a tile's range is cut to those of its rows, and to bounds that
 look up data, `k >= begin[q]`. Where a part looks up a table of blocks, the attended blocks of each row of
-that table are listed; the lists lie behind the tile table, and each tile says where its own begins. Nothing
-is read back.
+that table are listed; the lists lie behind the tile table, and each tile says where its own begins.
+device_tables.py makes the same tables on a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -25,11 +25,13 @@ from lattend.plans.tiles import (
     INNER_FIRST,
     OUTER_BASE,
     OUTER_SLOT,
+    PER_AXIS,
     Tiles,
 )
 from lattend.rules.axes import HEAD
 
 OFFSET_BITS = 31
+OFFSET_HIGH = len(PER_AXIS)  # of a table with lists: the bits of an offset that the inner base does not hold
 RANGE = (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)  # columns of a tile on a line
 
 
@@ -65,36 +67,54 @@ def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
     table = torch.as_tensor(found.table, device="cpu").to(device)[None]
     if found.lists is None:
         return table
-    return _packed(table, table[..., 2].long(), torch.as_tensor(found.lists, device="cpu").to(device))
+    return _packed(
+        table, table[..., INNER_BASE].long(), torch.as_tensor(found.lists, device="cpu").to(device)
+    )
+
+
+def in_order(part: Part) -> bool:
+    """Whether positions follow each other in its tiles, outer and inner ones."""
+    axis = part.axes[0]
+    return len(part.axes) == 1 and axis.outer_order.period == axis.inner_order.period == 1
+
+
+def without_full(table: Tensor) -> Tensor:
+    """The table with no full range in any tile."""
+    found = table.clone()
+    found[..., FULL_END] = found[..., FULL_FIRST]
+    return found
+
+
+def elements(part: Part, arrays: Mapping[str, Tensor]) -> int:
+    """How many batch elements have tables of their own: 1 where all have the same."""
+    listed = [] if part.block_table is None else [part.block_table.array]
+    return max(len(arrays[name]) for name in (*part.cut_by, *listed))
 
 
 def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
     """The table [batch or 1, heads, tiles, columns] cut to the entries that must be equal, and to the bounds
-    that look up data.
+    of each row, where some of them look up data.
     """
     if not part.cut_by or not table.shape[-2]:
         return table
-    axis = part.axes[0]
-    if len(part.axes) > 1 or axis.outer_order.period != 1 or axis.inner_order.period != 1:
-        found = table.clone()
-        found[..., FULL_END] = found[..., FULL_FIRST]
-        return found
+    if not in_order(part):
+        return without_full(table)
+    axis, size = part.axes[0], part.axes[0].inner_size
     begin, end, full_begin, full_end = (table[..., column].long() for column in RANGE)
     base = table[..., INNER_BASE].long()
-    position = table[..., OUTER_SLOT, None].long() + table[..., OUTER_BASE, None]
-    position = position + torch.arange(rows, device=table.device)
+    slot = table[..., OUTER_SLOT, None].long() + torch.arange(rows, device=table.device)
+    position = slot + table[..., OUTER_BASE, None]
     inside = (position >= axis.first) & (position <= axis.last)
+    if axis.class_slots is not None:
+        inside &= slot < axis.class_slots
     at = position.clamp(0, axis.outer_size - 1)[0]  # [heads, tiles, rows]
-    for first, last, whole in _row_ranges(part, at, arrays):  # [batch, heads, tiles, rows]
-        low = torch.where(inside, first, axis.inner_size)
-        high = torch.where(inside, last, -1)
-        begin = torch.maximum(begin, low.amin(-1) - base)
-        end = torch.minimum(end, high.amax(-1) + 1 - base)
-        every = (whole | ~inside).all(-1)
-        full_begin = torch.maximum(full_begin, torch.where(inside, first, -1).amax(-1) - base)
-        last_common = torch.where(inside, last, axis.inner_size).amin(-1) + 1 - base
-        full_end = torch.where(every, torch.minimum(full_end, last_common), full_begin)
-    end = torch.maximum(begin, end)
+    low, high, whole = _row_ranges(part, at, arrays)  # [batch, heads, tiles, rows]
+    some = inside & (low <= high)
+    begin = torch.maximum(begin, torch.where(some, low, size).amin(-1) - base)
+    end = torch.maximum(begin, torch.minimum(end, torch.where(some, high, -1).amax(-1) + 1 - base))
+    full_begin = torch.maximum(full_begin, torch.where(inside, low, 0).amax(-1) - base)
+    full_end = torch.minimum(full_end, torch.where(inside, high, size - 1).amin(-1) + 1 - base)
+    full_end = torch.where((whole | ~inside).all(-1), full_end, full_begin)
     full_begin = torch.minimum(torch.maximum(full_begin, begin), end)
     full_end = torch.minimum(torch.maximum(full_end, full_begin), end)
     found = table.expand(begin.shape[0], *table.shape[1:]).clone()
@@ -103,25 +123,30 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
     return found
 
 
-def _row_ranges(
-    part: Part, at: Tensor, arrays: Mapping[str, Tensor]
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """The first and last inner position that data leave the rows `at`, and whether they leave all between."""
-    for same in part.same:
-        found = runs(arrays[same.outer.array].flatten(1), arrays[same.inner.array].flatten(1))
-        first, last, whole = (x[:, at] for x in found)
-        yield first, last, whole
-    batch, device = max(len(array) for array in arrays.values()), at.device
-    names: dict[str, Any] = {**part.numbers, part.axes[0].outer: at}
+def _row_ranges(part: Part, at: Tensor, arrays: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """The first and last inner position of the rows `at`, and whether equal entries leave all between."""
+    axis, device = part.axes[0], at.device
+    given = {name: arrays[name] for name in part.cut_by}
+    batch = max(map(len, given.values()))
+    names: dict[str, Any] = {**part.numbers, axis.outer: at}
     names[HEAD] = torch.arange(at.shape[0], device=device)[:, None, None]
     names[ELEMENT] = torch.arange(batch, device=device).view(-1, 1, 1, 1)
-    shape, size = (batch, *at.shape), part.axes[0].inner_size
-    everywhere = torch.ones(shape, dtype=torch.bool, device=device)
-    lowest, highest = (torch.full((), end, device=device).expand(shape) for end in (0, size - 1))
-    for place, terms in enumerate(part.data_bounds):
-        for term in terms:
-            bound = evaluate(term, names, arrays).long().clamp(-1, size).expand(shape)
-            yield (bound, highest, everywhere) if place == 0 else (lowest, bound, everywhere)
+
+    def bound(term: Any) -> Tensor:
+        value = torch.as_tensor(evaluate(term, names, given), device=device)
+        return value.long().clamp(-1, axis.inner_size)
+
+    low = torch.zeros((batch, *at.shape), dtype=torch.int64, device=device)
+    high, whole = low + (axis.inner_size - 1), low == 0
+    for term in axis.lows:
+        low = torch.maximum(low, bound(term))
+    for term in axis.highs:
+        high = torch.minimum(high, bound(term))
+    for same in part.same:
+        found = runs(arrays[same.outer.array].flatten(1), arrays[same.inner.array].flatten(1))
+        first, last, without_gap = (x[:, at] for x in found)
+        low, high, whole = torch.maximum(low, first), torch.minimum(high, last), whole & without_gap
+    return low, high, whole
 
 
 def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
@@ -131,39 +156,44 @@ def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
     size, (heads, rows, columns) = part.block_table.inner, part.blocks
     attended = part.block_table.attended(entries, part.blocks)  # [batch, heads, rows, columns]
     batch, device = len(attended), table.device
-    before = torch.nn.functional.pad(attended.cumsum(-1, dtype=torch.int32), (1, 0))
-    column = torch.arange(columns, dtype=torch.int32, device=device)
+    attended = torch.nn.functional.pad(attended, (0, 1))  # none at the end
+    before = attended.cumsum(-1, dtype=torch.int32) - attended.int()
+    column = torch.arange(columns + 1, dtype=torch.int32, device=device)
     # attended blocks first, then the others: no place is written twice
-    place = torch.where(attended, before[..., :-1], before[..., -1:] + column - before[..., :-1])
+    place = torch.where(attended, before, before[..., -1:] + column - before)
     lists = torch.empty_like(place).scatter_(-1, place.long(), column.expand_as(place))
     table = table.expand(max(batch, len(table)), *table.shape[1:]).clone()
     each, head = (torch.arange(count, device=device) for count in table.shape[:2])
-    row = (each[:, None, None] % batch * heads + head[:, None] % heads) * rows + table[
-        ..., 1
-    ] // part.block_table.outer
-    begin, end = table[..., 3].long(), table[..., 4].long()
-    last = torch.where(end > begin, -(-end // size), begin // size)
-    first, after = (
-        before.flatten()[row * (columns + 1) + x.clamp(0, columns)] for x in (begin // size, last)
-    )
-    ends = (last == columns) & attended[..., -1].flatten()[row] & (after > first)
-    beyond = columns * size - part.axes[0].inner_size  # the last block may not be whole
-    table[..., 3] = 0
-    table[..., 4] = (after - first) * size - ends * beyond
-    return _packed(table, row * columns + first, lists)
+    row = (each[:, None, None] % batch * heads + head[:, None] % heads) * rows
+    row = (row + table[..., OUTER_BASE] // part.block_table.outer) * (columns + 1)
+    # a tile without slots may begin anywhere
+    begin, *others = (table[..., column].long().clamp(max=columns * size) for column in RANGE)
+    first = before.flatten()[row + begin // size]
+
+    def below(position: Tensor) -> Tensor:
+        """How many slots of the tile's list lie below a position."""
+        block = row + position // size
+        slots = (before.flatten()[block] - first) * size + attended.flatten()[block] * (position % size)
+        return torch.where(others[0] > begin, slots.clamp(min=0), 0)
+
+    end, full_first, full_end = map(below, others)
+    slots = (torch.zeros_like(end), end, full_first, torch.maximum(full_first, full_end))
+    for place, values in zip(RANGE, slots, strict=True):
+        table[..., place] = values
+    return _packed(table, row + first, lists)
 
 
 def _packed(table: Tensor, offsets: Tensor, lists: Tensor) -> Tensor:
-    """The table as the beginning of a buffer that goes on with the lists.
+    """The table, with one more column, as the beginning of a buffer that goes on with the lists.
 
-    A tile's inner base becomes the way from its entry to its list, and the first column of its full range,
-    which it has not, the bits of it that an int32 does not hold.
+    A tile's inner base becomes the way from its entry to its list; the new column has the bits of it that an
+    int32 does not hold.
     """
     entries = offsets.numel()
     entry = torch.arange(entries, device=table.device).view(offsets.shape)
-    apart = (entries - entry) * table.shape[-1] + offsets
-    table = table.clone()
-    table[..., 2] = apart & ((1 << OFFSET_BITS) - 1)
-    table[..., 5] = apart >> OFFSET_BITS
+    apart = (entries - entry) * (table.shape[-1] + 1) + offsets
+    high = (apart >> OFFSET_BITS).int()[..., None]
+    table = torch.cat([table[..., :OFFSET_HIGH], high, table[..., OFFSET_HIGH:]], -1)
+    table[..., INNER_BASE] = apart & ((1 << OFFSET_BITS) - 1)
     buffer = torch.cat([table.flatten(), lists.flatten()])
     return buffer[: table.numel()].view(table.shape)
