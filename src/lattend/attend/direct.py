@@ -86,8 +86,8 @@ def _by_operator(
     call, how = record.call.with_tensors(given), record.how
     tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
     whole = (how.rule, how.numbers, [*call.data.values()], how.term, *tensors, *how.options)
-    *grads, biases, sinks = operator.gradients(inputs, learned, *whole)
-    return [*grads, *biases, *(() if call.sinks is None else (sinks,))]
+    *grads, others = operator.gradients(inputs, learned, *whole)
+    return [*grads, *others]
 
 
 # Kinds
