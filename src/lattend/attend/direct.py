@@ -96,8 +96,8 @@ def _by_operator(
 def is_plain(*tensors: Tensor) -> bool:
     """Whether these tensors hold numbers, and nobody traces or watches what is done to them."""
     return (
-        all(type(x) in PLAIN and not x.is_meta for x in tensors)
-        and not torch.compiler.is_compiling()
+        not torch.compiler.is_compiling()  # first: Dynamo guards what it traces
+        and all(type(x) in PLAIN and not x.is_meta for x in tensors)
         and not _len_torch_dispatch_stack()
         and not get_interpreter_stack()
         and int(forward_ad._current_level) < 0
