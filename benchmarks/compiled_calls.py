@@ -27,7 +27,7 @@ from torch.nn.functional import scaled_dot_product_attention
 import lattend as lt
 
 HEADS, N, D = 8, 16, 64
-ROUNDS, CALLS = 15, 100
+ROUNDS, CALLS, ROW = 15, 100, 9
 Call = Callable[[], Any]
 
 
@@ -50,8 +50,9 @@ def gradients(grad: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ..
 
 NOTHING = torch.ops.lattend_benchmark.nothing.default
 NOTHING_BACKWARD = torch.ops.lattend_benchmark.nothing_backward.default
+impl: Any = torch.library.impl
 for operator, run in ((NOTHING, results), (NOTHING_BACKWARD, gradients)):
-    torch.library.impl(LIBRARY, operator.name().split("::")[1], "CompositeExplicitAutograd")(run)
+    impl(LIBRARY, operator.name().split("::")[1], "CompositeExplicitAutograd")(run)
     torch.library.register_fake(operator, run, lib=LIBRARY)
 torch.library.register_autograd(
     NOTHING,
@@ -92,6 +93,17 @@ def times(calls: Mapping[str, Call]) -> dict[str, float]:
     return {name: median(row) for name, row in rows.items()}
 
 
+def in_a_row(function: Callable[..., Tensor], count: int) -> Callable[..., Tensor]:
+    """So many calls, each of the last one's output."""
+
+    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        for _ in range(count):
+            q = function(q, k, v)
+        return q
+
+    return run
+
+
 def training_step(function: Callable[..., Tensor], qkv: list[Tensor], grad: Tensor) -> None:
     """A forward and a backward."""
     torch.autograd.grad(function(*qkv), qkv, grad)
@@ -113,6 +125,10 @@ def main() -> None:
         functions = {name: made(function) for name, function in contenders().items()}
         with torch.no_grad():
             found[f"{way}, forward"] = times({name: partial(f, *plain) for name, f in functions.items()})
+            rows = {name: made(in_a_row(function, ROW)) for name, function in contenders().items()}
+            many = times({name: partial(f, *plain) for name, f in rows.items()})
+            one = found[f"{way}, forward"]
+            found[f"{way}, one more"] = {name: (many[name] - one[name]) / (ROW - 1) for name in many}
         functions = {name: made(function) for name, function in contenders().items()}
         steps = {name: partial(training_step, f, learned, plain[0]) for name, f in functions.items()}
         found[f"{way}, training"] = times(steps)
