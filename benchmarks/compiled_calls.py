@@ -3,9 +3,9 @@
     python benchmarks/compiled_calls.py                     # on the CPU, one thread: half a minute
     python benchmarks/compiled_calls.py --device cuda
 
-The operator that does nothing allocates its results and is one of Python, as attention's is: no such operator
-can cost less in a compiled program. Microseconds of the calling thread, medians of short rows in which all
-take turns.
+The operator that does nothing allocates its results and is one of Python, with a gradient as torch.library
+makes it. "One more" is a call among several in one program, without entering it. Microseconds of the calling
+thread, medians of short rows in which all take turns.
 """
 
 # torch.library has no types
