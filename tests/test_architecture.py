@@ -111,7 +111,14 @@ def test_files_stay_short(path: Path) -> None:
             "import torch, lattend as lt; q = torch.ones(1, 1, 9, 8, requires_grad=True); "
             "lt.attention(q, q, q, 'k <= q and q - k <= 1').sum().backward(); q = q[:, :, :1].detach(); "
             "lt.KVCache('k <= q', batch=1, heads=1, head_dim=8).attend(q, q, q)",
-            {"triton", "torch._dynamo", "torch._inductor", "torch.utils.flop_counter", "PIL"},
+            {"sympy", "triton", "torch._dynamo", "torch._inductor", "torch.utils.flop_counter", "PIL"},
+        ),
+        (
+            "import torch, lattend as lt; q = torch.ones(1, 1, 9, 8, requires_grad=True)\n"
+            "for rule in ('causal', 'strided(3)', 'windowed(3)', 'neighbourhood(1)'):\n"
+            "    rows = {'rows': 3} if 'neigh' in rule else {}\n"
+            "    lt.attention(q, q, q, rule, **rows).sum().backward()",
+            {"islpy", "sympy", "triton", "torch._dynamo", "torch.utils.flop_counter", *DRAWING},
         ),
     ],
 )

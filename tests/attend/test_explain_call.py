@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import lattend as lt
 from lattend.attend.flop_formulas import call_of
+from lattend.attend.operator_call import OperatorCall, short
 from lattend.cost.measure.rule_pairs import pairs_of_call
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 
@@ -197,11 +198,12 @@ def test_measured_pairs_know_padding() -> None:
     found: list[Any] = []
     for lengths in ([40, 3], [40, 4]):
         span = torch.tensor([[0, length] for length in lengths], dtype=torch.int32)
-        given: dict[str, Any] = {
-            "q": q, "k": q, "v": q, "rule": rule.key, "numbers": [40], "data": [], "term": None, "bias": [],
-            "key_range": span, "key_mask": None, "sinks": None, "seed": None, "dropout": 0.0,
-            "softcap": None, "scale": None, "kernel": None, "deterministic": True,
-        }  # fmt: skip
+        names = zip(
+            ("given", "call", "numbers"),
+            short(*OperatorCall(rule.key, [40], [], None, [], span)),
+            strict=True,
+        )
+        given: dict[str, Any] = {"q": q, "k": q, "v": q, **dict(names)}
         assert call_of(given).key_range is span
         found.append(pairs_of_call(given))
     assert [one.needed for one in found] == [2 * (820 + 40 + 39 + 38), 2 * (820 + 40 + 39 + 38 + 37)]

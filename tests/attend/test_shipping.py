@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import lattend as lt
+from lattend.attend.operator_call import OperatorCall, short
 from lattend.errors import LattendError
 
 BAND = "k <= q and q - k <= t"
@@ -274,12 +275,12 @@ def test_an_ahead_of_time_program_runs_in_another_process(tmp_path: Path) -> Non
 def test_no_list_of_tensors_is_an_empty_one() -> None:
     """AOTInductor's runtime passes None for an empty list."""
     x = numbers(1, 2, 9, 4)
-    key, rest = lt.rule("k <= q").key, (None, None, None, None, 0.0, None, None, None, True)
+    _, text, sizes = short(*OperatorCall(lt.rule("k <= q").key, [9], [], None, []))
     for operator, tensors in (
         (torch.ops.lattend.attention, (x, x, x)),
         (torch.ops.lattend.max_logits, (x, x)),
     ):
-        empty, none = (operator.default(*tensors, key, [9], some, None, some, *rest) for some in ([], None))
+        empty, none = (operator.default(*tensors, some, text, sizes) for some in ([], None))
         torch.testing.assert_close(none, empty, rtol=0, atol=0)
 
 

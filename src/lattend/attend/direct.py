@@ -100,8 +100,8 @@ def _by_operator(
     call, how = record.call.with_tensors(given), record.how
     tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
     whole = (how.rule, how.numbers, [*call.data.values()], how.term, *tensors, *how.options)
-    *grads, biases, sinks = operator.gradients(inputs, learned, *whole)
-    return [*grads, *biases, *(() if call.sinks is None else (sinks,))]
+    *grads, others = operator.gradients(inputs, learned, *whole)
+    return [*grads, *others]
 
 
 # Kinds
@@ -109,12 +109,13 @@ def _by_operator(
 
 def is_plain(*tensors: Tensor) -> bool:
     """Whether these tensors hold numbers, and nobody traces or watches what is done to them."""
+    if torch.compiler.is_compiling():  # first: Dynamo guards what it traces
+        return False
     for x in tensors:
         if type(x) not in PLAIN or x.is_meta:
             return False
     return (
-        not torch.compiler.is_compiling()
-        and not _len_torch_dispatch_stack()
+        not _len_torch_dispatch_stack()
         and not get_interpreter_stack()
         and int(forward_ad._current_level) < 0
         and not torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]

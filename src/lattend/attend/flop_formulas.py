@@ -16,28 +16,25 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # pyright: ignore[reportPrivateUsage]
 from torch.utils.flop_counter import flop_registry, register_flop_formula  # pyright: ignore[reportUnknownVariableType]
 
-from lattend.attend import operator
+from lattend.attend import operator, record
 from lattend.attend.call import AttentionCall
 from lattend.attend.explain.prediction import masks_of
 from lattend.attend.needed import needed_pairs
+from lattend.attend.operator_call import long
 from lattend.errors import LattendError
 
-FORWARD, BACKWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_backward
-LARGEST = torch.ops.lattend.max_logits
-HOW = (
-    *("rule", "numbers", "data", "term", "bias", "key_range", "key_mask", "sinks", "seed"),
-    *("dropout", "softcap", "scale", "kernel", "deterministic"),
-)
+ATTENTION, FORWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_forward
+BACKWARD, LARGEST = torch.ops.lattend.attention_backward, torch.ops.lattend.max_logits
 
 
 def forward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
     """Twice the needed multiply-adds of lattend::attention."""
-    return 2 * _needed(operator.forward, args, kwargs)
+    return 2 * _needed(operator.FORWARD, args, kwargs)
 
 
 def backward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
     """Twice the needed multiply-adds of lattend::attention_backward, which are twice the forward's."""
-    return 4 * _needed(operator.backward, args, kwargs)
+    return 4 * _needed(operator.BACKWARD, args, kwargs)
 
 
 def largest_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -69,9 +66,8 @@ def call_of(given: Mapping[str, Any]) -> AttentionCall:
 
     Padding without values, as on the meta device, counts as none.
     """
-    how = {name: given[name] for name in HOW if name != "numbers"}
     numbers = tuple(int(number) for number in given["numbers"])
-    call = operator.call_of(given["q"], numbers=numbers, **how)
+    call = record.call_of(given["q"], *long(given["given"], given["call"], numbers))
     unknown = call.key_range is not None and call.key_range.is_meta
     return replace(call, key_range=None, key_mask=None) if unknown else call
 
@@ -87,5 +83,10 @@ def _register() -> None:
             cast(dict[Any, Any], known).update({target: flop_registry[target] for target in FORMULAS})
 
 
-FORMULAS = {FORWARD: forward_formula, BACKWARD: backward_formula, LARGEST: largest_formula}
+FORMULAS = {
+    ATTENTION: forward_formula,
+    FORWARD: forward_formula,
+    BACKWARD: backward_formula,
+    LARGEST: largest_formula,
+}
 _register()

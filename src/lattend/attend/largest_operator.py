@@ -16,7 +16,9 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
+from lattend.attend.operator_call import GIVEN, long, short
 from lattend.attend.padding import check_lengths
+from lattend.attend.record import call_of, exactly
 from lattend.errors import LattendError
 
 
@@ -31,7 +33,7 @@ class Kernel(Protocol):
 # In the order they are preferred
 KERNELS: dict[str, Kernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
 _LIBRARY = torch.library.Library("lattend", "FRAGMENT")
-_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {operator.HOW}) -> Tensor", tags=operator.TAGS)
+_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {GIVEN}) -> Tensor", tags=operator.TAGS)
 _OPERATOR = torch.ops.lattend.max_logits.default
 
 
@@ -52,13 +54,14 @@ def largest(
     """
     numbers, arrays, term, tensors = given
     how = (rule, numbers, arrays, term, [x.detach() for x in tensors], *padding)
+    call = (*how, None, None, 0.0, softcap, scale, kernel, True)
     run = _run if onnx.is_exporting() else _OPERATOR
-    return run(q.detach(), k.detach(), *how, None, None, 0.0, softcap, scale, kernel, True)
+    return run(q.detach(), k.detach(), *short(*call))
 
 
 @torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
-def _run(q: Tensor, k: Tensor, *how: Any) -> Tensor:
-    call = operator.call_of(q, *how)
+def _run(q: Tensor, k: Tensor, *given: Any) -> Tensor:
+    call = call_of(q, *long(*given))
     if call.key_range is not None:
         check_lengths(call.key_range, k.shape[2])
     reasons = {name: one.why_not(call, q, k, k) for name, one in KERNELS.items()}
@@ -68,7 +71,7 @@ def _run(q: Tensor, k: Tensor, *how: Any) -> Tensor:
     if not names:
         why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise LattendError(f"no kernel can run this. {why}")
-    with operator.exactly(q):
+    with exactly(q):
         return KERNELS[call.kernel or names[0]].largest(call, q, k)
 
 

@@ -1,16 +1,18 @@
-"""The torch operators lattend::attention and lattend::attention_backward.
+"""The torch operators lattend::attention, lattend::attention_forward and lattend::attention_backward.
 
-A rule travels as its key, a string, with its numbers beside it: sizes, then parameters. To
-torch.compile both operators are opaque, so plans and kernels are chosen when they run, and no number
-is written into a compiled program.
+The first is what torch.compile and torch.export find in a program. It has gradients, and calls the other two,
+which have none: they are what a compiled program runs. A rule travels as its key, within a text, with its
+numbers beside it: sizes, then parameters. To torch.compile all are opaque, so plans and kernels are chosen
+when they run, and no number is written into a compiled program.
 """
 
-# torch.library has no types
+# torch.library and torch.autograd.Function have no types
 # pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -20,50 +22,66 @@ from torch import Tensor
 
 from lattend.attend import dispatch, onnx
 from lattend.attend.bias import repeated_along_the_batch
-from lattend.attend.call import BackwardInputs
+from lattend.attend.call import BackwardInputs, Gradients, Kind
 from lattend.attend.kernels import reference_by_torch
 from lattend.attend.memory import empty_like
-from lattend.attend.record import call_of, exactly, record_of
+from lattend.attend.operator_call import GIVEN, long, short
+from lattend.attend.record import MAX_RECORDS, Record, call_of, exactly, kind_of_tensors, record_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Tape
 from lattend.errors import LattendError
+from lattend.recent import Recent
 
-HOW = (  # AOTInductor passes an empty list of tensors as None
-    "str rule, SymInt[] numbers, Tensor[]? data, str? term, Tensor[]? bias, Tensor? key_range, "
-    "Tensor? key_mask, Tensor? sinks, Tensor? seed, "
-    "float dropout, float? softcap, float? scale, str? kernel, bool deterministic"
-)
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _LIBRARY = torch.library.Library("lattend", "DEF")
-_LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {HOW}) -> (Tensor, Tensor)", tags=TAGS)
+for _name in ("attention", "attention_forward"):
+    _LIBRARY.define(f"{_name}(Tensor q, Tensor k, Tensor v, {GIVEN}) -> (Tensor, Tensor)", tags=TAGS)
 _LIBRARY.define(
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, bool learned, {HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
+    f"Tensor lse, bool learned, {GIVEN}) -> (Tensor, Tensor, Tensor, Tensor[])",
     tags=TAGS,
 )
+ATTENTION = torch.ops.lattend.attention.default
+FORWARD, BACKWARD = torch.ops.lattend.attention_forward.default, torch.ops.lattend.attention_backward.default
 DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
 ALL_DERIVATIVES = " or ".join(f'kernel="{name}"' for name in DIFFERENTIABLE)
-OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last
-forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
+_RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)  # by the operators' arguments
 
 
 # Running
 
 
+def forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp by the operator; `how` are the fields of an OperatorCall."""
+    return ATTENTION(q, k, v, *short(*how))
+
+
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
-def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    record, given = record_of(q, k, v, *how)
-    return record.forward(q, k, v, *given)
+@torch.library.impl(_LIBRARY, "attention_forward", "CompositeExplicitAutograd")
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    tensors = (q, k, v, *given) if given else (q, k, v)
+    return _record(tensors, call, numbers).forward(*tensors)
 
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
-def _backward(*given: Any) -> OperatorGradients:
-    inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
-    record, others = record_of(inputs.q, inputs.k, inputs.v, *how)
-    dq, dk, dv, *rest = record.backward(inputs, others, learned)
-    biases, sinks = rest[: len(record.call.bias)], rest[len(record.call.bias) :]
-    return dq, dk, dv, biases, sinks[0] if sinks else inputs.q.new_empty(0)
+def _backward(*args: Any) -> Gradients:
+    inputs, learned, given, call, numbers = BackwardInputs(*args[:7]), args[7], args[8] or (), *args[9:]
+    record = _record((inputs.q, inputs.k, inputs.v, *given), call, numbers)
+    dq, dk, dv, *others = record.backward(inputs, given, learned)
+    return dq, dk, dv, others
+
+
+def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Record:
+    """The record of a call, by its text, its numbers and the kinds of its tensors."""
+    kind = call, tuple(numbers), kind_of_tensors(*tensors)
+    known = _RECORDS.get(kind)
+    if known is not None:
+        return known
+    record, _ = record_of(*tensors[:3], *long(tensors[3:], call, numbers))
+    return _RECORDS.find(kind, lambda: record)
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
@@ -75,16 +93,17 @@ def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
         return dispatch.forward(Tape(), call, q, k, v)
 
 
-def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
+def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Gradients:
     """The gradients as torch operations: torch can differentiate them further."""
     q, call = inputs.q, replace(call_of(inputs.q, *how), learned=learned)
     with exactly(q):
         if call.kernel == "reference":
-            grads, sinks = reference_by_torch.backward(call, inputs)
+            (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
         else:
-            grads = dispatch.backward(Tape(), call, inputs)
+            *grads, biases = dispatch.backward(Tape(), call, inputs)
             sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
-        return *grads, q.new_empty(0) if sinks is None else sinks
+        dq, dk, dv = grads
+        return dq, dk, dv, [*biases, *(() if sinks is None else (sinks,))]
 
 
 def register_flop_formulas() -> None:
@@ -96,7 +115,8 @@ def register_flop_formulas() -> None:
 # Shapes alone
 
 
-@torch.library.register_fake(forward, lib=_LIBRARY)
+@torch.library.register_fake(ATTENTION, lib=_LIBRARY)
+@torch.library.register_fake(FORWARD, lib=_LIBRARY)
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     onnx.check_not_exported()
     import_module("lattend.attend.flop_formulas")  # a compiled program does not come by attention() again
@@ -104,79 +124,109 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
     return empty_like(q, v.shape[-1]), q.new_empty(q.shape[:-1], dtype=kind)
 
 
-@torch.library.register_fake(backward, lib=_LIBRARY)
-def _backward_shapes(*given: Any) -> OperatorGradients:
-    dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
-    bias, _, _, sinks = given[12:16]
-    empty = dq.new_empty(0) if sinks is None else sinks.new_empty(sinks.shape)
-    return dq, dk, dv, [x.new_empty(x.shape) for x in bias or ()], empty
+@torch.library.register_fake(BACKWARD, lib=_LIBRARY)
+def _backward_shapes(*args: Any) -> Gradients:
+    dq, dk, dv = (empty_like(x, x.shape[-1]) for x in args[2:5])
+    call = long(*args[8:])
+    others = (*call.bias, *(() if call.sinks is None else (call.sinks,)))
+    return dq, dk, dv, [x.new_empty(x.shape) for x in others]
 
 
 # Gradients
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, rule, numbers, data, term, bias, *others = inputs
-    tensors, ctx.options = others[:4], others[4:]  # padding, sinks, seed
-    ctx.set_materialize_grads(False)
-    ctx.learned = any(x.requires_grad for x in bias)
-    ctx.save_for_backward(q, k, v, *output, *tensors, *data, *bias)
-    ctx.rule, ctx.numbers, ctx.term, ctx.arrays = rule, numbers, term, len(data)
+@torch.library.impl(_LIBRARY, "attention", "Autograd")
+def _differentiable(
+    q: Tensor, k: Tensor, v: Tensor, given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    tensors = (q, k, v, *(given or ()))
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        return _Attention.apply(call, numbers, *tensors)  # pyright: ignore
+    return FORWARD(q, k, v, given, call, numbers)
 
 
-def gradients(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
-    """The gradients by the operator; for a second derivative by torch, where the kernel has one."""
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, call: str, numbers: Sequence[int], q: Tensor, k: Tensor, v: Tensor, *given: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        out, lse = FORWARD(q, k, v, given, call, numbers)
+        ctx.call, ctx.numbers = call, numbers
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(q, k, v, *given, out, lse)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        q, k, v, *given, out, lse = ctx.saved_tensors
+        call, (grad_out, grad_lse) = long(given, ctx.call, ctx.numbers), grads
+        arrays, biases = len(call.data), len(call.bias)
+        learned = any(ctx.needs_input_grad[5 + arrays : 5 + arrays + biases])
+        grad = torch.zeros_like(out) if grad_out is None else grad_out
+        inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+        dq, dk, dv, others = gradients(inputs, learned, *call)
+        none = [None] * (len(given) - arrays - len(others))
+        return None, None, dq, dk, dv, *([None] * arrays), *others, *none
+
+
+def gradients(inputs: BackwardInputs, learned: bool, *how: Any) -> Gradients:
+    """The gradients of q, k and v, and of a bias and sinks in a list; for a second derivative by torch.
+
+    Where the kernel has no second derivative, whoever asks for one is told.
+    """
     if torch.is_grad_enabled() and how[-2] in DIFFERENTIABLE:
         return _backward_by_torch(inputs, learned, *how)
-    return backward(*inputs, learned, *how)
+    given, call, numbers = short(*how)
+    with torch.no_grad():
+        dq, dk, dv, others = BACKWARD(*inputs, learned, given, call, numbers)
+    if not torch.is_grad_enabled():
+        return dq, dk, dv, others
+    behind = [x for x in (*inputs, *given) if x is not None]
+    found: list[Tensor] = [*_FirstOnly.apply(3 + len(others), dq, dk, dv, *others, *behind)]  # pyright: ignore
+    return found[0], found[1], found[2], found[3:]
 
 
-def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
-    q, k, v, out, lse, key_range, key_mask, sinks, seed, *rest = ctx.saved_tensors
-    data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
-    grad = torch.zeros_like(out) if grad_out is None else grad_out
-    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, key_range, key_mask, sinks, seed, *ctx.options)
-    inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
-    *grads, biases, of_sinks = gradients(inputs, ctx.learned, *how)
-    rest = (None, None, None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
-    return *grads, None, None, [None] * len(data), None, biases, *rest
+class _FirstOnly(torch.autograd.Function):
+    """Gradients as they are, with no derivative by the tensors behind them."""
 
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tensors[:count]
 
-def _refuse(ctx: Any, *grads: Tensor) -> None:
-    raise LattendError(
-        "this kernel of attention has first derivatives only, and a second one was asked for: "
-        f"take the first without create_graph=True, or all of them with {ALL_DERIVATIVES}"
-    )
-
-
-torch.library.register_autograd(forward, _differentiate, setup_context=_save, lib=_LIBRARY)
-torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise LattendError(
+            "this kernel of attention has first derivatives only, and a second one was asked for: "
+            f"take the first without create_graph=True, or all of them with {ALL_DERIVATIVES}"
+        )
 
 
 # vmap: the mapped axis joins the batch
 
 
-def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-    folded, how, batch = joined_with_the_batch(info, in_dims, given, tensors=3)
-    found = forward(*folded, *how)
+def _mapped(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
+    folded, given, batch = joined_with_the_batch(info, in_dims, args, tensors=3)
+    found = ATTENTION(*folded, *given)
     return tuple(x.unflatten(0, (info.batch_size, batch)) for x in found), (0, 0)
 
 
 def joined_with_the_batch(
-    info: Any, in_dims: tuple[Any, ...], given: tuple[Any, ...], *, tensors: int
-) -> tuple[list[Tensor], list[Any], int]:
+    info: Any, in_dims: tuple[Any, ...], args: tuple[Any, ...], *, tensors: int
+) -> tuple[list[Tensor], Any, int]:
     """The first `tensors` arguments, all others, and the batch, where the mapped axis joins the batch."""
-    size, dims = info.batch_size, in_dims[tensors:]
-    rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *others = given[tensors:]
-    for name, mapped in (("bias", dims[4] or ()), ("sinks", dims[7:8])):
-        if any(dim is not None for dim in mapped):
+    size, (given, text, numbers) = info.batch_size, args[tensors:]
+    call = long(given, text, numbers)
+    mapped: Any = in_dims[tensors] or [None] * len(given or ())
+    dims: Any = long(mapped, text, numbers)  # the mapped axis in place of each tensor
+    for name, axes in (("bias", dims.bias), ("sinks", (dims.sinks,))):
+        if any(dim is not None for dim in axes):
             raise LattendError(f"{name}: vmap maps the batch of q, k and v, and {name} has none")
-    if seed is not None and info.randomness == "same":
+    if call.seed is not None and info.randomness == "same":
         raise LattendError("dropout: vmap with randomness='same' would drop the same pairs; use 'different'")
-    whole = [_mapped_first(x, dim, size) for x, dim in zip(given[:tensors], in_dims, strict=False)]
+    whole = [_mapped_first(x, dim, size) for x, dim in zip(args[:tensors], in_dims, strict=False)]
     batch = whole[0].shape[1]
     arrays: list[Tensor] = []
-    for array, dim, axes in zip(data, dims[2], axes_looked_up(rule), strict=True):
+    for array, dim, axes in zip(call.data, dims.data, axes_looked_up(call.rule), strict=True):
         batched = array.dim() - (dim is not None) > axes
         if dim is None and not batched:
             arrays.append(array)  # one for all
@@ -184,18 +234,18 @@ def joined_with_the_batch(
         each = _mapped_first(array, dim, size)
         each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
         arrays.append(each.flatten(0, 1))
-    one = None if seed is None else seed if dims[8] is None else seed.movedim(dims[8], 0)[0]
-    padding = [
+    key_range, key_mask = (
         None if x is None else _mapped_first(x, dim, size).flatten(0, 1)
-        for x, dim in zip((key_range, key_mask), dims[5:7], strict=True)
-    ]
-    term = None if term is None else repeated_along_the_batch(term, batch)
-    how = [rule, numbers, arrays, term, bias, *padding, sinks, one, *others]
-    return [x.flatten(0, 1) for x in whole], how, batch
+        for x, dim in ((call.key_range, dims.key_range), (call.key_mask, dims.key_mask))
+    )
+    seed = call.seed if call.seed is None or dims.seed is None else call.seed.movedim(dims.seed, 0)[0]
+    term = None if call.term is None else repeated_along_the_batch(call.term, batch)
+    joined = call._replace(data=arrays, term=term, key_range=key_range, key_mask=key_mask, seed=seed)
+    return [x.flatten(0, 1) for x in whole], short(*joined), batch
 
 
 def _mapped_first(x: Tensor, dim: int | None, size: int) -> Tensor:
     return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
-torch.library.register_vmap(forward, _mapped, lib=_LIBRARY)
+torch.library.register_vmap(ATTENTION, _mapped, lib=_LIBRARY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lattend.plans.known_forms import known_form
 from lattend.recent import Recent
 from lattend.rules.axes import LINE
 from lattend.rules.canonical import Canonical
@@ -13,7 +14,7 @@ from lattend.rules.language.intervals import Interval, interval, least
 from lattend.rules.language.linear import gap_of
 from lattend.rules.rule import Rule
 
-MAX_KNOWN = 256
+MAX_KNOWN, MOST_SIZE = 256, 1 << 62
 _KNOWN: Recent[object, Canonical] = Recent(MAX_KNOWN)
 
 
@@ -36,6 +37,9 @@ def _found(rule: Rule, tied: bool) -> Canonical:
     if tied:  # as many keys as queries, by whichever name
         numbers["m"], axes = Name("n"), LINE
     condition, domain = (expr.substituted(part, numbers) for part in (rule.condition, rule.domain))
+    known = known_form(condition, axes)
+    if known is not None and _holds(domain, {axis.queries: Interval(0, MOST_SIZE) for axis in axes}):
+        return known
     try:
         from lattend.sets.canonical import canonical
     except ModuleNotFoundError as missing:
@@ -43,6 +47,11 @@ def _found(rule: Rule, tied: bool) -> Canonical:
             raise
         return Canonical.given_up(condition, "islpy is not installed")
     return canonical(condition, axes, domain)
+
+
+def _holds(domain: Condition, sizes: Mapping[str, Interval]) -> bool:
+    """Whether a domain holds for all of these sizes."""
+    return sizes.keys() >= set(expr.names(domain)) and decided(domain, {}, sizes) == Truth(True)
 
 
 def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Condition:

@@ -190,11 +190,11 @@ class Meter:
 
     def _count(self, func: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
         packet = func._overloadpacket
-        if packet in (counted.FORWARD, counted.BACKWARD):
-            given = {**op.given, "data": [self._seen(array) for array in op.given["data"]]}
+        if packet in (counted.ATTENTION, counted.FORWARD, counted.BACKWARD):
+            given = {**op.given, "given": [self._seen(one) for one in op.given["given"] or ()]}
             pairs = pairs_of_call(given, self.device)
             self._remark(pairs)
-            self.add(place, packet, way, pairs.forward if packet is counted.FORWARD else pairs.backward)
+            self.add(place, packet, way, pairs.backward if packet is counted.BACKWARD else pairs.forward)
         elif func.namespace != "aten":
             if func.namespace not in ("prim", "prims", "profiler"):
                 self.unknown[f"{func.namespace}.{op.name}"] += 1
