@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 grid_cpu: Any = importlib.import_module("grid_cpu")
+grid_host: Any = importlib.import_module("grid_host")
 
 
 @pytest.mark.parametrize("cell", NAMES)
@@ -50,3 +51,17 @@ def test_rows_are_shown() -> None:
     rows = grid_cpu.measure("rnn", 2, 2, 1, 0.01)
     assert [row["work"] for row in rows] == ["forward", "training step"]
     assert "rnn  n=2   h=2    batch=1   forward" in grid_cpu.show(rows[0])
+
+
+def test_host_times_and_profiles(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours and torch's cell, each with its three works; a profile finds the code of forward and backward."""
+    monkeypatch.setattr(grid_host, "CALLS", 2)
+    monkeypatch.setattr(grid_host, "WARM", 1)
+    for cell in NAMES:
+        ours, line = grid_host.contenders(cell, "cpu", torch.float32)
+        assert ours.output().flatten(1, 2).shape == line.output().shape
+        assert [row[0] for row in grid_host.measure(ours)] == [row[0] for row in grid_host.measure(line)]
+        grid_host.profiled(ours)
+    said = capsys.readouterr().out
+    assert "cpu_forward.py" in said and "cpu_backward.py" in said
+    assert grid_host.scan._Scan.backward.__name__ == "backward"
