@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,14 @@ def test_rows_are_shown() -> None:
     assert "rnn  n=2   h=2    batch=1   forward" in grid_cpu.show(rows[0])
 
 
-def test_host_times_and_profiles(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_times_and_profiles(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ours and torch's cell, each with its three works; a profile finds the code of forward and backward."""
     monkeypatch.setattr(grid_host, "CALLS", 2)
     monkeypatch.setattr(grid_host, "WARM", 1)
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)
     for cell in NAMES:
         ours, line = grid_host.contenders(cell, "cpu", torch.float32)
         assert ours.output().flatten(1, 2).shape == line.output().shape
