@@ -70,7 +70,7 @@ page: $(STAMP) ## build the page of `lattend serve` from client/
 	@$(PY) client/build.py
 
 bench: $(STAMP) ## counting, attention, layers, the page: on the CPU, and on the GPU where there is one
-	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu web_typing web_frames web_load; do \
+	@for file in counts plans attention_cpu from_conv grid_cpu grid_host attention_gpu grid_gpu web_typing web_frames web_load; do \
 		echo "== benchmarks/$$file.py"; $(PY) "benchmarks/$$file.py" || exit 1; done
 
 clean: ## remove .venv, out/ and caches

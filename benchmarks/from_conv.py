@@ -1,11 +1,15 @@
 """How near attention heads come to the convolution they were made from, and how long they take.
 
     python benchmarks/from_conv.py --cases 400
-    python benchmarks/from_conv.py --cases 0 --device cuda --dtype bfloat16
+    python benchmarks/from_conv.py --device cuda        # times on a GPU alone, under a minute
 
 Three tables: the largest differences of hard heads over random convolutions, outputs and gradients; the
 error of soft heads against its bound; and the time of hard heads as a multiple of torch's conv2d, beside
 that of the same heads as one call of attention with their rule. Without cases, the last one alone.
+
+On a GPU a table of its own: larger layers in float32, where both may use TF32, and in bfloat16. Before they
+are timed, outputs and gradients of both are compared with the convolution in float64. cuDNN picks its
+fastest algorithm by trial. A time is that of calls in a row, by events on the GPU.
 """
 
 from __future__ import annotations
@@ -39,11 +43,23 @@ TIMED: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (
     (4, 32, 28, 32, {"kernel_size": 5, "padding": 2, "groups": 4}),
     (4, 64, 28, 64, {"kernel_size": 1}),
 )
-LARGE: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (  # on a GPU, where the others are launches
-    (64, 64, 56, 64, {"kernel_size": 3, "padding": 1}),
-    (64, 256, 14, 256, {"kernel_size": 3, "padding": 1}),
-    (64, 128, 28, 256, {"kernel_size": 3, "padding": 1, "stride": 2}),
+ON_GPU: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (
+    (16, 32, 32, 32, {"kernel_size": 3, "padding": 1}),
+    (16, 32, 128, 32, {"kernel_size": 3, "padding": 1}),
+    (16, 64, 64, 64, {"kernel_size": 3, "padding": 1}),
+    (16, 64, 128, 64, {"kernel_size": 3, "padding": 1}),
+    (16, 128, 32, 128, {"kernel_size": 3, "padding": 1}),
+    (16, 128, 64, 128, {"kernel_size": 3, "padding": 1}),
+    (16, 256, 32, 256, {"kernel_size": 3, "padding": 1}),
+    (16, 256, 64, 256, {"kernel_size": 3, "padding": 1}),
+    (16, 64, 64, 64, {"kernel_size": 5, "padding": 2}),
+    (16, 128, 32, 128, {"kernel_size": 5, "padding": 2}),
+    (16, 64, 64, 64, {"kernel_size": 3, "padding": 2, "dilation": 2}),
+    (16, 128, 64, 128, {"kernel_size": 3, "padding": 4, "dilation": 4}),
+    (16, 64, 128, 128, {"kernel_size": 3, "padding": 1, "stride": 2}),
+    (16, 128, 64, 256, {"kernel_size": 3, "padding": 1, "stride": 2}),
 )
+WRONG = {torch.float32: 5e-3, torch.bfloat16: 3e-2}  # relative errors of TF32 and of bfloat16
 
 
 def pair(least: int, most: int) -> tuple[int, int]:
@@ -142,21 +158,14 @@ class ByRule(nn.Module):
 
 
 def milliseconds(work: Callable[[], object], runs: int = 15) -> float:
-    """The least time of `work` in milliseconds, once it is warm; a GPU is waited for."""
+    """The least time of `work` in milliseconds, once it is warm."""
     work()
     times: list[float] = []
     for _ in range(runs):
-        wait()
         start = time.perf_counter()
         work()
-        wait()
         times.append((time.perf_counter() - start) * 1e3)
     return min(times)
-
-
-def wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
 
 
 def step(module: nn.Module, x: Tensor) -> None:
@@ -172,7 +181,7 @@ def times(device: str, dtype: torch.dtype) -> None:
     print(f"  {'':<56}{'output':>45}{'training step':>45}")
     print(f"  {'batch, in, size, out':<22}{'kernel':<34}{names}{names}")
     worst = [0.0, 0.0]
-    for batch, c_in, size, c_out, options in TIMED + (LARGE if device != "cpu" else ()):
+    for batch, c_in, size, c_out, options in TIMED:
         conv = nn.Conv2d(c_in, c_out, **options, device=device, dtype=dtype)
         layer, x = lt.nn.from_conv(conv), torch.randn(batch, c_in, size, size, device=device, dtype=dtype)
         modules = (conv, ByRule(layer), layer)
@@ -190,20 +199,84 @@ def times(device: str, dtype: torch.dtype) -> None:
     print(f"  largest: {worst[0]:.2f} times conv2d for an output, {worst[1]:.2f} for a training step")
 
 
+# On a GPU
+
+
+def relative_errors(module: nn.Module, x: Tensor, exact: nn.Conv2d) -> list[float]:
+    """Those of the output and of the gradients of x and the weights, against the convolution in float64."""
+    wide = x.double()
+    with torch.no_grad():
+        outputs = module(x), exact(wide)
+    found, wanted = gradients(module, x)[:2], gradients(exact, wide)[:2]
+    if found[1].dim() == 3:  # of heads
+        found[1] = found[1].permute(2, 1, 0).reshape(wanted[1].shape)
+    pairs = [outputs, *zip(found, wanted, strict=True)]
+    return [float((a.double() - b).norm() / b.norm()) for a, b in pairs]
+
+
+def on_gpu(work: Callable[[], object], calls: int = 10, rounds: int = 5) -> float:
+    """Milliseconds of a call, the best of some rounds of calls in a row, by events on the GPU."""
+    for _ in range(3):
+        work()
+    found: list[float] = []
+    for _ in range(rounds):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(calls):
+            work()
+        end.record()
+        torch.cuda.synchronize()
+        found.append(begin.elapsed_time(end) / calls)
+    return min(found)
+
+
+def times_on_gpu(dtypes: tuple[torch.dtype, ...], device: str = "cuda") -> None:
+    names = "".join(f"{name:>9}" for name in ("conv2d", "heads", "times"))
+    for dtype in dtypes:
+        print(f"\nhard heads against conv2d, {dtype}, TF32 allowed: milliseconds, and times conv2d's")
+        print(f"  {'':<58}{'output':>27}{'training step':>27}{'largest errors':>20}")
+        print(f"  {'batch, in, size, out':<22}{'kernel':<36}{names}{names}{'conv2d':>11}{'heads':>9}")
+        ratios: list[tuple[float, float]] = []
+        for batch, c_in, size, c_out, options in ON_GPU:
+            conv = nn.Conv2d(c_in, c_out, **options, device=device, dtype=dtype)
+            exact = nn.Conv2d(c_in, c_out, **options, device=device, dtype=torch.float64)
+            exact.load_state_dict(conv.state_dict())
+            layer, x = lt.nn.from_conv(conv), torch.randn(batch, c_in, size, size, device=device, dtype=dtype)
+            errors = [max(relative_errors(module, x[:2], exact)) for module in (conv, layer)]
+            assert errors[1] <= WRONG[dtype], f"heads of {conv} are off by {errors[1]:.1e}"
+            with torch.no_grad():
+                output = [on_gpu(partial(module, x)) for module in (conv, layer)]
+            training = [on_gpu(partial(step, module, x)) for module in (conv, layer)]
+            shown = "".join(f"{a:9.3f}{b:9.3f}{b / a:9.2f}" for a, b in (output, training))
+            words = ", ".join(f"{name.removesuffix('_size')} {value}" for name, value in options.items())
+            shape = f"{batch}, {c_in}, {size}², {c_out}"
+            print(f"  {shape:<22}{words:<36}{shown}{errors[0]:11.1e}{errors[1]:9.1e}", flush=True)
+            ratios.append((output[1] / output[0], training[1] / training[0]))
+        for work, each in zip(("output", "training step"), zip(*ratios, strict=True), strict=True):
+            middle = sorted(each)[len(each) // 2]
+            print(f"  {work}: median {middle:.2f}, largest {max(each):.2f} times conv2d")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Heads of convolutions: errors, bounds and times.")
     parser.add_argument("--cases", type=int, default=200, help="random convolutions for each row")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="where times are taken")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "float16", "bfloat16"))
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="on a GPU both, else float32")
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message="Using padding='same' with even kernel lengths")
     random.seed(given.seed)
     torch.manual_seed(given.seed)
+    if given.device.startswith("cuda"):
+        dtypes = (torch.float32, torch.bfloat16) if given.dtype is None else (getattr(torch, given.dtype),)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+        torch.backends.cudnn.benchmark = True
+        times_on_gpu(dtypes, given.device)
+        return
     if given.cases:
         differences(given.cases)
         soft(max(1, given.cases // 4))
-    times(given.device, getattr(torch, given.dtype))
+    times(given.device, getattr(torch, given.dtype or "float32"))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 from nn.grid.grids import CELLS, NAMES, agree, by, gradients, model, some, states_for
 from torch import Tensor
 
+from lattend.attend.tape import Tape
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
+from lattend.nn.grid.call import Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.gradients import gates_again
+from lattend.nn.grid.inputs import input_sums
 from lattend.nn.grid.rnn import GridRNN
 
 KERNELS = ["cpu", "diagonals"]
@@ -61,7 +65,7 @@ CASES = list(product(CELLS, [False, True], [((),), ((), (2,)), ((), (2,), (1,), 
 
 
 def problem(
-    cell: tuple[str, str], masked: bool, flips: scan.Flips
+    cell: tuple[str, str], masked: bool, flips: Flips
 ) -> tuple[CellKind, Tensor | None, list[Tensor]]:
     """A cell, a mask, and x, into, bias, left, top and the edges of a 2 x 3 image."""
     kind = CellKind(*cell)
@@ -73,10 +77,10 @@ def problem(
     return kind, holes(2, rows, cols, seed=3) if masked else None, tensors
 
 
-def run(cell: CellKind, mask: Tensor | None, flips: scan.Flips, **how: Any) -> Any:
+def run(cell: CellKind, mask: Tensor | None, flips: Flips, **how: Any) -> Any:
     def scanned(*tensors: Tensor) -> Any:
         x, into, bias, left, top, *edges = tensors
-        h, c = scan.scan(cell, x, into, bias, left, top, scan.Edges(*edges), mask, flips=flips, **how)
+        h, c = scan.scan(cell, x, into, bias, left, top, Edges(*edges), mask, flips=flips, **how)
         return h if c is None else (h, c)
 
     return scanned
@@ -84,9 +88,7 @@ def run(cell: CellKind, mask: Tensor | None, flips: scan.Flips, **how: Any) -> A
 
 @pytest.mark.parametrize(("cell", "masked", "flips"), CASES)
 @pytest.mark.parametrize(("kernel", "recompute"), [("cpu", False), ("cpu", True), ("diagonals", False)])
-def test_gradcheck(
-    cell: tuple[str, str], masked: bool, flips: scan.Flips, kernel: str, recompute: bool
-) -> None:
+def test_gradcheck(cell: tuple[str, str], masked: bool, flips: Flips, kernel: str, recompute: bool) -> None:
     kind, mask, tensors = problem(cell, masked, flips)
     if kind.activation == "relu":
         tensors = [t.detach().abs().requires_grad_() for t in tensors]  # away from the kink
@@ -101,7 +103,7 @@ def test_gradcheck_of_every_number(name: str) -> None:
 
 
 @pytest.mark.parametrize(("cell", "masked", "flips"), [case for case in CASES if case[0][1] != "relu"][::2])
-def test_second_derivative(cell: tuple[str, str], masked: bool, flips: scan.Flips) -> None:
+def test_second_derivative(cell: tuple[str, str], masked: bool, flips: Flips) -> None:
     kind, mask, tensors = problem(cell, masked, flips)
     scanned = run(kind, mask, flips, kernel="cpu")
     assert torch.autograd.gradgradcheck(scanned, tensors, fast_mode=True)
@@ -146,14 +148,13 @@ def test_only_c_or_only_part_has_a_gradient(name: str) -> None:
 def test_gates_again(name: str) -> None:
     """Gates from the states that were kept are the gates that were kept."""
     kind, _, (x, into, bias, left, top, *edges) = problem((name, "tanh"), False, ((),))
-    how = scan.How(kind, kernel="cpu")
+    how = How(kind, kernel="cpu")
     with torch.no_grad():
-        layout = scan._layout(how, x)
-        packed = scan._pre(how, layout, x, into, bias)
-        h, c = scan._framed(kind, layout, packed, scan.Edges(*edges))
-        kept = cpu.forward(kind, packed.clone(), left, top, h, c, None, True)
+        layout = how.layout(x)
+        packed = input_sums(how.flips, layout, x, into, bias)
+        h, _, kept = cpu.forward(Tape(), kind, layout, packed.clone(), left, top, Edges(*edges), None, True)
         assert kept is not None
-        torch.testing.assert_close(kept, scan._gates_again(kind, layout, packed, left, top, h))
+        torch.testing.assert_close(kept, gates_again(kind, layout, packed, left, top, h))
 
 
 def test_numbers_too_large_are_inf_without_a_word() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 grid_cpu: Any = importlib.import_module("grid_cpu")
+grid_host: Any = importlib.import_module("grid_host")
 
 
 @pytest.mark.parametrize("cell", NAMES)
@@ -50,3 +52,21 @@ def test_rows_are_shown() -> None:
     rows = grid_cpu.measure("rnn", 2, 2, 1, 0.01)
     assert [row["work"] for row in rows] == ["forward", "training step"]
     assert "rnn  n=2   h=2    batch=1   forward" in grid_cpu.show(rows[0])
+
+
+def test_host_times_and_profiles(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours and torch's cell, each with its three works; a profile finds the code of forward and backward."""
+    monkeypatch.setattr(grid_host, "CALLS", 2)
+    monkeypatch.setattr(grid_host, "WARM", 1)
+    request.addfinalizer(partial(torch.set_num_threads, torch.get_num_threads()))
+    torch.set_num_threads(1)
+    for cell in NAMES:
+        ours, line = grid_host.contenders(cell, "cpu", torch.float32)
+        assert ours.output().flatten(1, 2).shape == line.output().shape
+        assert [row[0] for row in grid_host.measure(ours)] == [row[0] for row in grid_host.measure(line)]
+        grid_host.profiled(ours)
+    said = capsys.readouterr().out
+    assert "cpu_forward.py" in said and "cpu_backward.py" in said
+    assert grid_host.scan._Scan.backward.__name__ == "backward"

@@ -1,96 +1,136 @@
 """The recurrence on the CPU: forward and backward by hand, a few operations on contiguous slabs a step.
 
-Pixels are packed, so that [D, pixels] stands for [D, batch, rows, cols].
+Pixels are packed, so that [D, pixels] stands for [D, batch, rows, cols]. Small images are copied into rooms
+that are kept with all their calls; large ones are worked on where they are, in rooms of their own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from lattend.attend.tape import Tape
+from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.cpu_backward import BACKWARD, GridBackwardInputs
-from lattend.nn.grid.cpu_forward import FORWARD
-from lattend.nn.grid.packed import Packing, packing
+from lattend.nn.grid.cpu_backward import BackwardRoom
+from lattend.nn.grid.cpu_forward import ForwardRoom
+from lattend.nn.grid.cpu_room import RoomKind
+from lattend.nn.grid.layout import RowMajorLayout
+
+SMALL = 1 << 19  # numbers at the sums of one direction: two megabytes of float32
+Room = TypeVar("Room", ForwardRoom, BackwardRoom)
 
 
 def forward(
-    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
-    save_gates: bool,
-) -> Tensor | None:  # fmt: skip
-    """Fills h and c, and gives the gates if they are to be saved, [D, pixels, 5h]; pre is used up.
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges: Edges,
+    mask: Tensor | None, save_gates: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """The states h and c with their edges, and the gates [D, pixels, 5h] if they are to be saved.
 
-    pre [D, pixels, gates*h]; left, top [D, gates*h, h]; mask [D, pixels]. Row 0 and column 0 of h and c
-    [D, batch, rows + 1, cols + 1, h] hold the edges.
+    pre [D, pixels, gates*h] is used up; left, top [D, gates*h, h]; mask [D, pixels]. h and c are
+    [D, batch, rows + 1, cols + 1, h], with the edges in row 0 and column 0.
     """
-    kind = torch.promote_types(pre.dtype, torch.float32)
-    if kind != pre.dtype:  # NumPy has no bfloat16
-        wide_h, wide_c = h.to(kind), None if c is None else c.to(kind)
-        gates = forward(cell, pre.to(kind), left.to(kind), top.to(kind), wide_h, wide_c, mask, save_gates)
-        h.copy_(wide_h)
-        if c is not None and wide_c is not None:
-            c.copy_(wide_c)
-        return None if gates is None else gates.to(pre.dtype)
-    p = packing(h.shape[2] - 1, h.shape[3] - 1, h.shape[1])
-    size, gates = h.shape[-1], None
-    if save_gates and cell.name != "rnn":
-        gates = pre if cell.name == "lstm" else pre.new_empty(*pre.shape[:-1], 5 * size)
-
-    for d in range(len(h)):
-        states = [_framed(x[d], p) for x in (h, c) if x is not None]
-        gone = None if mask is None else ~mask[d].numpy()[:, None]
-        room = None if gates is None else gates[d]
-        with np.errstate(all="ignore"):  # as torch does: what overflows is inf, without a word
-            FORWARD[cell.name](cell, pre[d], left[d].mT, top[d].mT, states, gone, room, p)
-        for x, found in zip((h, c), states, strict=False):
-            if x is not None:
-                torch.index_select(found, 0, p.framed_rows, out=x[d].flatten(0, 2))
-    return gates
+    kind = _room_kind(cell, layout, pre.dtype, left.shape[-1], mask is not None)
+    given: Any = (pre, left, top, mask, *edges)
+    return tape.do(partial(_forward, kind, save_gates and cell.name != "rnn"), *given)
 
 
 def backward(
-    cell: CellKind, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor,
-    c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left: Tensor,
+    top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at the state that an lstm or gru hands on.
 
     grad_h and grad_c are [D, batch, rows, cols, h]; all that is given back is [D, pixels, ..].
     """
-    kind = torch.promote_types(h.dtype, torch.float32)
-    if kind != h.dtype:
-        given = (grad_h, grad_c, left, top, h, c, gates)
-        wide: list[Any] = [None if x is None else x.to(kind) for x in given]
-        d_pre, d_hidden, d_state = backward(cell, *wide, mask=mask)
-        state = None if d_state is None else d_state.to(h.dtype)
-        return d_pre.to(h.dtype), d_hidden.to(h.dtype), state
-    p = packing(h.shape[2] - 1, h.shape[3] - 1, h.shape[1])
-    size, shape = h.shape[-1], (len(h), len(p.pixels))
-    d_pre = h.new_empty(*shape, cell.gates * size)
-    d_hidden = torch.empty_like(d_pre) if cell.name == "gru" else d_pre
-    d_state = None if cell.name == "rnn" else h.new_empty(*shape, size)
-    for d in range(len(h)):
-        packed_h, packed_c = (_packed(x, d, p.framed_pixels) for x in (h, c))
-        from_h, from_c = (_packed(x, d, p.framing) for x in (grad_h, grad_c))
-        assert packed_h is not None and from_h is not None
-        given = GridBackwardInputs(
-            from_h, from_c, packed_h, packed_c,
-            None if gates is None else gates[d].numpy().reshape(-1, 5, size),
-            None if mask is None else ~mask[d].numpy()[:, None],
-        )  # fmt: skip
-        outs = d_pre[d], d_hidden[d], None if d_state is None else d_state[d]
-        with np.errstate(all="ignore"):
-            BACKWARD[cell.name](cell, given, left[d], top[d], *outs, p)
+    kind = _room_kind(cell, layout, h.dtype, h.shape[-1], mask is not None)
+    given: Any = (grad_h, grad_c, left, top, h, c, gates, mask)
+    return tape.do(partial(_backward, kind), *given)
+
+
+def _room_kind(
+    cell: CellKind, layout: RowMajorLayout, dtype: torch.dtype, size: int, masked: bool
+) -> RoomKind:
+    _, batch, rows, cols = layout.shape
+    return RoomKind(cell, rows, cols, batch, size, torch.promote_types(dtype, torch.float32), masked)
+
+
+def _forward(
+    kind: RoomKind, saves: bool, pre: Tensor, left: Tensor, top: Tensor, mask: Tensor | None,
+    *edges: Tensor | None,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    if pre.dtype != kind.dtype:  # NumPy has no bfloat16
+        wide: Any = _converted(kind.dtype, pre, left, top)
+        return _converted(pre.dtype, *_forward(kind, saves, *wide, mask, *_converted(kind.dtype, *edges)))
+    gates = None
+    if saves:
+        gates = pre if kind.cell.name == "lstm" else pre.new_empty(*pre.shape[:-1], 5 * kind.size)
+    shape = (pre.shape[0], kind.batch, kind.rows + 1, kind.cols + 1, kind.size)
+    h, c = pre.new_empty(shape), pre.new_empty(shape) if kind.states == 2 else None
+    free = _forward_rooms(kind, saves) if kind.pixels * kind.height <= SMALL else None
+    by_direction = zip(pre.unbind(), left.mT.unbind(), top.mT.unbind(), strict=True)
+    for d, (sums, by_left, by_top) in enumerate(by_direction):
+        room = (
+            ForwardRoom(kind, saves, sums, None if gates is None else gates[d])
+            if free is None
+            else _taken(free, ForwardRoom, kind, saves)
+        )
+        room.take(by_left, by_top, None if mask is None else mask[d])
+        room.begin(sums, [None if x is None else x[d] for x in edges])
+        room.run()
+        room.end(h[d], None if c is None else c[d])
+        if free is not None:
+            if gates is not None:
+                gates[d].copy_(room.gates)
+            free.append(room)
+    return h, c, gates
+
+
+def _backward(
+    kind: RoomKind, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor,
+    c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    if h.dtype != kind.dtype:
+        wide: Any = _converted(kind.dtype, grad_h, grad_c, left, top, h, c, gates)
+        return _converted(h.dtype, *_backward(kind, *wide, mask=mask))
+    d_pre = h.new_empty(len(h), kind.pixels, kind.height)
+    d_hidden = torch.empty_like(d_pre) if kind.cell.name == "gru" else d_pre
+    d_state = None if kind.cell.name == "rnn" else h.new_empty(len(h), kind.pixels, kind.size)
+    free = _backward_rooms(kind) if kind.pixels * kind.height <= SMALL else None
+    for d, (by_left, by_top) in enumerate(zip(left.unbind(), top.unbind(), strict=True)):
+        given: list[Any] = [None if x is None else x[d] for x in (grad_h, grad_c, h, c, gates)]
+        outs: list[Any] = [None if x is None else x[d] for x in (d_pre, d_hidden, d_state)]
+        room = BackwardRoom(kind, given[4], *outs) if free is None else _taken(free, BackwardRoom, kind)
+        room.take(by_left, by_top, None if mask is None else mask[d])
+        room.begin(*given)
+        room.run()
+        if free is not None:
+            room.end(*outs)
+            free.append(room)
     return d_pre, d_hidden, d_state
 
 
-def _framed(x: Tensor, p: Packing) -> Tensor:
-    """Packed states with a frame, of which those on the edges are filled in."""
-    found = x.new_empty(len(p.framed_rows), x.shape[-1])
-    return found.index_copy_(0, p.edge_rows, x.flatten(0, 2).index_select(0, p.edge_pixels))
+def _converted(dtype: torch.dtype, *tensors: Tensor | None) -> Any:
+    return tuple(None if x is None else x.to(dtype) for x in tensors)
 
 
-def _packed(x: Tensor | None, d: int, rows: Tensor) -> Tensor | None:
-    return None if x is None else x[d].flatten(0, 2).index_select(0, rows)
+def _taken(free: list[Room], make: type[Room], *kind: Any) -> Room:
+    """A room that nobody uses; threads each take their own."""
+    try:
+        return free.pop()
+    except IndexError:
+        with torch.inference_mode(False):  # it outlives the call
+            return make(*kind)
+
+
+@lru_cache(maxsize=4)
+def _forward_rooms(kind: RoomKind, saves: bool) -> list[ForwardRoom]:
+    return []
+
+
+@lru_cache(maxsize=4)
+def _backward_rooms(kind: RoomKind) -> list[BackwardRoom]:
+    return []

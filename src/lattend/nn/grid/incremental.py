@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import Neighbours, beside, hidden, state
 from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.scan import Edges, scan
+from lattend.nn.grid.scan import scan
 
 
 class IncrementalGrid:

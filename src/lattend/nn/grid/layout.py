@@ -31,6 +31,10 @@ class RowMajorLayout:
         """A tensor in the kernel's order as [D, pixels, ..]."""
         return x.flatten(1, 3)
 
+    def parted(self, x: Tensor) -> Tensor:
+        """A tensor [D, pixels, ..] as the kernel holds it."""
+        return x.view(*self.shape, *x.shape[2:])
+
     def first_col(self, x: Tensor) -> Tensor:
         """What a tensor in the kernel's order has in column 0, [D, batch, rows, ..]."""
         return x[:, :, :, 0]
@@ -62,6 +66,9 @@ class PackedLayout(RowMajorLayout):
         return selected(x, self.packing.rows).view(*self.shape, *x.shape[2:])
 
     def joined(self, x: Tensor) -> Tensor:
+        return x
+
+    def parted(self, x: Tensor) -> Tensor:
         return x
 
     def first_col(self, x: Tensor) -> Tensor:

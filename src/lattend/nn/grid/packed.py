@@ -42,11 +42,11 @@ class Packing(NamedTuple):
 
     pixels: Tensor  # the pixel of each packed row, pixels counted image by image
     rows: Tensor  # the packed row of each pixel
-    framed_pixels: Tensor  # the same on framed images
-    framed_rows: Tensor
+    framed_rows: Tensor  # the packed row of each pixel of framed images
     framing: Tensor  # the pixel without a frame of each framed row; any for those on an edge
-    edge_pixels: Tensor  # the pixels on an edge of framed images
-    edge_rows: Tensor  # and their framed rows
+    inner_pixels: Tensor  # the framed pixel of each packed row
+    left_edge: Tensor  # the framed rows of the left edge, image by image, and of the top edge
+    top_edge: Tensor
     near_pixels: Tensor  # the framed pixels left of each packed row and above it, [rows, 2]
     first_col: Tensor  # the packed rows of column 0, image by image
     first_row: Tensor
@@ -81,11 +81,11 @@ def packing(rows: int, cols: int, batch: int) -> Packing:
     return Packing(
         pixels=by_place(inner.cells, pixels),
         rows=by_image(inner.places),
-        framed_pixels=by_place(framed.cells, framed_pixels),
         framed_rows=by_image(framed.places),
         framing=by_place(np.where(edge, 0, (row - 1) * cols + col - 1), pixels),
-        edge_pixels=by_place(framed.cells[edge], framed_pixels),
-        edge_rows=by_place(np.flatnonzero(edge) * batch, 1).long(),  # index_copy_ takes no other
+        inner_pixels=by_place((row_in + 1) * (cols + 1) + col_in + 1, framed_pixels),
+        left_edge=by_image(framed.places[1:, 0]).long(),  # index_copy_ takes no other
+        top_edge=by_image(framed.places[0, 1:]).long(),
         near_pixels=torch.stack((on_left, on_top), 1),
         first_col=by_image(inner.places[:, 0]),
         first_row=by_image(inner.places[0]),

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from lattend.cost.reference.grid import check_directions
 from lattend.errors import DomainError, TensorError
+from lattend.nn.grid.call import Edges, Flips
 from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
-from lattend.nn.grid.scan import Edges, Flips, known, scan
+from lattend.nn.grid.scan import known, scan
 from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, format_tensor
 
 if TYPE_CHECKING:
@@ -100,12 +101,11 @@ class GridRNN(nn.Module):
 
     def weights(self, layer: int) -> Weights:
         """The weights of a layer with an axis for the directions, in autocast's dtype if that is on."""
-        into, left, top = (_cast(self._by_direction(w[layer])) for w in (self.W_in, self.W_left, self.W_top))
-        bias = None if self.b is None else _cast(self._by_direction(self.b[layer]))
-        return Weights(into, bias, left, top)
-
-    def _by_direction(self, weight: Tensor) -> Tensor:
-        return weight.view(self.directions, -1, *weight.shape[1:])
+        into, left, top = self.W_in[layer], self.W_left[layer], self.W_top[layer]
+        bias = None if self.b is None else self.b[layer]
+        dtype, each = _autocast(into), (self.directions, self.cell.gates * self.h)
+        given = (x if x is None or dtype is None else _cast(x, dtype) for x in (into, bias, left, top))
+        return Weights(*(x if x is None else x.view(*each, *x.shape[1:]) for x in given))  # pyright: ignore
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
         """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module.
@@ -158,7 +158,7 @@ class GridRNN(nn.Module):
         no pixel: its state is zero.
         """
         self._check(x, mask)
-        x = _cast(x)
+        x = _cast(x, _autocast(x))
         batch, rows, cols, _ = x.shape
         sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
         found: list[tuple[Tensor, Tensor | None]] = []
@@ -167,6 +167,9 @@ class GridRNN(nn.Module):
             how: Any = {"flips": self.flips, "kernel": self.kernel, "recompute": self.recompute}
             h, c = scan(self.cell, x, *weights, edges, mask, **how)
             found.append((h, c))
+            if self.directions == 1 and not self.shift:
+                x = h.squeeze(0)  # its gradient is a view, while that of unbind is a copy
+                continue
             maps = self._shifted(layer, weights, edges, h, c, mask) if self.shift else h.unbind(0)
             flipped = [m.flip(axes) if axes else m for m, axes in zip(maps, self.flips, strict=True)]
             x = torch.cat(flipped, -1) if len(flipped) > 1 else flipped[0]
@@ -252,6 +255,5 @@ def _autocast(x: Tensor) -> torch.dtype | None:
     return torch.get_autocast_dtype(device) if on else None
 
 
-def _cast(x: Tensor) -> Tensor:
-    kind = _autocast(x)
-    return x if kind is None or x.dtype == torch.float64 else x.to(kind)
+def _cast(x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x if dtype is None or x.dtype == torch.float64 else x.to(dtype)

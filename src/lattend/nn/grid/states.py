@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import TensorError
-from lattend.nn.grid.scan import Edges, Flips
+from lattend.nn.grid.call import Edges, Flips
 
 Side = Tensor | tuple[Tensor, Tensor] | None
 ROWS, COLS = 1, 2  # axes of [batch, rows, cols, ..]

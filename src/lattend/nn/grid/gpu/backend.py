@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from lattend.attend.tape import Tape
+from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
+from lattend.nn.grid.inputs import framed
+from lattend.nn.grid.layout import RowMajorLayout
 
 ROW_BLOCK = (
     16  # rows of a program: the least that a matrix product takes, so that the most programs share the work
@@ -31,51 +36,57 @@ class BlockSizes(NamedTuple):
 
 
 def forward(
-    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
-    save_gates: bool,
-) -> Tensor | None:  # fmt: skip
-    """Fills h and c; gives the gates if they are to be saved. Shapes are those of `scan`."""
-    pre, left, top = pre.contiguous(), left.contiguous(), top.contiguous()
-    size, grid = left.shape[-1], _grid(pre)
-    saves = save_gates and cell.name != "rnn"
-    gates = pre.new_empty(*pre.shape[:-1], 5 * size) if saves else None
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges: Edges,
+    mask: Tensor | None, save_gates: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
+    left, top = _contiguous(tape, left), _contiguous(tape, top)
+    size, grid = left.shape[-1], GridShape.of(layout)
+    sides: Any = edges
+    h = tape.do(partial(framed, layout, size), pre, *sides[:2])
+    c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
+    gates = _empty(tape, pre, 5 * size) if save_gates and cell.name != "rnn" else None
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
         constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
-        launch(grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
-        return None
+        launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
+        return h, None, None
     blocks = _blocks(size, size, 2 * cell.gates, pre)
-    constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": saves, **_named(blocks)}
-    launch(grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
-    return gates
+    constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
+    launch(tape, grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
+    return h, c, gates
 
 
 def backward(
-    cell: CellKind, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor,
-    c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left: Tensor,
+    top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
-    grad_h, left, top = grad_h.contiguous(), left.contiguous(), top.contiguous()
-    grad_c = None if grad_c is None else grad_c.contiguous()
-    size, grid = left.shape[-1], _grid(grad_h)
-    d_pre = grad_h.new_empty(*grad_h.shape[:-1], cell.gates * size)
+    grad_h, left, top = (_contiguous(tape, x) for x in (grad_h, left, top))
+    grad_c = None if grad_c is None else _contiguous(tape, grad_c)
+    size, grid = left.shape[-1], GridShape.of(layout)
+    d_pre = _empty(tape, grad_h, cell.gates * size)
     constants = _constants(cell, size, grad_h, mask)
     if _on_chip(cell, size, grad_h):
         constants |= {"BACKWARD": True, "HP": _padded(size), "num_warps": 4}
-        launch(grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
+        launch(tape, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
         return d_pre, d_pre, None
-    d_hidden = torch.empty_like(d_pre) if cell.name == "gru" else d_pre
-    d_state = None if cell.name == "rnn" else torch.empty_like(grad_h)
+    d_hidden = _empty(tape, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
+    d_state = None if cell.name == "rnn" else _empty(tape, grad_h, size)
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
-    launch(grid_bwd_kernel, tensors, grid, constants)
+    launch(tape, grid_bwd_kernel, tensors, grid, constants)
     return d_pre, d_hidden, d_state
 
 
-def _grid(x: Tensor) -> GridShape:
-    directions, batch, rows, cols, _ = x.shape
-    return GridShape(directions * batch, batch, rows, cols)
+def _contiguous(tape: Tape, x: Tensor) -> Tensor:
+    return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
+
+
+def _empty(tape: Tape, like: Tensor, width: int) -> Tensor:
+    """Room for so many numbers a pixel, like [D, batch, rows, cols, ..]."""
+    return tape.empty((*like.shape[:-1], width), like.dtype, like.device)
 
 
 def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,10 @@ import triton
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
+from lattend.attend.kernels.triton import launched
+from lattend.attend.tape import Tape
 from lattend.errors import LattendError
+from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -36,6 +40,11 @@ class GridShape(NamedTuple):
     batch: int
     rows: int
     cols: int
+
+    @classmethod
+    def of(cls, layout: RowMajorLayout) -> GridShape:
+        directions, batch, rows, cols = layout.shape
+        return cls(directions * batch, batch, rows, cols)
 
 
 class LaunchGroup(NamedTuple):
@@ -67,29 +76,34 @@ def groups(row_blocks: int, images: int, room: int) -> Iterator[LaunchGroup]:
 
 
 def launch(
-    kernel: Any, tensors: tuple[Tensor | None, ...], grid: GridShape, constants: dict[str, Any]
+    tape: Tape, kernel: Any, tensors: tuple[Tensor | None, ...], grid: GridShape, constants: dict[str, Any]
 ) -> None:
-    """Runs the kernel over all row blocks and images, as many at a time as the GPU holds."""
+    """Runs the kernel over all row blocks and images, as many at a time as the GPU holds, and notes it."""
     device = next(x.device for x in tensors if x is not None)
     row_blocks = triton.cdiv(grid.rows, constants["BR"])
-    flags = torch.zeros(grid.images * row_blocks + 1, dtype=torch.int32, device=device)
-    stuck = flags[-1:]
+    count = grid.images * row_blocks + 1
+    flags = tape.do(partial(torch.zeros, count, dtype=torch.int32, device=device))
+    stuck = tape.do(lambda flags: flags[-1:], flags)
 
     def arguments(group: LaunchGroup) -> tuple[Any, ...]:
         where = (group.first_image, group.images, group.first_block, grid.batch, grid.rows, grid.cols)
         return (*tensors, flags, stuck, spins, *where)
 
-    with torch.cuda.device(device if device.type == "cuda" else -1):
-        try:
-            room = _fits(kernel, arguments(LaunchGroup(0, row_blocks, 0, grid.images)), constants, device)
-            for group in groups(row_blocks, grid.images, room):
-                kernel[(group.row_blocks * group.images,)](*arguments(group), **constants)
-        except OutOfResources as error:
-            raise LattendError(
-                f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "
-                f'{error}; take a smaller h, or kernel="diagonals"'
-            ) from None
-    if spins != FOR_EVER and stuck.item():
+    try:
+        room = _fits(kernel, arguments(LaunchGroup(0, row_blocks, 0, grid.images)), constants, device)
+        for group in groups(row_blocks, grid.images, room):
+            launched.launch(tape, kernel, group.row_blocks * group.images, arguments(group), constants)
+    except OutOfResources as error:
+        raise LattendError(
+            f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "
+            f'{error}; take a smaller h, or kernel="diagonals"'
+        ) from None
+    if spins != FOR_EVER:
+        tape.do(partial(_check_stuck, spins), stuck)
+
+
+def _check_stuck(spins: int, stuck: Tensor) -> None:
+    if stuck.item():
         raise LattendError(
             f"a program read the flag of the row block above it {spins} times, and it did not come"
         )

@@ -1,0 +1,68 @@
+"""What a kernel starts from: the sums W_in x + b of all pixels, states with their edges, and the mask."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lattend.nn.grid.call import Edges, Flips
+from lattend.nn.grid.layout import RowMajorLayout
+
+SMALL = 1 << 20  # numbers that are cleared faster than a second operation starts
+
+
+def flipped(flips: Flips, x: Tensor) -> Tensor:
+    """The image as each direction meets it, [D, batch, rows, cols, ..]."""
+    return x[None] if flips == ((),) else torch.stack([x.flip(axes) if axes else x for axes in flips])
+
+
+def unflipped_sum(flips: Flips, x: Tensor) -> Tensor:
+    """The sum over directions, each turned back into the order of the image."""
+    if flips == ((),):
+        return x[0]
+    return torch.stack([e.flip(axes) if axes else e for e, axes in zip(x, flips, strict=True)]).sum(0)
+
+
+def pixels(flips: Flips, layout: RowMajorLayout, x: Tensor) -> Tensor:
+    """The pixels of an image as each direction meets them, in the kernel's order, [D, pixels, ..]."""
+    return layout.joined(layout.take(flipped(flips, x)))
+
+
+def input_sums(flips: Flips, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None) -> Tensor:
+    """W_in x + b of all pixels, in the kernel's order."""
+    seen = pixels(flips, layout, x)
+    found = torch.bmm(seen, into.mT) if bias is None else torch.baddbmm(bias[:, None], seen, into.mT)
+    return layout.parted(found)
+
+
+def framed(
+    layout: RowMajorLayout, size: int, like: Tensor, left: Tensor | None, top: Tensor | None
+) -> Tensor:
+    """Room for states [D, batch, rows + 1, cols + 1, h], with the edges in row 0 and column 0."""
+    directions, batch, rows, cols = layout.shape
+    shape = (directions, batch, rows + 1, cols + 1, size)
+    if directions * batch * (rows + 1) * (cols + 1) * size <= SMALL:
+        found = like.new_zeros(shape)  # one call rather than two
+    else:
+        found = like.new_empty(shape)
+        found[:, :, 0], found[:, :, :, 0] = 0, 0
+    if left is not None:
+        found[:, :, 1:, 0] = left
+    if top is not None:
+        found[:, :, 0, 1:] = top
+    return found
+
+
+def framed_states(
+    cell: str, layout: RowMajorLayout, size: int, like: Tensor, edges: Edges
+) -> tuple[Tensor, Tensor | None]:
+    """Room for h and, of an lstm, for c, with their edges."""
+    c = framed(layout, size, like, edges.left_c, edges.top_c) if cell == "lstm" else None
+    return framed(layout, size, like, edges.left, edges.top), c
+
+
+def inner(h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The states of the pixels alone, [D, batch, rows, cols, h]."""
+    rows, cols = h.shape[2] - 1, h.shape[3] - 1
+    pixels = (None if x is None else x.narrow(2, 1, rows).narrow(3, 1, cols) for x in (h, c))
+    return tuple(pixels)  # pyright: ignore[reportReturnType]

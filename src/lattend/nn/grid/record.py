@@ -1,0 +1,130 @@
+"""GridRecord: one kind of call of the recurrence. Its steps, noted on a Tape, are taken again by such calls.
+
+The kind is all that decides: the cell, the directions, the kernel, and of each tensor all but its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Kind
+from lattend.attend.direct import is_plain
+from lattend.attend.record import kind_of_tensors
+from lattend.attend.tape import Steps, Tape
+from lattend.nn.grid.call import Edges, How
+from lattend.nn.grid.gradients import gates_again, gradients
+from lattend.nn.grid.inputs import flipped, inner, input_sums
+from lattend.nn.grid.layout import RowMajorLayout
+from lattend.recent import Recent
+
+MAX_RECORDS = 32
+MAX_GRADIENTS = 4  # kinds of gradients that one record is given
+Tensors = Sequence[Tensor | None]
+
+
+class GridRecord:
+    """One kind of call: its steps forward and backward, once they are known."""
+
+    def __init__(self, how: How) -> None:
+        self.how = how
+        self.steps: Steps | None = None
+        self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
+
+    def forward(self, mask: Tensor | None, *tensors: Tensor | None) -> Sequence[Any]:
+        """The states h and c of all pixels, and what backward needs: both with their edges, and the gates."""
+        given: Any = (mask, *tensors)
+        if self.steps is not None:
+            return self.steps(*given)
+        tape = Tape(*given)
+        found = forward_steps(tape, self.how, *given)
+        self.steps = tape.steps(*found)
+        return found
+
+    def backward(self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors) -> Sequence[Tensor | None]:
+        """The gradients of all tensors that want one; `saved` are the mask, the tensors, h, c and gates."""
+        given: Any = (*grads, *saved)
+        kind = (wanted, *_kind(given)) if _plain(given) else None
+        known = None if kind is None else self.backward_steps.get(kind)
+        if known is not None:
+            return known(*given)
+        tape = Tape(*given)
+        found = backward_steps(tape, self.how, wanted, *given)
+        results: Any = found
+        steps = tape.steps(*results)
+        if kind is not None and steps is not None:
+            self.backward_steps.find(kind, lambda: steps)
+        return found
+
+
+RECORDS: Recent[Kind, GridRecord] = Recent(MAX_RECORDS)
+
+
+def record_of(how: How, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
+    """The record of such calls; one that is used once where somebody traces or watches."""
+    given = (*tensors, mask)
+    return RECORDS.find((how, *_kind(given)), lambda: GridRecord(how)) if _plain(given) else GridRecord(how)
+
+
+def _plain(given: Tensors) -> bool:
+    return is_plain(*[x for x in given if x is not None])
+
+
+def _kind(given: Tensors) -> tuple[Kind, Kind]:
+    """Which tensors there are, and all of them but their values."""
+    return tuple([x is None for x in given]), kind_of_tensors(*[x for x in given if x is not None])
+
+
+# Steps
+
+
+def forward_steps(
+    tape: Tape, how: How, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor,
+    *edges: Tensor | None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """What GridRecord.forward gives, each step noted."""
+    layout = how.layout(x)
+    pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+    there = _there(tape, how, layout, mask)
+    run = backend(how.kernel).forward
+    h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
+    return *tape.do(inner, h, c), h, c, gates
+
+
+def backward_steps(
+    tape: Tape, how: How, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
+    x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """What GridRecord.backward gives, each step noted."""
+    h, c, gates = others[-3:]
+    layout = how.layout(x)
+    if gates is None and how.cell.name != "rnn":
+        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+        gates = tape.do(partial(gates_again, how.cell, layout), pre, left, top, h)
+    if grad_h is None:
+        grad_h = tape.do(_nothing, h)
+    there = _there(tape, how, layout, mask)
+    run = backend(how.kernel).backward
+    found = run(tape, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
+    given: Any = (x, into, left, top, h, gates, *found)
+    return tape.do(partial(gradients, how, layout, wanted), *given)
+
+
+def _there(tape: Tape, how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
+    """The mask as each direction meets it, in the kernel's order."""
+    return None if mask is None else tape.do(lambda mask: layout.take(flipped(how.flips, mask)), mask)
+
+
+def _nothing(h: Tensor) -> Tensor:
+    return torch.zeros_like(h[:, :, 1:, 1:])
+
+
+@lru_cache(maxsize=2)
+def backend(kernel: str) -> Any:
+    """The module of a kernel with a forward and a backward of its own."""
+    return import_module(f"lattend.nn.grid.{'gpu.backend' if kernel == 'gpu' else kernel}")

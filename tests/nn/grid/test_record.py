@@ -1,0 +1,214 @@
+"""Records: a call is repeated only by one that differs in nothing that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nn.grid.grids import NAMES, model, some, states_for, tensors_of
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+
+from lattend.nn.grid import cpu
+from lattend.nn.grid.record import RECORDS
+from lattend.nn.grid.rnn import GridRNN
+
+
+@pytest.fixture(autouse=True)
+def no_records() -> Iterator[None]:
+    RECORDS.clear()
+    yield
+    RECORDS.clear()
+
+
+class Call(NamedTuple):
+    """One call of a module, and what is asked of it."""
+
+    cell: str = "lstm"
+    directions: int = 1
+    sizes: tuple[int, int, int] = (2, 3, 4)  # batch, rows, cols
+    bias: bool = False
+    masked: bool = False
+    begun: bool = False
+    recompute: bool = False
+    strided: bool = False
+    double: bool = True
+    wanted: str = "all"  # "all", "x", "weights", "nothing"
+    mode: str = "plain"  # "plain", "no_grad", "inference", "autocast"
+    seed: int = 0
+
+    def run(self) -> list[Tensor]:
+        """The output and the gradients that are wanted."""
+        net = model(2, 3, self.cell, self.directions, bias=self.bias, recompute=self.recompute, kernel="cpu")
+        net = net.requires_grad_(self.wanted in ("all", "weights"))
+        x = some(*self.sizes, 2, seed=self.seed)
+        states = states_for(net, x, self.seed) if self.begun else None
+        mask = some(*self.sizes, seed=self.seed) > -0.5 if self.masked else None
+        if self.strided:
+            x = x.transpose(1, 2).contiguous().transpose(1, 2)
+        if not self.double:
+            net, x = net.float(), x.float()
+        x = x.requires_grad_(self.wanted in ("all", "x"))
+        with self._mode():
+            found = net(x, states, mask)
+        if not found.requires_grad:
+            return [found.clone()]
+        asked = [t for t in (x, *net.parameters(), *tensors_of(states)) if t.requires_grad]
+        return [found.detach(), *torch.autograd.grad(found.float().square().sum(), asked)]
+
+    def _mode(self) -> AbstractContextManager[Any]:
+        if self.mode == "no_grad":
+            return torch.no_grad()
+        if self.mode == "inference":
+            return torch.inference_mode()
+        return torch.autocast("cpu", torch.float16) if self.mode == "autocast" else nullcontext()
+
+
+CALLS = st.builds(
+    Call,
+    cell=st.sampled_from(NAMES),
+    directions=st.sampled_from([1, 2]),
+    sizes=st.sampled_from([(2, 3, 4), (2, 4, 3), (1, 3, 4)]),
+    bias=st.booleans(),
+    masked=st.booleans(),
+    begun=st.booleans(),
+    recompute=st.booleans(),
+    strided=st.booleans(),
+    double=st.booleans(),
+    wanted=st.sampled_from(["all", "x", "weights", "nothing"]),
+    mode=st.sampled_from(["plain", "plain", "no_grad", "inference", "autocast"]),
+    seed=st.integers(0, 3),
+)
+
+
+def fresh(call: Call) -> list[Tensor]:
+    RECORDS.clear()
+    cpu._forward_rooms.cache_clear()
+    cpu._backward_rooms.cache_clear()
+    return call.run()
+
+
+def same(found: list[Tensor], wanted: list[Tensor]) -> None:
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CALLS, CALLS)
+def test_two_calls_one_after_the_other(one: Call, two: Call) -> None:
+    wanted = [fresh(call) for call in (one, two)]
+    for call, exact in zip((one, two) * 2, wanted * 2, strict=True):
+        same(call.run(), exact)
+
+
+@settings(max_examples=40, deadline=None)
+@given(CALLS, st.data())
+def test_two_calls_that_differ_in_one_thing(one: Call, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(Call._fields))
+    two = one._replace(**{name: getattr(data.draw(CALLS), name)})
+    wanted = [fresh(call) for call in (one, two)]
+    for call, exact in zip((one, two) * 2, wanted * 2, strict=True):
+        same(call.run(), exact)
+
+
+def test_a_call_like_another_takes_its_record() -> None:
+    for seed in range(3):
+        Call(seed=seed).run()
+    assert len(RECORDS) == 1
+    (record,) = RECORDS.values()
+    assert record.steps is not None and len(record.backward_steps) == 1
+    Call(wanted="x").run()
+    assert len(RECORDS) == 1 and len(record.backward_steps) == 2
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("cell", NAMES)
+def test_large_images_are_worked_on_where_they_are(
+    cell: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [Call(cell, 2, masked=True, begun=True, recompute=r) for r in (False, True)]
+    wanted = [fresh(call) for call in calls]
+    monkeypatch.setattr(cpu, "SMALL", 0 if large else 1 << 40)
+    monkeypatch.setattr("lattend.nn.grid.cpu_room.ONE_THREAD", 0)  # all products are torch's
+    for call, exact in zip(calls, wanted, strict=True):
+        torch.testing.assert_close(fresh(call), exact)
+
+
+def test_backward_twice_and_after_other_calls() -> None:
+    """What a call saved is its own, whatever runs in the same room later."""
+    net, x, y = model(2, 3, "gru"), some(2, 4, 3, 2), some(2, 4, 3, 2, seed=5)
+    out = net(x)
+    net(y)
+    first = torch.autograd.grad(out.square().sum(), list(net.parameters()), retain_graph=True)
+    torch.autograd.grad(net(y).sum(), list(net.parameters()))
+    again = torch.autograd.grad(out.square().sum(), list(net.parameters()))
+    same(list(again), list(first))
+    out = net(x)
+    same(list(torch.autograd.grad(out.square().sum(), list(net.parameters()))), list(first))
+
+
+def test_threads_do_not_share_a_room() -> None:
+    calls = [Call("lstm", 2, (2, 5, 6), seed=seed) for seed in range(8)]
+    wanted = [call.run() for call in calls]
+    with ThreadPoolExecutor(4) as pool:
+        for found, exact in zip(pool.map(Call.run, calls * 5), wanted * 5, strict=True):
+            same(found, exact)
+
+
+@pytest.mark.parametrize("cell", NAMES)
+def test_under_a_checkpoint(cell: str) -> None:
+    net, x = model(2, 3, cell), some(2, 4, 3, 2)
+    wanted = torch.autograd.grad(net(x).square().sum(), list(net.parameters()))
+    for _ in range(2):
+        out = checkpoint(net, x, use_reentrant=False)
+        assert isinstance(out, Tensor)
+        same(list(torch.autograd.grad(out.square().sum(), list(net.parameters()))), list(wanted))
+
+
+def test_weights_changed_in_place_are_seen() -> None:
+    net, x = model(2, 3), some(2, 4, 3, 2)
+    net(x)
+    with torch.no_grad():
+        net.W_left[0].mul_(2)
+        found = net(x)
+        RECORDS.clear()
+        assert torch.equal(found, net(x))
+
+
+def test_whoever_watches_sees_the_products() -> None:
+    """A dispatch mode counts every product of the input: 2·24 pixels · c·h multiply-adds."""
+    net, x = GridRNN(2, 3), torch.randn(2, 4, 3, 2)
+    net(x)
+    with FlopCounterMode(display=False) as counter:
+        net(x)
+    assert counter.get_total_flops() >= 2 * 24 * 2 * 3
+    assert len(RECORDS) == 1
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("cell", NAMES)
+def test_the_gpu_kernel_again(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under Triton's interpreter where there is no GPU: a second call repeats the steps of the first."""
+    pytest.importorskip("triton")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        monkeypatch.setattr("lattend.nn.grid.gpu.backend.ROW_BLOCK", 2)
+    exact = model(2, 3, cell, kernel="diagonals")
+    net = model(2, 3, cell, kernel="gpu").to(device, torch.float32)
+    for seed in range(2):
+        x = some(1, 3, 2, 2, seed=seed)
+        out, wanted = net(x.to(device, torch.float32)), exact(x)
+        torch.testing.assert_close(out.cpu().double(), wanted, atol=1e-5, rtol=1e-4)
+        found = torch.autograd.grad(out.square().sum(), list(net.parameters()))
+        grads = torch.autograd.grad(wanted.square().sum(), list(exact.parameters()))
+        for a, b in zip(found, grads, strict=True):
+            torch.testing.assert_close(a.cpu().double(), b, atol=1e-5, rtol=1e-4)
+    (record,) = RECORDS.values()
+    assert record.steps is not None and len(record.backward_steps) == 1
