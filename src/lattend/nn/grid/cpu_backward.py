@@ -48,6 +48,8 @@ class BackwardRoom(Room):
         self.d_state = self.empty(saved, size) if d_state is None else d_state
         self.own, self.near = self.empty(pixels, size), self.empty(saved, 2 * size)
         self.grads = [self.framed() for _ in range(kind.states)]
+        p, grad = self.packing, self.grads[0]
+        self._slabs = p.inner.of(self.d_hidden), p.left.of(grad), p.top.of(grad)
         self.calls = list(CELLS[name](self))
 
     def begin(
@@ -90,15 +92,14 @@ class BackwardRoom(Room):
         """The rows of a step, framed ones, and its part of the block: factors [rows, gates, h], and spare."""
         rows = self.packing.inner.ranges[number]
         within = slice(rows.start - block.rows.start, rows.stop - block.rows.start)
-        sums = self.d_hidden[rows].numpy().reshape(-1, self.kind.cell.gates, self.kind.size)
+        sums = self.d_hidden.numpy()[rows].reshape(-1, self.kind.cell.gates, self.kind.size)
         return rows, self.packing.here.ranges[number], sums, [x[within] for x in block.spare]
 
     def hand_on(self, number: int) -> Iterator[Call]:
         """The products that give the gradients at h_left and h_top their share."""
-        p, grad = self.packing, self.grads[0]
-        sums = self.d_hidden[p.inner.ranges[number]]
-        yield from self.add_product(grad[p.left.ranges[number]], sums, self.left)
-        yield from self.add_product(grad[p.top.ranges[number]], sums, self.top)
+        sums, to_left, to_top = (slabs[number] for slabs in self._slabs)
+        yield from self.add_product(to_left, sums, self.left)
+        yield from self.add_product(to_top, sums, self.top)
 
     def share_out(
         self, number: int, from_left: Array, from_top: Array, state: Array, one: Array
@@ -148,7 +149,7 @@ def lstm(room: BackwardRoom) -> Iterator[Call]:
         yield from _lstm_factors(room, block)
         for number in block.steps:
             rows, here, sums, (of_h, from_left, from_top, one) = room.step(number, block)
-            dc, dh = room.d_state[rows].numpy(), grads_h[here]
+            dc, dh = room.d_state.numpy()[rows], grads_h[here]
             yield partial(np.multiply, dh, of_h, one)
             yield partial(np.add, grads_c[here], one, dc)
             yield partial(np.multiply, sums[:, 4], dh, sums[:, 4])
@@ -191,7 +192,7 @@ def gru(room: BackwardRoom) -> Iterator[Call]:
         yield from _gru_factors(room, block)
         for number in block.steps:
             rows, here, sums, (from_left, from_top, of_n, one) = room.step(number, block)
-            dh = room.d_state[rows].numpy()
+            dh = room.d_state.numpy()[rows]
             yield from room.clear(grads[here], rows)
             yield partial(np.copyto, dh, grads[here])
             yield partial(np.multiply, sums, dh[:, None], sums)

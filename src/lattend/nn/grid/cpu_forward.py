@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.cpu_room import Call, Room, RoomKind, parts
+from lattend.nn.grid.cpu_room import Array, Call, Room, RoomKind, parts
 
 
 class ForwardRoom(Room):
@@ -62,19 +62,19 @@ class ForwardRoom(Room):
 
 def rnn(room: ForwardRoom) -> Iterator[Call]:
     """Fills h = σ(pre + W_left h_left + W_top h_top); pre becomes the sums."""
-    h = room.states[0]
+    h, sums = room.states[0].numpy(), room.pre.numpy()
     for rows, here, _, _, total, h_left, h_top in room.steps():
         yield from room.add_product(total, h_left, room.left)
         yield from room.add_product(total, h_top, room.top)
-        yield ACTIVATIONS[room.kind.cell.activation](total, h[here])
-        yield from room.clear(h[here].numpy(), rows)
+        yield ACTIVATIONS[room.kind.cell.activation](sums[rows], h[here])
+        yield from room.clear(h[here], rows)
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor, Tensor], Call]] = {
-    "tanh": lambda a, out: partial(np.tanh, a.numpy(), out.numpy()),
-    "relu": lambda a, out: partial(np.maximum, a.numpy(), 0, out.numpy()),
-    "sigmoid": lambda a, out: partial(torch.sigmoid, a, out=out),
-    "identity": lambda a, out: partial(np.copyto, out.numpy(), a.numpy()),
+ACTIVATIONS: dict[str, Callable[[Array, Array], Call]] = {
+    "tanh": lambda a, out: partial(np.tanh, a, out),
+    "relu": lambda a, out: partial(np.maximum, a, 0, out),
+    "sigmoid": lambda a, out: partial(torch.sigmoid, torch.from_numpy(a), out=torch.from_numpy(out)),
+    "identity": lambda a, out: partial(np.copyto, out, a),
 }
 
 

@@ -83,8 +83,12 @@ class Room:
         return torch.empty(rows, width, dtype=self.kind.dtype)
 
     def framed(self) -> Tensor:
-        """Zeros for the packed pixels and their edges."""
-        return torch.zeros(len(self.packing.framed_rows), self.kind.size, dtype=self.kind.dtype)
+        """Room for the packed pixels and their edges, which are zeros."""
+        found = self.empty(len(self.packing.framed_rows), self.kind.size)
+        for edge in (self.packing.left_edge, self.packing.top_edge):
+            found.index_fill_(0, edge, 0)
+        found[: self.kind.batch] = 0  # the corner
+        return found
 
     def product(self, rows: Tensor, weights: Tensor, out: Tensor) -> Iterator[Call]:
         """Writes rows · weights; NumPy starts a product in half of torch's time."""
@@ -105,7 +109,7 @@ class Room:
     def clear(self, x: Array, rows: slice) -> Iterator[Call]:
         """Writes zeros at those rows of [rows, h] where there is no pixel."""
         if self.gone is not None:
-            yield partial(np.copyto, x, 0, where=self.gone[rows].numpy())
+            yield partial(np.copyto, x, 0, where=self.gone.numpy()[rows])
 
 
 def parts(x: Tensor, count: int) -> list[Array]:
