@@ -11,6 +11,7 @@ from lattend import amx
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tape import Tape
@@ -66,6 +67,7 @@ class OneStep:
 KERNELS: dict[str, Kernel] = {
     "sdpa": sdpa,
     "triton": triton,
+    "native": native,
     "cpu": OneStep(cpu),
     "dense": OneStep(dense),
     "reference": OneStep(reference),
