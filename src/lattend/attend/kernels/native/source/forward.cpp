@@ -97,12 +97,11 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
 
 void attend_tiles(Tasks &tasks, Scratch &scratch, int64_t task) {
   const Call &call = tasks.call;
-  int64_t member = task / tasks.chunks, h = member % call.layout.heads;
+  int64_t member = task / tasks.chunks, b = member / call.layout.heads, h = member % call.layout.heads;
   const int64_t *range = call.range(h, tasks.stage);
   int64_t first = range[0] + task % tasks.chunks * TILES_OF_TASK;
   int64_t end = first + TILES_OF_TASK < range[1] ? first + TILES_OF_TASK : range[1];
-  for (int64_t t = first; t < end; t++)
-    attend_tile(call, scratch, member / call.layout.heads, h, call.lists.tiles[t]);
+  for (int64_t t = first; t < end; t++) attend_tile(call, scratch, b, h, call.lists.tiles[t]);
 }
 
 void fill_without_keys(const Call &call) {

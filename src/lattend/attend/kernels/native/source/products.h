@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <utility>
+
 #include "vectors.h"
 
 namespace {
@@ -11,11 +13,31 @@ constexpr int ACROSS = ROWS / LANES;  // vectors of queries
 constexpr int AT_ONCE = LANES == 16 ? 8 : LANES == 8 ? 4 : 2;  // keys whose scores stay in registers
 constexpr int BLOCK_ROWS = 4, BLOCK_VECTORS = LANES == 16 ? 4 : 2;  // sums that do
 
-// [16][padded dims] turned to [dims][16].
+// Lanes of a and b by their places J; those with the bit STEP change sides.
+template <int STEP, int... J>
+inline void exchange(Floats &a, Floats &b, std::integer_sequence<int, J...>) {
+  Floats low = __builtin_shufflevector(a, b, (J & STEP ? LANES + J - STEP : J)...);
+  b = __builtin_shufflevector(a, b, (J & STEP ? LANES + J : J + STEP)...);
+  a = low;
+}
+
+template <int STEP>
+inline void exchange_all(Floats *rows) {
+  UNROLLED for (int i = 0; i < LANES; i++)
+    if (!(i & STEP)) exchange<STEP>(rows[i], rows[i + STEP], std::make_integer_sequence<int, LANES>{});
+  if constexpr (STEP < LANES / 2) exchange_all<STEP * 2>(rows);
+}
+
+// [16][padded dims] turned to [padded dims][16].
 inline void transpose(const float *rows, int64_t dims, float *to) {
   int64_t width = padded(dims);
-  for (int64_t d = 0; d < dims; d++)
-    UNROLLED for (int r = 0; r < ROWS; r++) to[d * ROWS + r] = rows[r * width + d];
+  for (int r = 0; r < ROWS; r += LANES)
+    for (int64_t d = 0; d < width; d += LANES) {
+      Floats square[LANES];
+      UNROLLED for (int i = 0; i < LANES; i++) square[i] = load(rows + (r + i) * width + d);
+      exchange_all<1>(square);
+      UNROLLED for (int i = 0; i < LANES; i++) store(to + (d + i) * ROWS + r, square[i]);
+    }
 }
 
 // scores[key][query] = keys[key] · queries[:, query]; `count` is rounded up to AT_ONCE.

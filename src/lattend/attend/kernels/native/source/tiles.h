@@ -105,37 +105,47 @@ struct Scratch {
   ~Scratch() { free(memory); }
 };
 
-inline const float *as_floats(Dtype dtype, const void *row, int64_t dims, bool in_place, float *copy) {
-  if (in_place) return static_cast<const float *>(row);
-  read_row(dtype, row, dims, 1.0f, copy);
-  return copy;
+// The rows of keys at these positions as floats; copied where they are no floats or end within a vector.
+inline void find_rows(const Keys &keys, const char *tensor, int64_t by_row, Dtype dtype, int64_t dims, bool whole,
+                      float *copies, const float **rows) {
+  if (dtype == FLOAT32 && (dims % 16 == 0 || !whole)) {
+    const float *first = reinterpret_cast<const float *>(tensor);
+    for (int64_t j = 0; j < keys.count; j++) rows[j] = first + keys.position[j] * by_row;
+  } else {
+    for (int64_t j = 0; j < keys.count; j++) {
+      float *copy = copies + j * padded(dims);
+      read_row(dtype, tensor + keys.position[j] * by_row * bytes_of(dtype), dims, 1.0f, copy);
+      rows[j] = copy;
+    }
+  }
+  for (int64_t j = keys.count; j < keys.count + AT_ONCE; j++) rows[j] = rows[0];
 }
 
-// Takes the next real keys of a list, from entry `next` on.
+// Takes the next real keys of a list, from entry `next` on; `whole` where rows of keys are read as vectors.
 inline void take_keys(const Call &call, Scratch &s, int64_t b, int64_t kv_head, const Tile &tile, int64_t &next,
-                      bool whole_keys) {
+                      bool whole) {
   const Layout &layout = call.layout;
   Keys &keys = s.keys;
   Dtype dtype = call.dtype();
   int64_t end = call.lists.list_begins[tile.key_list + 1], count = 0;
-  bool keys_in_place = dtype == FLOAT32 && (layout.dims % 16 == 0 || !whole_keys);
-  bool values_in_place = dtype == FLOAT32 && layout.value_dims % 16 == 0;
-  for (; next < end && count < CHUNK; next++) {
-    int64_t position = tile.key_base + call.lists.key_offsets[next];
-    if (call.real && !call.real[b * layout.keys + position]) continue;
-    keys.position[count] = position;
-    keys.bits[count] = call.lists.key_bits[next];
-    keys.key[count] = as_floats(dtype, row_of(call.k, layout.k, dtype, b, kv_head, position), layout.dims,
-                                keys_in_place, s.key_copies + count * padded(layout.dims));
-    keys.value[count] = as_floats(dtype, row_of(call.v, layout.v, dtype, b, kv_head, position), layout.value_dims,
-                                  values_in_place, s.value_copies + count * padded(layout.value_dims));
-    count++;
-  }
-  for (int64_t i = count; i < count + AT_ONCE && count; i++) {
-    keys.key[i] = keys.key[count - 1];
-    keys.value[i] = keys.value[count - 1];
+  if (call.real) {
+    for (; next < end && count < CHUNK; next++) {
+      keys.position[count] = tile.key_base + call.lists.key_offsets[next];
+      keys.bits[count] = call.lists.key_bits[next];
+      count += call.real[b * layout.keys + keys.position[count]] != 0;
+    }
+  } else {
+    count = end - next < CHUNK ? end - next : CHUNK;
+    for (int64_t j = 0; j < count; j++) keys.position[j] = tile.key_base + call.lists.key_offsets[next + j];
+    memcpy(keys.bits, call.lists.key_bits + next, count * sizeof(uint16_t));
+    next += count;
   }
   keys.count = count;
+  if (!count) return;
+  find_rows(keys, row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, layout.dims, whole,
+            s.key_copies, keys.key);
+  find_rows(keys, row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, layout.value_dims, true,
+            s.value_copies, keys.value);
 }
 
 // x where the queries of a vector attend, and `otherwise` elsewhere.

@@ -91,7 +91,9 @@ inline uint16_t to_float16(float x) {
 inline void read_row(Dtype dtype, const void *row, int64_t dims, float factor, float *to) {
   if (dtype == FLOAT32) {
     const float *from = static_cast<const float *>(row);
-    for (int64_t d = 0; d < dims; d++) to[d] = from[d] * factor;
+    int64_t d = 0;
+    for (; d + LANES <= dims; d += LANES) store(to + d, load(from + d) * factor);
+    for (; d < dims; d++) to[d] = from[d] * factor;
   } else if (dtype == BFLOAT16) {
     const uint16_t *from = static_cast<const uint16_t *>(row);
     for (int64_t d = 0; d < dims; d++) to[d] = float_of(uint32_t(from[d]) << 16) * factor;
