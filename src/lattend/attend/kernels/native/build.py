@@ -54,11 +54,12 @@ def build(to: Path = LIBRARY, extra: Sequence[str] = ()) -> Path:
             subprocess.Popen([found, *FLAGS, *flags, *extra, "-c", str(SOURCE / f"{name}.cpp"), "-o", str(at)])
             for at, name, flags in units
         ]
-        if any([run.wait() for run in runs]):
-            raise RuntimeError(f"{found} could not compile the native kernel: see its messages above")
+        failed = any([run.wait() for run in runs])
         made = to.with_suffix(".new")  # a library that is in use is not written over
         objects = [str(at) for at, _, _ in units]
-        subprocess.run([found, "-shared", *extra, *objects, "-lm", "-o", str(made)], check=True)
+        link = [found, "-shared", *extra, *objects, "-lm", "-o", str(made)]
+        if failed or subprocess.run(link, check=False).returncode:
+            raise RuntimeError(f"{found} could not compile the native kernel: see its messages above")
         made.replace(to)
     return to
 
