@@ -137,7 +137,8 @@ def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Ma
         count, taken, full, pairs = (sum(column) * each for column in zip(*numbers, strict=True))
         seen = part.knows_full and known if cut.shape is not None else part.block_table is None
         works.append(PartWork(part, cut, count, taken, full if seen else None, pairs))
-        if not known or (kernel in CPU_RATE and not part.exact):
+        skipped = kernel == "native" and call.key_range is not None  # keys of padding
+        if not known or skipped or (kernel in CPU_RATE and not part.exact):
             bound = "at most"
     return ExecutedWork(tuple(works), sum(work.executed for work in works), bound)
 

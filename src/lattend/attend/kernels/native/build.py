@@ -50,11 +50,12 @@ def build(to: Path = LIBRARY, extra: Sequence[str] = ()) -> Path:
             for level, flags in LEVELS.items()
             for name in PASSES
         ]
+        start = [found, *FLAGS, *extra]
         runs = [
-            subprocess.Popen([found, *FLAGS, *flags, *extra, "-c", str(SOURCE / f"{name}.cpp"), "-o", str(at)])
+            subprocess.Popen([*start, *flags, "-c", str(SOURCE / f"{name}.cpp"), "-o", str(at)])
             for at, name, flags in units
         ]
-        failed = any([run.wait() for run in runs])
+        failed = sum(run.wait() != 0 for run in runs)  # all are waited for
         made = to.with_suffix(".new")  # a library that is in use is not written over
         objects = [str(at) for at, _, _ in units]
         link = [found, "-shared", *extra, *objects, "-lm", "-o", str(made)]

@@ -20,8 +20,8 @@ from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
 MOST_ALONE = 1 << 19  # multiply-adds of a product that one thread does sooner than several
-# Numbers of a block's keys up to which it is faster than torch's own attention on whole and causal blocks: both
-# run in turn on one thread of an EPYC with AVX-512, n from 64 to 4096, D from 32 to 128, forward and training step
+# Numbers of a block's keys up to which it is faster than torch's own attention on whole and causal blocks:
+# both run in turn on one thread of an EPYC with AVX-512, n from 64 to 4096, D from 32 to 128
 FASTER_UP_TO = {torch.float32: 4096 * 128, torch.bfloat16: 512 * 128, torch.float16: 4096 * 128}
 MATRICES = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv")
 
@@ -84,11 +84,8 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     kept = lists, layout
 
     def step(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, *real: Tensor) -> None:
-        padding = real[0].data_ptr() if real else None
-        failed = run(
-            at, how, q.data_ptr(), k.data_ptr(), v.data_ptr(), padding, out.data_ptr(), lse.data_ptr(), threads()
-        )
-        _check(failed, kept)
+        inputs = q.data_ptr(), k.data_ptr(), v.data_ptr(), real[0].data_ptr() if real else None
+        _check(run(at, how, *inputs, out.data_ptr(), lse.data_ptr(), threads()), kept)
 
     tape.do(step, q, k, v, out, lse, *_real_keys(tape, call, k))
     return _in(tape, out, q.dtype), lse

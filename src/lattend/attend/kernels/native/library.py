@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,7 @@ def levels() -> tuple[str, ...]:
 
 
 @contextmanager
-def at_level(name: str) -> Iterator[None]:
+def at_level(name: str) -> Generator[None]:
     """Inside, this level runs."""
     _ASKED.append(name)
     try:

@@ -124,7 +124,7 @@ def _made(found: Plan) -> TileLists:
                 before = seen[some.queries]
                 covered &= bool((before.all(1) == before.any(1)).all())
                 mine[some.queries] = True
-                stage.append(_rows(lists, some, before.any(1)))
+                stage.append(_rows(lists, some, before.sum(1) > 0))
                 pairs += some.queries.size * some.keys.shape[1]
             table = np.concatenate([np.empty((0, 5), np.int64), *stage])
             tables.append(table[np.argsort(table[:, 0], kind="stable")])
@@ -152,7 +152,7 @@ def _equal_tiles(found: Plan, place: int, head: int) -> Iterator[EqualTiles]:
 
 
 def _rows(lists: _Lists, some: EqualTiles, merges: NDArray[np.bool_]) -> Ints:
-    """The table of these tiles: where their queries and keys begin, shape and list, and whether they merge."""
+    """The tiles as a table: where queries and keys begin, shape and list, and whether they merge."""
     bits = _bits(some.mask)
     bases, offsets = some.keys[:, 0], some.keys - some.keys[:, :1]
     if bits.ndim == 1 and bool((offsets == offsets[:1]).all()):
