@@ -6,6 +6,7 @@ JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
+NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/*)
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
@@ -17,7 +18,7 @@ help: ## print this list
 
 setup: $(STAMP) ## make .venv with everything in it (quick when nothing changed)
 
-$(STAMP): requirements-dev.txt pyproject.toml
+$(STAMP): requirements-dev.txt pyproject.toml hatch_build.py $(NATIVE)
 	@command -v $(PYTHON) >/dev/null || { \
 		echo "lattend needs Python 3.11 or newer, and '$(PYTHON)' was not found." \
 			"Install it, or name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }

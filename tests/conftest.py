@@ -4,6 +4,7 @@ import os
 import tempfile
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 from lattend import amx
@@ -22,6 +23,14 @@ if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110  (before anything heavier
 # torch.compile keeps programs from earlier runs, which may call operators as they were then
 _PROGRAMS = tempfile.TemporaryDirectory(prefix="lattend-inductor-")
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", _PROGRAMS.name)
+
+
+@pytest.fixture
+def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where Lattend was built without a C++ compiler."""
+    from lattend.attend.kernels.native import library
+
+    monkeypatch.setattr(library, "missing", lambda: "it was not built")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

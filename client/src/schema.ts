@@ -4313,7 +4313,7 @@ export interface components {
              * @default
              * @enum {string}
              */
-            kernel: "" | "sdpa" | "triton" | "cpu" | "dense" | "reference";
+            kernel: "" | "sdpa" | "triton" | "native" | "cpu" | "dense" | "reference";
         };
         /**
          * PricedQuantity
@@ -5202,7 +5202,7 @@ export interface components {
              * @default
              * @enum {string}
              */
-            kernel: "" | "sdpa" | "triton" | "cpu" | "dense" | "reference";
+            kernel: "" | "sdpa" | "triton" | "native" | "cpu" | "dense" | "reference";
             /** Tiles View */
             tiles_view?: number[];
         };

@@ -136,7 +136,9 @@ def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Cal
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Triton's interpreter
-@pytest.mark.parametrize("kernel", ["triton", *(["sdpa", "cpu", "dense"] if DEVICE == "cpu" else [])])
+@pytest.mark.parametrize(
+    "kernel", ["triton", *(["sdpa", "native", "cpu", "dense"] if DEVICE == "cpu" else [])]
+)
 def test_layouts_in_memory_are_told_apart(kernel: str) -> None:
     call = {name: some[0] for name, some in CHOICES.items()} | {"kernel": kernel, "dim": 8, "learns": "qkv"}
     with fresh():

@@ -139,6 +139,7 @@ def test_another_spelling_gives_the_same_plan(examples: int) -> None:
     assert tried["paths"] >= examples // 12 and tried["paths given up"] <= tried["pairs"] // 50
 
 
+@pytest.mark.usefixtures("without_native")
 @pytest.mark.parametrize(
     ("spellings", "kernel", "executed"),
     [
@@ -157,6 +158,7 @@ def test_known_pairs(spellings: list[str], kernel: str, executed: int) -> None:
         assert (found.kernel, found.executed) == (kernel, executed)
 
 
+@pytest.mark.usefixtures("without_native")
 @pytest.mark.parametrize(
     ("rule", "parts", "executed"),
     [  # as many as the condition as it is written needs

@@ -144,6 +144,7 @@ def test_executed_on_a_cpu_is_what_its_kernel_computes(name: str, monkeypatch: p
         assert found.executed == computed
 
 
+@pytest.mark.usefixtures("without_native")
 def test_other_kernels() -> None:
     causal = lt.explain(R.causal(), n=300)
     assert (causal.kernel, causal.bound) == ("sdpa", "about")
@@ -199,6 +200,7 @@ def test_blocks_given_now_are_the_blocks_of_the_rule() -> None:
 # Kernels
 
 
+@pytest.mark.usefixtures("without_native")
 @pytest.mark.parametrize("name", ["strided", "heads", "not affine"])
 @pytest.mark.parametrize("kernel", [None, "cpu", "dense"])
 def test_reasons_are_those_of_the_selection(name: str, kernel: str | None) -> None:
@@ -250,6 +252,7 @@ def test_where_no_kernel_can_run_it() -> None:
     assert asked.picture().svg().startswith("<svg")
 
 
+@pytest.mark.usefixtures("without_native")
 def test_time() -> None:
     one, many = (lt.explain(R.strided(), n=65536, t=255, heads=h, batch=2, **GPU) for h in (1, 16))
     planned = plan(R.strided(), n=65536, t=255)
@@ -296,7 +299,7 @@ BAD: dict[str, tuple[type[LattendError], str, Any, dict[str, Any]]] = {
     "no rule": (TraceError, "a rule is a text or a function of q and k, got 3", 3, {}),
     "a missing parameter": (NamingError, "needs a value for t: give t=…", R.strided(), {}),
     "a misspelt one": (NamingError, "has no tt; it has n, t; did you mean t?", R.strided(), {"tt": 1}),
-    "a kernel": (NamingError, "kernel is one of sdpa, triton, cpu", R.causal(), {"kernel": "gpu"}),
+    "a kernel": (NamingError, "kernel is one of sdpa, triton, native, cpu", R.causal(), {"kernel": "gpu"}),
     "a dtype": (LattendError, "dtype is one of float16, bfloat16", R.causal(), {"dtype": "bf16"}),
     "a device": (LattendError, 'device is "cpu" or "cuda", not \'gpu\'', R.causal(), {"device": "gpu"}),
     "no head dimension": (DomainError, "head_dim must be at least 1, got 0", R.causal(), {"head_dim": 0}),
@@ -414,6 +417,7 @@ def test_json_round_trip(name: str) -> None:
         assert [part["executed"] for part in data["parts"]] == [part.executed for part in found.parts]
 
 
+@pytest.mark.usefixtures("without_native")
 def test_notebooks() -> None:
     found = explained("sparse_strided")
     html = found._repr_mimebundle_()["text/html"]

@@ -106,6 +106,7 @@ def test_steps_end_with_the_sequences() -> None:
     assert late.executed == found.executed
 
 
+@pytest.mark.usefixtures("without_native")
 def test_what_a_call_changes_in_words() -> None:
     found = lt.explain("causal", n=64, padding=[64, 10], softcap=50.0, sinks=True, dropout=0.1, **GPU)
     assert found.notes == (

@@ -10,7 +10,7 @@ import torch
 import lattend as lt
 from lattend.attend.attention import attention
 
-KERNELS = ["reference", "dense", "cpu", "triton"]
+KERNELS = ["reference", "dense", "cpu", "native", "triton"]
 if torch.cuda.is_available():
     KERNELS = ["triton"]
 pytestmark = [

@@ -38,7 +38,7 @@ def explain(
     device: Annotated[
         str, typer.Option(metavar="cpu|cuda", help="Where attention runs; it need not be here.")
     ] = "cpu",
-    kernel: Annotated[str | None, option("NAME", "sdpa, triton, cpu, dense or reference.")] = None,
+    kernel: Annotated[str | None, option("NAME", "sdpa, triton, native, cpu, dense or reference.")] = None,
     padding: Annotated[
         str | None, option("LENGTHS", "How many keys of each batch element are real: 4096,1000.")
     ] = None,

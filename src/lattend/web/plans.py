@@ -29,7 +29,7 @@ class PlanQuestion(Question):
     heads: int = Field(default=8, ge=1, le=MOST_HEADS)
     kv_heads: int = Field(default=0, ge=0, le=MOST_HEADS)
     batch: int = Field(default=1, ge=1, le=1 << 20)
-    kernel: Literal["", "sdpa", "triton", "cpu", "dense", "reference"] = ""
+    kernel: Literal["", "sdpa", "triton", "native", "cpu", "dense", "reference"] = ""
 
     @property
     def options(self) -> dict[str, str | int]:

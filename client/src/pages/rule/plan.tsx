@@ -13,7 +13,7 @@ const ABOUT =
   "What lt.attention would do, found without doing it. Needed: pairs the rule attends. Executed: pairs in the tiles that run. Dense: all pairs. " +
   "No GPU is needed to ask about one. The map shows where tiles run: zoom from all positions down to single pairs.";
 const DTYPES = ["bfloat16", "float16", "float32", "float64"];
-const KERNELS = ["sdpa", "triton", "cpu", "dense", "reference"];
+const KERNELS = ["sdpa", "triton", "native", "cpu", "dense", "reference"];
 const SIZES = [4096, 65536, 1_000_000];
 
 export function PlanPanel({ state, read }: RuleProps) {

@@ -79,7 +79,7 @@ def plan_picture(
 
 
 def _cut(kernel: str, found: Plan, place: int, asked: MetaCall) -> Cut:
-    if kernel in ("triton", "cpu"):
+    if kernel in ("triton", "native", "cpu"):
         return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype)
     if kernel == "sdpa":
         return Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)

@@ -13,6 +13,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
+from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.sdpa import CUDNN, DiagonalBlocks, diagonal_blocks, library
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
@@ -35,8 +36,11 @@ LIBRARY_COST = {
     **{("backward", 64): (0.520, 1.51e-3), ("backward", 128): (0.847, 2.29e-3)},
 }
 # Pairs times (head_dim + value_dim) in a second: float32, one thread of an AMD EPYC, within some 25%
-CPU_RATE = {"forward": 3.7e10, "backward": 1.3e10}
-CPU_ROW = 96  # what a query of a tile costs beside its pairs, in pairs
+CPU_RATE = {
+    "cpu": {"forward": 3.7e10, "backward": 1.3e10},
+    "native": {"forward": 4.3e10, "backward": 1.7e10},
+}
+CPU_ROW = {"cpu": 96, "native": 24}  # what a query of a tile costs beside its pairs, in pairs
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def executed_work(kernel: str | None, call: AttentionCall, q: Tensor, needed: in
     found, many = plan(call.rule), masks_of(call, q)
     dense = prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count
     match kernel:
-        case "triton" | "cpu":
+        case "triton" | "native" | "cpu":
             return _of_tiles(kernel, call, found, q, many)
         case "sdpa":
             return _of_blocks(found, diagonal_blocks(found) or DiagonalBlocks(False, None))
@@ -113,7 +117,7 @@ def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dty
     if kernel == "triton":
         shape = choose(found, place, "forward", head_dim, dtype).shape
         return Cut(shape.outer, shape.step, shape)
-    return Cut(best_rows(found, place), None)
+    return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
 
 
 def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Masks) -> ExecutedWork:
@@ -133,7 +137,8 @@ def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Ma
         count, taken, full, pairs = (sum(column) * each for column in zip(*numbers, strict=True))
         seen = part.knows_full and known if cut.shape is not None else part.block_table is None
         works.append(PartWork(part, cut, count, taken, full if seen else None, pairs))
-        if not known or (kernel == "cpu" and not part.exact):
+        skipped = kernel == "native" and call.key_range is not None  # keys of padding
+        if not known or skipped or (kernel in CPU_RATE and not part.exact):
             bound = "at most"
     return ExecutedWork(tuple(works), sum(work.executed for work in works), bound)
 
@@ -296,11 +301,11 @@ def predicted_time(
     if kernel == "sdpa" and q.device.type == "cuda" and library(q, v) is CUDNN and work.executed is not None:
         row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
         return PredictedTime((row * q.shape[2] + pair * work.executed) * members * 1e-9, "an H200")
-    if kernel == "cpu" and work.executed is not None:
+    if kernel in CPU_RATE and work.executed is not None:
         threads = torch.get_num_threads()
         each = masks_of(call, q).count
-        begun = sum(CPU_ROW * prod(part.cut.rows) * part.tiles for part in work.parts)
+        begun = sum(CPU_ROW[kernel] * prod(part.cut.rows) * part.tiles for part in work.parts)
         products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
         on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
-        return PredictedTime(products / (CPU_RATE[way] * threads), on)
+        return PredictedTime(products / (CPU_RATE[kernel][way] * threads), on)
     return PredictedTime(None, "")

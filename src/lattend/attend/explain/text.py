@@ -152,11 +152,10 @@ def format_notes(call: AttentionCall, kernel: str | None, k: Tensor) -> tuple[st
     if call.key_range is not None:
         real = real_keys(call, k.shape[2])
         keys = 0 if real is None else int(real.sum())
-        how = (
-            "steps of keys that are all padding are left out"
-            if kernel == "triton"
-            else "its keys are masked, and its tiles run all the same"
-        )
+        how = {
+            "triton": "steps of keys that are all padding are left out",
+            "native": "keys of padding are left out",
+        }.get(kernel or "", "its keys are masked, and its tiles run all the same")
         notes.append(f"padding: {keys:,} of {k.shape[0] * k.shape[2]:,} keys are real; {how}")
     if rule_within(call.rule.key) is not None:
         notes.append(_sequences(call))

@@ -127,7 +127,7 @@ def tile_map(
 
 
 def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
-    if kernel in ("triton", "cpu"):
+    if kernel in ("triton", "native", "cpu"):
         return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype)
     return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
 

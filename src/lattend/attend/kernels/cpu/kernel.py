@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -183,7 +183,7 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
     for place, part in enumerate(found.parts):
         tiles = cut_to(part, found.tiles(place, best_rows(found, place)), arrays)
         tiles = with_lists(part, tiles, arrays)
-        made += _part_groups(part, tiles, head, arrays)
+        made += [_group(*some) for some in equal_tiles(part, tiles, head, arrays)]
     made = in_sequence(made)
     masks = sum(group.masked.numel() for group in made if group.masked is not None)
     if remember and masks * found.rule.values.get("heads", 1) <= MOST_MASKS:
@@ -213,7 +213,15 @@ def best_rows(found: Plan, place: int) -> tuple[int, ...]:
     return min(ROWS[axes], key=work)
 
 
-def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[TileGroup]:
+class EqualTiles(NamedTuple):
+    """Tiles of one shape: their queries, their keys, and which pairs are attended."""
+
+    queries: Ints  # [tiles, rows]
+    keys: Ints  # [tiles, columns]
+    mask: NDArray[np.bool_]  # [rows, columns], or [tiles, rows, columns] where they differ
+
+
+def equal_tiles(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[EqualTiles]:
     """The tiles of a part, those with the same mask together."""
     table = tiles.table[head % len(tiles.table)].astype(np.int64)
     table = table[tiles.inner[head % len(tiles.table)] > 0]
@@ -240,7 +248,7 @@ def rows_along(axis: PartAxis, size: int, slot: Ints, base: Ints) -> Ints:
 
 def _alike(
     part: Part, tiles: Tiles, table: Ints, outer: list[int], inner: list[int], head: int, arrays: Data
-) -> Iterator[TileGroup]:
+) -> Iterator[EqualTiles]:
     """Tiles of one shape, cut into those with the same bounds."""
     rows = [_slots(part, table, a, outer[a], "outer") for a in range(len(outer))]  # [tiles, size] each
     columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
@@ -270,7 +278,7 @@ def _alike(
     for kind, shape in enumerate(shapes):
         mine = which.ravel() == kind
         mask = _mask(shape[None], inner)[0]
-        yield _group(queries[mine], keys[mine], mask)
+        yield EqualTiles(queries[mine], keys[mine], mask)
 
 
 def _count_below(columns: Ints, positions: Ints, size: int) -> Ints:
@@ -321,7 +329,7 @@ def _mask(bounds: Ints, inner: list[int]) -> NDArray[np.bool_]:
 def _each_its_own(
     part: Part, bounds: list[Ints], queries: Ints, keys: Ints, rows: list[Ints], columns: list[Ints],
     names: dict[str, Any], arrays: Data, inner: list[int],
-) -> Iterator[TileGroup]:  # fmt: skip
+) -> Iterator[EqualTiles]:  # fmt: skip
     """Tiles whose masks are computed pair by pair, some at a time."""
     count = max(1, CHUNK // max(1, queries.shape[1] * keys.shape[1]))
     axes = len(inner)
@@ -337,7 +345,7 @@ def _each_its_own(
         mask = held & _mask(np.stack(bounds, axis=1)[some], inner)
         live = mask.any((1, 2))
         if live.any():
-            yield _group(queries[some][live], keys[some][live], mask[live])
+            yield EqualTiles(queries[some][live], keys[some][live], mask[live])
 
 
 def _on_axis(positions: Ints, axis: int, axes: int) -> Ints:

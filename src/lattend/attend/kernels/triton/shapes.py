@@ -148,8 +148,8 @@ _BOXES: dict[tuple[str, int], ShapeCost] = {
 }
 
 # float32 as three products in TF32, which hold factors twice, so that tiles are small: a program and a step
-# with and without a mask, on a line where rows follow each other, on one where they lie apart, and on an image.
-# The last are within 40%, and guesses for the backward at 256
+# with and without a mask, on a line where rows follow each other, on one where they lie apart, and on
+# images. The last are within 40%, and guesses for the backward at 256
 _Costs = tuple[float, float, float]
 _EXACT: dict[tuple[str, int], tuple[_Costs, _Costs, _Costs]] = {
     ("forward", 64): ((7.59, 7.84, 7.84), (13.3, 8.39, 8.39), (20.3, 10.5, 0.0)),

@@ -1,0 +1,149 @@
+// The output and the log-sum-exp: online softmax over the keys of a tile, a chunk of them at a time.
+
+#include <cmath>
+
+#include "tiles.h"
+
+namespace {
+
+constexpr int64_t TILES_OF_TASK = 16;
+
+// Where the sums of a tile begin: at nothing, or at what earlier stages found.
+void begin_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, float *top, float *total) {
+  const Layout &layout = call.layout;
+  int64_t width = padded(layout.value_dims);
+  for (int r = 0; r < ROWS; r++) {
+    top[r] = LOW;
+    total[r] = 0;
+  }
+  if (!tile.merges) {
+    memset(s.values, 0, ROWS * width * sizeof(float));
+    return;
+  }
+  const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+  for (int r = 0; r < ROWS; r++) {
+    int64_t query = tile.query_base + offsets[r];
+    float lse = call.lse[(b * layout.heads + h) * layout.queries + query];
+    if (lse != -INFINITY) {
+      top[r] = lse * LOG2E;
+      total[r] = 1;
+    }
+    read_row(call.sums_dtype(), row_of(call.out, layout.out, call.sums_dtype(), b, h, query), layout.value_dims, 1.0f,
+             s.values + r * width);
+  }
+}
+
+void end_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const float *top,
+              const float *total) {
+  const Layout &layout = call.layout;
+  int64_t width = padded(layout.value_dims);
+  const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+  for (int64_t r = 0; r < call.lists.query_counts[tile.query_shape]; r++) {
+    int64_t query = tile.query_base + offsets[r];
+    float *row = s.values + r * width, share = total[r] == 0 ? 0.0f : 1 / total[r];
+    for (int64_t d = 0; d < width; d += LANES) store(row + d, load(row + d) * share);
+    write_row(call.sums_dtype(), row, layout.value_dims, row_of(call.out, layout.out, call.sums_dtype(), b, h, query));
+    call.lse[(b * layout.heads + h) * layout.queries + query] =
+        total[r] == 0 ? -INFINITY : (top[r] + log2f(total[r])) * LN2;
+  }
+}
+
+// Raises the largest scores to those of a chunk, turns the chunk's into weights, and adds these up.
+void weigh(const Keys &keys, float *scores, float *top, float *total, float *values, int64_t width) {
+  bool raised = false;
+  float kept[ROWS];
+  for (int a = 0; a < ACROSS; a++) {
+    Floats largest = load(top + a * LANES);
+    Floats before = largest, sum = Floats{};
+    for (int64_t j = 0; j < keys.count; j++) largest = larger(load(scores + j * ROWS + a * LANES), largest);
+    Floats share = exp2_of(before - largest);
+    for (int64_t j = 0; j < keys.count; j++) {
+      float *at = scores + j * ROWS + a * LANES;
+      Floats weight = exp2_of(load(at) - largest);
+      store(at, weight);
+      sum += weight;
+    }
+    store(total + a * LANES, load(total + a * LANES) * share + sum);
+    store(top + a * LANES, largest);
+    store(kept + a * LANES, share);
+  }
+  for (int r = 0; r < ROWS; r++) raised = raised || kept[r] != 1;
+  if (!raised) return;
+  for (int r = 0; r < ROWS; r++)
+    for (int64_t d = 0; d < width; d += LANES) store(values + r * width + d, load(values + r * width + d) * kept[r]);
+}
+
+void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile) {
+  const Layout &layout = call.layout;
+  int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
+  const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+  float top[ROWS], total[ROWS], factor = float(layout.scale) * LOG2E;
+  for (int r = 0; r < ROWS; r++)
+    read_row(call.dtype(), row_of(call.q, layout.q, call.dtype(), b, h, tile.query_base + offsets[r]), layout.dims,
+             factor, s.query + r * padded(layout.dims));
+  transpose(s.query, layout.dims, s.query_columns);
+  begin_tile(call, s, b, h, tile, top, total);
+  int64_t next = call.lists.list_begins[tile.key_list];
+  for (;;) {
+    take_keys(call, s, b, kv_head, tile, next, false);
+    if (!s.keys.count) break;
+    scores_of(s.keys.key, s.keys.count, s.query_columns, layout.dims, s.scores);
+    block(s.keys, s.scores, BLOCKED);
+    weigh(s.keys, s.scores, top, total, s.values, width);
+    gather_rows(s.scores, s.keys.value, s.keys.count, width, s.values);
+  }
+  end_tile(call, s, b, h, tile, top, total);
+}
+
+void attend_tiles(Tasks &tasks, Scratch &scratch, int64_t task) {
+  const Call &call = tasks.call;
+  int64_t member = task / tasks.chunks, b = member / call.layout.heads, h = member % call.layout.heads;
+  const int64_t *range = call.range(h, tasks.stage);
+  int64_t first = range[0] + task % tasks.chunks * TILES_OF_TASK;
+  int64_t end = first + TILES_OF_TASK < range[1] ? first + TILES_OF_TASK : range[1];
+  for (int64_t t = first; t < end; t++) attend_tile(call, scratch, b, h, call.lists.tiles[t]);
+}
+
+void fill_without_keys(const Call &call) {
+  const Layout &layout = call.layout;
+  for (int64_t b = 0; b < layout.batch; b++)
+    for (int64_t h = 0; h < layout.heads; h++)
+      for (int64_t query = 0; query < layout.queries; query++) {
+        memset(row_of(call.out, layout.out, call.sums_dtype(), b, h, query), 0,
+               layout.value_dims * bytes_of(call.sums_dtype()));
+        call.lse[(b * layout.heads + h) * layout.queries + query] = -INFINITY;
+      }
+}
+
+}  // namespace
+
+// Gives 0, or 1 where there is too little memory.
+extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Layout *layout, const void *q,
+                                               const void *k, const void *v, const void *real, void *out, float *lse,
+                                               int64_t threads) {
+  Call call = {*lists,
+               *layout,
+               static_cast<const char *>(q),
+               static_cast<const char *>(k),
+               static_cast<const char *>(v),
+               static_cast<const uint8_t *>(real),
+               static_cast<char *>(out),
+               lse,
+               nullptr,
+               nullptr,
+               nullptr,
+               nullptr,
+               nullptr};
+  if (!lists->covered) fill_without_keys(call);
+  for (int64_t stage = 0; stage < lists->stages; stage++) {
+    int64_t most = 0;
+    for (int64_t h = 0; h < lists->heads; h++) {
+      const int64_t *range = call.range(h, stage);
+      most = range[1] - range[0] > most ? range[1] - range[0] : most;
+    }
+    int64_t chunks = (most + TILES_OF_TASK - 1) / TILES_OF_TASK;
+    Tasks tasks = {call, attend_tiles, layout->batch * layout->heads * chunks, 0, 0, stage, chunks, nullptr, nullptr};
+    if (run(tasks, threads)) return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,203 @@
+// What a call is given: tiles of 16 queries with their lists of keys, where tensors lie; and memory to work in.
+
+#pragma once
+
+#include <cstdlib>
+
+#include "products.h"
+
+namespace {
+
+constexpr int CHUNK = 128;           // keys taken at once: their rows stay in the nearest cache
+constexpr uint16_t EVERY = 0xffff;  // all 16 queries attend to the key
+constexpr float LOG2E = 1.44269504f, LN2 = 0.693147181f;
+constexpr float LOW = -1e37f;      // the largest of no scores: finite, so that no difference is NaN
+constexpr float BLOCKED = -3e38f;  // the score of a pair that is not attended
+
+// The layouts of these four are those of description.py.
+
+struct Tile {
+  int64_t query_base, query_shape, key_base, key_list;
+  int64_t merges;  // whether its queries have keys in an earlier stage
+};
+
+struct TileLists {
+  int64_t heads, stages;
+  int64_t covered;               // whether every query is in some tile
+  const int64_t *ranges;         // [heads][stages][2]: first tile and end
+  const Tile *tiles;             // in the order of their queries
+  const int32_t *query_offsets;  // [shapes][16], the last one again behind the last
+  const int64_t *query_counts;   // [shapes]
+  const int64_t *list_begins;    // [lists + 1]
+  const int32_t *key_offsets;    // rising in each list
+  const uint16_t *key_bits;      // which of the 16 queries attend to it
+};
+
+struct Strides {
+  int64_t by_batch, by_head, by_row;  // in numbers
+};
+
+struct Layout {
+  int64_t batch, heads, kv_heads, queries, keys, dims, value_dims;
+  int64_t dtype;       // of what is given
+  int64_t sums_dtype;  // of the output, or of the gradient of q
+  Strides q, k, v, out, grad_out, dq, dk, dv;
+  double scale;
+  void (*parallel)(void (*)(void *), void *, unsigned, unsigned);  // of OpenMP; null where there is none
+};
+
+struct Call {
+  const TileLists &lists;
+  const Layout &layout;
+  const char *q, *k, *v;
+  const uint8_t *real;  // [batch][keys], 0 where a key is padding; null where none is
+  char *out;
+  float *lse;  // [batch][heads][queries]
+  const char *grad_out;
+  const float *grad_lse;  // as lse, or null
+  char *dq, *dk, *dv;
+
+  Dtype dtype() const { return Dtype(layout.dtype); }
+  Dtype sums_dtype() const { return Dtype(layout.sums_dtype); }
+  const int64_t *range(int64_t head, int64_t stage) const {
+    return lists.ranges + (head % lists.heads * lists.stages + stage) * 2;
+  }
+};
+
+template <class Byte>
+inline Byte *row_of(Byte *tensor, const Strides &by, Dtype dtype, int64_t b, int64_t h, int64_t row) {
+  return tensor + (b * by.by_batch + h * by.by_head + row * by.by_row) * bytes_of(dtype);
+}
+
+// Up to CHUNK keys of a tile: where they are, and their rows as floats, in place where these can be read so.
+struct Keys {
+  int64_t count;
+  int64_t position[CHUNK];
+  uint16_t bits[CHUNK];
+  const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
+};
+
+// The memory of one thread.
+struct Scratch {
+  Keys keys;
+  float *memory;
+  float *query, *query_columns;        // [16][dims], [dims][16]
+  float *grad, *grad_columns;          // the same of the output's gradient
+  float *values, *query_sums;          // [16][value_dims], [16][dims]
+  float *scores, *slopes;              // [CHUNK][16]
+  float *key_copies, *value_copies;    // [CHUNK][dims], [CHUNK][value_dims]
+
+  explicit Scratch(const Layout &layout) {
+    int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims), scored = (CHUNK + AT_ONCE) * ROWS;
+    int64_t sizes[] = {ROWS * dims,  ROWS * dims, ROWS * value_dims, ROWS * value_dims, ROWS * value_dims,
+                       ROWS * dims,  scored,      scored,            CHUNK * dims,      CHUNK * value_dims};
+    float **parts[] = {&query,      &query_columns, &grad,   &grad_columns, &values,
+                       &query_sums, &scores,        &slopes, &key_copies,   &value_copies};
+    int64_t total = 0;
+    for (int64_t size : sizes) total += size;
+    memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float)));  // all sizes are multiples of 16
+    float *next = memory;
+    for (int i = 0; i < 10 && memory; i++) {
+      *parts[i] = next;
+      next += sizes[i];
+    }
+  }
+  ~Scratch() { free(memory); }
+};
+
+// The rows of keys at these positions as floats; copied where they are no floats or end within a vector.
+inline void find_rows(const Keys &keys, const char *tensor, int64_t by_row, Dtype dtype, int64_t dims, bool whole,
+                      float *copies, const float **rows) {
+  if (dtype == FLOAT32 && (dims % 16 == 0 || !whole)) {
+    const float *first = reinterpret_cast<const float *>(tensor);
+    for (int64_t j = 0; j < keys.count; j++) rows[j] = first + keys.position[j] * by_row;
+  } else {
+    for (int64_t j = 0; j < keys.count; j++) {
+      float *copy = copies + j * padded(dims);
+      read_row(dtype, tensor + keys.position[j] * by_row * bytes_of(dtype), dims, 1.0f, copy);
+      rows[j] = copy;
+    }
+  }
+  for (int64_t j = keys.count; j < keys.count + AT_ONCE; j++) rows[j] = rows[0];
+}
+
+// Takes the next real keys of a list, from entry `next` on; `whole` where rows of keys are read as vectors.
+inline void take_keys(const Call &call, Scratch &s, int64_t b, int64_t kv_head, const Tile &tile, int64_t &next,
+                      bool whole) {
+  const Layout &layout = call.layout;
+  Keys &keys = s.keys;
+  Dtype dtype = call.dtype();
+  int64_t end = call.lists.list_begins[tile.key_list + 1], count = 0;
+  if (call.real) {
+    for (; next < end && count < CHUNK; next++) {
+      keys.position[count] = tile.key_base + call.lists.key_offsets[next];
+      keys.bits[count] = call.lists.key_bits[next];
+      count += call.real[b * layout.keys + keys.position[count]] != 0;
+    }
+  } else {
+    count = end - next < CHUNK ? end - next : CHUNK;
+    for (int64_t j = 0; j < count; j++) keys.position[j] = tile.key_base + call.lists.key_offsets[next + j];
+    memcpy(keys.bits, call.lists.key_bits + next, count * sizeof(uint16_t));
+    next += count;
+  }
+  keys.count = count;
+  if (!count) return;
+  find_rows(keys, row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, layout.dims, whole,
+            s.key_copies, keys.key);
+  find_rows(keys, row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, layout.value_dims, true,
+            s.value_copies, keys.value);
+}
+
+// x where the queries of a vector attend, and `otherwise` elsewhere.
+inline Floats where_attended(Floats x, uint16_t bits, int across, float otherwise) {
+  Ints lane;
+  UNROLLED for (int i = 0; i < LANES; i++) lane[i] = 1 << i;
+  Ints attended = all(int32_t(bits >> (across * LANES))) & lane;
+  return attended != 0 ? x : all(otherwise);
+}
+
+inline void block(const Keys &keys, float *scores, float otherwise) {
+  for (int64_t j = 0; j < keys.count; j++) {
+    if (keys.bits[j] == EVERY) continue;
+    UNROLLED for (int a = 0; a < ACROSS; a++) {
+      float *at = scores + j * ROWS + a * LANES;
+      store(at, where_attended(load(at), keys.bits[j], a, otherwise));
+    }
+  }
+}
+
+// Tasks that threads take one after another; which takes which makes no difference to the results.
+struct Tasks {
+  const Call &call;
+  void (*work)(Tasks &, Scratch &, int64_t);
+  int64_t count, next, failed;
+  int64_t stage, chunks;
+  float *key_sums;       // of the backward pass
+  const int64_t *spans;  // of its chunks
+};
+
+inline void take_tasks(void *given) {
+  Tasks &tasks = *static_cast<Tasks *>(given);
+  Scratch scratch(tasks.call.layout);
+  if (!scratch.memory) {
+    __atomic_store_n(&tasks.failed, 1, __ATOMIC_RELAXED);
+    return;
+  }
+  for (;;) {
+    int64_t task = __atomic_fetch_add(&tasks.next, 1, __ATOMIC_RELAXED);
+    if (task >= tasks.count) return;
+    tasks.work(tasks, scratch, task);
+  }
+}
+
+inline int64_t run(Tasks &tasks, int64_t threads) {
+  auto parallel = tasks.call.layout.parallel;
+  if (threads > tasks.count) threads = tasks.count;
+  if (threads > 1 && parallel)
+    parallel(take_tasks, &tasks, unsigned(threads), 0);
+  else
+    take_tasks(&tasks);
+  return tasks.failed;
+}
+
+}  // namespace
