@@ -121,7 +121,13 @@ def library(q: Tensor, v: Tensor) -> Any | None:
         return None
     if max(head_dim, value_dim) <= MAX_CUDNN:
         return CUDNN
-    return FLASH if head_dim == value_dim <= MAX_FLASH else None
+    return FLASH if flash_takes(q, v) else None
+
+
+def flash_takes(q: Tensor, v: Tensor) -> bool:
+    """Whether FlashAttention runs such heads on a GPU."""
+    head_dim = q.shape[-1]
+    return q.element_size() == 2 and head_dim % 8 == 0 and head_dim == v.shape[-1] <= MAX_FLASH
 
 
 def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor | None) -> str | None:
