@@ -161,6 +161,46 @@ def test_a_repeated_call_has_a_record(rule: Any) -> None:
         assert [*RECORDS.values()] == [record]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Triton's interpreter
+@pytest.mark.parametrize("kernel", ["triton", None])
+@pytest.mark.parametrize("bias", ["slope", "table", "turned", "both", "element"])
+def test_a_learned_bias_is_decided_once(
+    bias: str, kernel: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(seed: int) -> list[Tensor]:
+        source = torch.Generator().manual_seed(seed)
+
+        def drawn(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=source).to(DEVICE).requires_grad_()
+
+        q, k, v, slope, whole = (
+            drawn(2, 4, 9, 8),
+            *(drawn(2, 2, 9, 8) for _ in "kv"),
+            drawn(4),
+            drawn(4, 9, 9),
+        )
+        apart = whole.detach().permute(2, 0, 1).contiguous().permute(1, 2, 0).requires_grad_()
+        added: dict[str, tuple[Tensor, Any]] = {
+            "slope": (slope, lt.Bias("-slope[head]*(q - k)", slope=slope)),
+            "table": (whole, whole),
+            "turned": (apart, apart),
+            "both": (slope, lt.Bias("slope[head]*slope[head]*table[head, q, k]", slope=slope, table=whole)),
+            "element": (each := drawn(2, 4, 9, 9), each),
+        }
+        learned, given = added[bias]
+        out, lse = lt.attention(q, k, v, "causal", bias=given, kernel=kernel, return_lse=True)
+        end = out.sin().sum() + lse.sum()
+        return [out, lse, *torch.autograd.grad(end, (q, k, v, learned))]
+
+    with fresh():
+        wanted = step(1)
+    with fresh():
+        step(0)
+        monkeypatch.setattr("lattend.attend.dispatch.forward", None)
+        monkeypatch.setattr("lattend.attend.dispatch.backward", None)
+        assert same(step(1), wanted)
+
+
 def test_what_is_refused_stays_refused() -> None:
     x = torch.ones(1, 2, 6, 4)
     lt.attention(x, x, x, "k <= q and q - k <= t", t=1, scale=1)

@@ -231,8 +231,9 @@ def test_which_calls_it_takes() -> None:
     assert chosen(AttentionCall(lt.rules.strided(t=9).at(n=16384), 1.0), large, large, large) == "native"
     wide = x.double()
     assert kernel.why_not(AttentionCall(band, 1.0), wide, wide, wide) == "it does not compute in float64"
-    assert kernel.why_not(AttentionCall(band, 1.0, softcap=2.0), x, x, x) == "scores have a softcap"
-    assert chosen(AttentionCall(band, 1.0, softcap=2.0), x, x, x) == "cpu"
+    dropped = AttentionCall(band, 1.0, dropout=0.5)
+    assert kernel.why_not(dropped, x, x, x) == "there is dropout"
+    assert chosen(dropped, x, x, x) == "cpu"
 
 
 def test_the_library_is_that_of_this_source() -> None:
@@ -256,6 +257,6 @@ def test_a_library_of_another_source_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_real_keys_are_those_of_the_padding() -> None:
     k = torch.zeros(2, 1, 9, 4)
     call = AttentionCall(lt.rules.full().at(n=9), 1.0, key_range=torch.tensor([[0, 9], [2, 5]]))
-    (found,) = kernel._real_keys(Tape(), call, k)  # pyright: ignore[reportPrivateUsage]
+    found = kernel._real_keys(Tape(), call, k)  # pyright: ignore[reportPrivateUsage]
     wanted = real_keys(call, 9)
-    assert wanted is not None and torch.equal(found, wanted)
+    assert found is not None and wanted is not None and torch.equal(found, wanted)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import partial
+from math import prod
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.native import library
+from lattend.attend.kernels.native.dense_bias import DenseBias, in_dtype
 from lattend.attend.kernels.native.tile_lists import MAX_ENTRIES, TileLists, entries, tile_lists
 from lattend.attend.kernels.sdpa import diagonal_blocks
 from lattend.attend.memory import strides
@@ -19,6 +20,7 @@ from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
+MAX_BIASED = 1 << 24  # pairs of all heads and batch elements: 64 MiB of numbers
 MOST_ALONE = 1 << 19  # multiply-adds of a product that one thread does sooner than several
 # Numbers of a block's keys up to which it is faster than torch's own attention on whole and causal blocks:
 # both run in turn on one thread of an EPYC with AVX-512, n from 64 to 4096, D from 32 to 128
@@ -33,7 +35,9 @@ class Layout(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("batch", "heads", "kv_heads", "queries", "keys")),
         *((name, ctypes.c_int64) for name in ("dims", "value_dims", "dtype", "sums_dtype")),
         *((name, ctypes.c_int64 * 3) for name in MATRICES),
+        ("bias", ctypes.c_int64 * 4),
         ("scale", ctypes.c_double),
+        ("softcap", ctypes.c_double),
         ("parallel", ctypes.c_void_p),
     )
 
@@ -46,10 +50,9 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return reason
     if q.dtype not in DTYPES:
         return f"it does not compute in {dtype_name(q.dtype)}"
-    if call.term is not None:
-        return "there is a bias"
-    if call.softcap is not None:
-        return "scores have a softcap"
+    pairs = prod(q.shape[:3]) * k.shape[2]
+    if call.term is not None and pairs > MAX_BIASED:
+        return f"it holds the bias of all pairs, at most {MAX_BIASED:,}: there are {pairs:,}"
     if call.dropout:
         return "there is dropout"
     if call.data:
@@ -78,47 +81,41 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     dtype = _sums_dtype(lists, q)
     out = tape.empty((*q.shape[:-1], v.shape[-1]), dtype, q.device, strides(q, v.shape[-1]))
     lse = tape.empty(q.shape[:-1], torch.float32, q.device)
-    layout = _layout(call, q, k, v, dtype, out=out)
-    run, threads = library.function("forward"), _threads(lists, q, v)
-    at, how = lists.address, ctypes.addressof(layout)
-    kept = lists, layout
-
-    def step(q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, *real: Tensor) -> None:
-        inputs = q.data_ptr(), k.data_ptr(), v.data_ptr(), real[0].data_ptr() if real else None
-        _check(run(at, how, *inputs, out.data_ptr(), lse.data_ptr(), threads()), kept)
-
-    tape.do(step, q, k, v, out, lse, *_real_keys(tape, call, k))
-    return _in(tape, out, q.dtype), lse
+    real, bias = _real_keys(tape, call, k), None
+    if call.term is not None:
+        bias = DenseBias(tape, call, q, k).values()
+    layout = _layout(call, q, k, v, dtype, bias, out=out)
+    _run(tape, "forward", lists, layout, q, k, v, real, bias, out, lse)
+    return in_dtype(tape, out, q.dtype), lse
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k and v; the same bits however many threads there are."""
+    """The gradients of q, k, v and the bias; the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
     grad_out, q, k, v, out = (
         _with_rows(tape, x) for x in (given.grad_out, given.q, given.k, given.v, given.out)
     )
-    lse, *grad_lse = (
-        x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
+    lse, grad_lse = (
+        x if x is None or x.is_contiguous() else tape.do(Tensor.contiguous, x)
         for x in (given.lse, given.grad_lse)
-        if x is not None
     )
     dtype = _sums_dtype(lists, q)
     dq = tape.empty(q.shape, dtype, q.device, strides(q, q.shape[-1]))
     dk, dv = (tape.empty(x.shape, x.dtype, x.device, strides(x, x.shape[-1])) for x in (k, v))
-    layout = _layout(call, q, k, v, dtype, out=out, grad_out=grad_out, dq=dq, dk=dk, dv=dv)
-    run, threads, with_lse = library.function("backward"), _threads(lists, q, v), bool(grad_lse)
-    at, how = lists.address, ctypes.addressof(layout)
-    kept = lists, layout
-
-    def step(grad_out: Tensor, *others: Tensor) -> None:
-        slopes, others = (others[0].data_ptr(), others[1:]) if with_lse else (None, others)
-        *inputs, dq, dk, dv = (x.data_ptr() for x in others[:8])
-        padding = others[8].data_ptr() if len(others) > 8 else None
-        failed = run(at, how, grad_out.data_ptr(), slopes, *inputs, padding, dq, dk, dv, threads())
-        _check(failed, kept)
-
-    tape.do(step, grad_out, *grad_lse, q, k, v, out, lse, dq, dk, dv, *_real_keys(tape, call, k))
-    return _in(tape, dq, q.dtype), dk, dv, []
+    real, dense, bias, slopes = _real_keys(tape, call, k), None, None, None
+    if call.term is not None:
+        dense = DenseBias(tape, call, q, k)
+        bias = dense.values()
+        if call.learned and call.bias:
+            slopes = tape.do(partial(torch.zeros, dense.shape, dtype=torch.float32))
+    layout = _layout(call, q, k, v, dtype, bias, out=out, grad_out=grad_out, dq=dq, dk=dk, dv=dv)
+    inputs = grad_out, grad_lse, q, k, v, out, lse, real, bias
+    _run(tape, "backward", lists, layout, *inputs, dq, dk, dv, slopes)
+    if dense is not None and slopes is not None:
+        biases = dense.gradients(slopes)
+    else:
+        biases = [tape.do(torch.zeros_like, x) for x in call.bias.values()]
+    return in_dtype(tape, dq, q.dtype), dk, dv, biases
 
 
 def _with_rows(tape: Tape, x: Tensor) -> Tensor:
@@ -131,42 +128,50 @@ def _sums_dtype(lists: TileLists, q: Tensor) -> torch.dtype:
     return q.dtype if lists.stages <= 1 else torch.float32
 
 
-def _in(tape: Tape, x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x if x.dtype == dtype else tape.do(partial(Tensor.to, dtype=dtype), x)
-
-
 def _layout(
-    call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, sums: torch.dtype, **others: Tensor
-) -> Layout:
+    call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, sums: torch.dtype, bias: Tensor | None,
+    **others: Tensor,
+) -> Layout:  # fmt: skip
     sizes = (*q.shape[:2], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3])
-    layout = Layout(*sizes, DTYPES[q.dtype], DTYPES[sums], scale=call.scale, parallel=library.parallel())
+    layout = Layout(*sizes, DTYPES[q.dtype], DTYPES[sums], scale=call.scale, softcap=call.softcap or 0.0)
+    layout.parallel = library.parallel()
+    if bias is not None:
+        layout.bias[:] = bias.stride()
     for name, x in {"q": q, "k": k, "v": v, **others}.items():
         getattr(layout, name)[:] = x.stride()[:3]
     return layout
 
 
-def _threads(lists: TileLists, q: Tensor, v: Tensor) -> Callable[[], int]:
-    """How many threads a call takes."""
-    work = lists.pairs * q.shape[0] * q.shape[1] * (q.shape[3] + v.shape[3]) // 2
-    return torch.get_num_threads if work > MOST_ALONE else lambda: 1
+def _run(tape: Tape, name: str, lists: TileLists, layout: Layout, *given: Tensor | None) -> None:
+    """Calls compiled code with the addresses of these tensors; null for one that is not there."""
+    run, arguments = library.function(name), [lists.address, ctypes.addressof(layout), *[None] * len(given)]
+    there = [(place, x) for place, x in enumerate(given, 2) if x is not None]
+    places = [place for place, _ in there]
+    work = lists.pairs * layout.batch * layout.heads * (layout.dims + layout.value_dims) // 2
+    threads = torch.get_num_threads if work > MOST_ALONE else lambda: 1
+
+    def step(*tensors: Tensor, kept: object = (lists, layout)) -> None:  # what compiled code points to
+        mine = arguments.copy()
+        for place, x in zip(places, tensors, strict=True):
+            mine[place] = x.data_ptr()
+        if run(*mine, threads()):
+            raise MemoryError(
+                f"attention needs some rows of memory for each thread, and there is none: {kept}"
+            )
+
+    tape.do(step, *(x for _, x in there))
 
 
-def _real_keys(tape: Tape, call: AttentionCall, k: Tensor) -> list[Tensor]:
+def _real_keys(tape: Tape, call: AttentionCall, k: Tensor) -> Tensor | None:
     """Which keys of each element are no padding, [batch, m], where some are."""
     if call.key_mask is not None:
-        return [tape.do(Tensor.contiguous, call.key_mask)]
+        return tape.do(Tensor.contiguous, call.key_mask)
     if call.key_range is None:
-        return []
+        return None
     keys = k.shape[2]
 
     def real(key_range: Tensor) -> Tensor:
         places = torch.arange(keys)
         return (places >= key_range[:, :1]) & (places < key_range[:, 1:])
 
-    return [tape.do(real, call.key_range)]
-
-
-def _check(failed: int, _kept: object) -> None:
-    """Raises where there was too little memory; what compiled code points to lives as long as its step."""
-    if failed:
-        raise MemoryError("attention needs a few rows of memory for each thread, and there is none")
+    return tape.do(real, call.key_range)

@@ -16,8 +16,8 @@ from lattend.attend.kernels.native.build import LEVELS, LIBRARY, source_hash
 
 NAMES = tuple(LEVELS)
 ARGUMENTS = {
-    "forward": (*[ctypes.c_void_p] * 8, ctypes.c_int64),
-    "backward": (*[ctypes.c_void_p] * 13, ctypes.c_int64),
+    "forward": (*[ctypes.c_void_p] * 9, ctypes.c_int64),
+    "backward": (*[ctypes.c_void_p] * 15, ctypes.c_int64),
 }
 _ASKED: ContextVar[str | None] = ContextVar("level", default=None)  # by tests
 

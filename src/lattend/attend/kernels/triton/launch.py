@@ -229,16 +229,10 @@ class Runner:
         grad_lse, lse = given.grad_lse, given.lse
         given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
         delta = tape.empty(lse.shape, lse.dtype, lse.device)
-        tensors = self.tensors if call.learned else ()
-        steep = None  # what flows into the log-sum-exp of a row without keys may be anything
-        if grad_lse is not None and tensors:
-            steep = grad_lse.masked_fill(lse == float("-inf"), 0)
-        fixed = FixedPointSums.of(self.plan, self.term, tensors, arrays, grad, steep, v)
-        if not fixed.sums:
-            tape.keep(fixed.quanta)
+        fixed = FixedPointSums.of(tape, self.plan, call, arrays, given)
         grad_q = self.backward_dq(tape, call, given, delta, arrays, fixed)
         grad_k, grad_v = self.backward_dkdv(tape, call, given, delta, arrays)
-        return grad_q, grad_k, grad_v, fixed.gradients()
+        return grad_q, grad_k, grad_v, fixed.gradients(tape)
 
     def backward_dq(
         self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays,

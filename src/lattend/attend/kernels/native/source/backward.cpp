@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tiles.h"
+#include "scoring.h"
 
 namespace {
 
@@ -15,8 +15,8 @@ struct KeySums {
   int64_t first;
 };
 
-// The queries of a tile and their output's gradients, as rows and as columns; log-sum-exps in base 2; and what
-// is taken off a pair's slope: grad_out · out - grad_lse.
+// The queries of a tile and their output's gradients, as rows and as columns; log-sum-exps; and what is
+// taken off a pair's slope: grad_out · out - grad_lse.
 void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, float *lse, float *delta) {
   const Layout &layout = call.layout;
   Dtype dtype = call.dtype();
@@ -27,7 +27,7 @@ void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile
     int64_t query = tile.query_base + offsets[r], at = (b * layout.heads + h) * layout.queries + query;
     float *row = s.query + r * width, *grad = s.grad + r * value_width, *out = s.values;
     bool empty = r >= count || call.lse[at] == -INFINITY;  // a lane without a query adds nothing
-    lse[r] = empty ? INFINITY : call.lse[at] * LOG2E;
+    lse[r] = empty ? INFINITY : call.lse[at];
     delta[r] = 0;
     if (r >= count) {
       memset(row, 0, width * sizeof(float));
@@ -48,13 +48,13 @@ void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile
   transpose(s.grad, layout.value_dims, s.grad_columns);
 }
 
-// Scores, in base e, become weights; slopes of weights become slopes of scores.
+// Scores become weights; slopes of weights become slopes of scores.
 void differentiate(const Keys &keys, float *scores, float *slopes, const float *lse, const float *delta) {
   for (int a = 0; a < ACROSS; a++) {
     Floats normal = load(lse + a * LANES), taken = load(delta + a * LANES);
     for (int64_t j = 0; j < keys.count; j++) {
       float *score = scores + j * ROWS + a * LANES, *slope = slopes + j * ROWS + a * LANES;
-      Floats weight = exp2_of(load(score) * LOG2E - normal);
+      Floats weight = exp2_of((load(score) - normal) * LOG2E);
       store(score, weight);
       store(slope, weight * (load(slope) - taken));
     }
@@ -97,9 +97,13 @@ void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, cons
     }
     scores_of(keys.key, keys.count, s.query_columns, layout.dims, s.scores);
     scores_of(keys.value, keys.count, s.grad_columns, layout.value_dims, s.slopes);
+    if (layout.softcap != 0) soften(call, keys, s.scores, s.softened);
+    if (call.bias) add_bias(call, s, b, h, tile);
     block(keys, s.scores, BLOCKED);
     differentiate(keys, s.scores, s.slopes, lse, delta);
     block(keys, s.slopes, 0.0f);
+    if (call.bias_slopes) write_slopes(call, s, b, h, tile);
+    if (layout.softcap != 0) soften_slopes(keys, s.slopes, s.softened);
     scatter_rows(s.scores, keys.count, s.grad, value_width, value_sums);
     scatter_rows(s.slopes, keys.count, s.query, width, key_sums);
     gather_rows(s.slopes, keys.key, keys.count, width, s.query_sums);
@@ -247,8 +251,9 @@ int64_t run_in_chunks(const Call &call, int64_t chunks, int64_t threads) {
 // Gives 0, or 1 where there is too little memory.
 extern "C" int64_t LEVEL_NAME(lattend_backward)(const TileLists *lists, const Layout *layout, const void *grad_out,
                                                 const float *grad_lse, const void *q, const void *k, const void *v,
-                                                const void *out, const float *lse, const void *real, void *dq,
-                                                void *dk, void *dv, int64_t threads) {
+                                                const void *out, const float *lse, const void *real,
+                                                const float *bias, void *dq, void *dk, void *dv, float *bias_slopes,
+                                                int64_t threads) {
   Call call = {*lists,
                *layout,
                static_cast<const char *>(q),
@@ -261,7 +266,9 @@ extern "C" int64_t LEVEL_NAME(lattend_backward)(const TileLists *lists, const La
                grad_lse,
                static_cast<char *>(dq),
                static_cast<char *>(dk),
-               static_cast<char *>(dv)};
+               static_cast<char *>(dv),
+               bias,
+               bias_slopes};
   if (!lists->covered)
     for (int64_t b = 0; b < layout->batch; b++)
       for (int64_t h = 0; h < layout->heads; h++)

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tiles.h"
+#include "scoring.h"
 
 namespace {
 
@@ -13,7 +13,7 @@ void begin_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &
   const Layout &layout = call.layout;
   int64_t width = padded(layout.value_dims);
   for (int r = 0; r < ROWS; r++) {
-    top[r] = LOW;
+    top[r] = -INFINITY;
     total[r] = 0;
   }
   if (!tile.merges) {
@@ -25,7 +25,7 @@ void begin_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &
     int64_t query = tile.query_base + offsets[r];
     float lse = call.lse[(b * layout.heads + h) * layout.queries + query];
     if (lse != -INFINITY) {
-      top[r] = lse * LOG2E;
+      top[r] = lse;
       total[r] = 1;
     }
     read_row(call.sums_dtype(), row_of(call.out, layout.out, call.sums_dtype(), b, h, query), layout.value_dims, 1.0f,
@@ -44,7 +44,7 @@ void end_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &ti
     for (int64_t d = 0; d < width; d += LANES) store(row + d, load(row + d) * share);
     write_row(call.sums_dtype(), row, layout.value_dims, row_of(call.out, layout.out, call.sums_dtype(), b, h, query));
     call.lse[(b * layout.heads + h) * layout.queries + query] =
-        total[r] == 0 ? -INFINITY : (top[r] + log2f(total[r])) * LN2;
+        total[r] == 0 ? -INFINITY : top[r] + logf(total[r]);
   }
 }
 
@@ -56,10 +56,11 @@ void weigh(const Keys &keys, float *scores, float *top, float *total, float *val
     Floats largest = load(top + a * LANES);
     Floats before = largest, sum = Floats{};
     for (int64_t j = 0; j < keys.count; j++) largest = larger(load(scores + j * ROWS + a * LANES), largest);
-    Floats share = exp2_of(before - largest);
+    Floats taken = largest == BLOCKED ? Floats{} : largest;  // finite, so that no difference of two is NaN
+    Floats share = exp2_of((before - taken) * LOG2E);
     for (int64_t j = 0; j < keys.count; j++) {
       float *at = scores + j * ROWS + a * LANES;
-      Floats weight = exp2_of(load(at) - largest);
+      Floats weight = exp2_of((load(at) - taken) * LOG2E);
       store(at, weight);
       sum += weight;
     }
@@ -77,10 +78,10 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
   const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
-  float top[ROWS], total[ROWS], factor = float(layout.scale) * LOG2E;
+  float top[ROWS], total[ROWS];
   for (int r = 0; r < ROWS; r++)
     read_row(call.dtype(), row_of(call.q, layout.q, call.dtype(), b, h, tile.query_base + offsets[r]), layout.dims,
-             factor, s.query + r * padded(layout.dims));
+             float(layout.scale), s.query + r * padded(layout.dims));
   transpose(s.query, layout.dims, s.query_columns);
   begin_tile(call, s, b, h, tile, top, total);
   int64_t next = call.lists.list_begins[tile.key_list];
@@ -88,6 +89,8 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
     take_keys(call, s, b, kv_head, tile, next, false);
     if (!s.keys.count) break;
     scores_of(s.keys.key, s.keys.count, s.query_columns, layout.dims, s.scores);
+    if (layout.softcap != 0) soften(call, s.keys, s.scores, nullptr);
+    if (call.bias) add_bias(call, s, b, h, tile);
     block(s.keys, s.scores, BLOCKED);
     weigh(s.keys, s.scores, top, total, s.values, width);
     gather_rows(s.scores, s.keys.value, s.keys.count, width, s.values);
@@ -119,8 +122,8 @@ void fill_without_keys(const Call &call) {
 
 // Gives 0, or 1 where there is too little memory.
 extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Layout *layout, const void *q,
-                                               const void *k, const void *v, const void *real, void *out, float *lse,
-                                               int64_t threads) {
+                                               const void *k, const void *v, const void *real, const float *bias,
+                                               void *out, float *lse, int64_t threads) {
   Call call = {*lists,
                *layout,
                static_cast<const char *>(q),
@@ -133,6 +136,8 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
                nullptr,
                nullptr,
                nullptr,
+               nullptr,
+               bias,
                nullptr};
   if (!lists->covered) fill_without_keys(call);
   for (int64_t stage = 0; stage < lists->stages; stage++) {

@@ -10,9 +10,8 @@ namespace {
 
 constexpr int CHUNK = 128;           // keys taken at once: their rows stay in the nearest cache
 constexpr uint16_t EVERY = 0xffff;  // all 16 queries attend to the key
-constexpr float LOG2E = 1.44269504f, LN2 = 0.693147181f;
-constexpr float LOW = -1e37f;      // the largest of no scores: finite, so that no difference is NaN
-constexpr float BLOCKED = -3e38f;  // the score of a pair that is not attended
+constexpr float LOG2E = 1.44269504f;
+constexpr float BLOCKED = -__builtin_inff();  // the score of a pair that is not attended
 
 // The layouts of these four are those of description.py.
 
@@ -42,7 +41,9 @@ struct Layout {
   int64_t dtype;       // of what is given
   int64_t sums_dtype;  // of the output, or of the gradient of q
   Strides q, k, v, out, grad_out, dq, dk, dv;
+  int64_t bias[4];  // by batch, head, query and key, in numbers
   double scale;
+  double softcap;  // 0 where there is none
   void (*parallel)(void (*)(void *), void *, unsigned, unsigned);  // of OpenMP; null where there is none
 };
 
@@ -56,6 +57,8 @@ struct Call {
   const char *grad_out;
   const float *grad_lse;  // as lse, or null
   char *dq, *dk, *dv;
+  const float *bias;   // as its strides say; null where there is none
+  float *bias_slopes;  // [batch][heads][queries][keys], zeros at first; null where nobody wants them
 
   Dtype dtype() const { return Dtype(layout.dtype); }
   Dtype sums_dtype() const { return Dtype(layout.sums_dtype); }
@@ -84,20 +87,23 @@ struct Scratch {
   float *query, *query_columns;        // [16][dims], [dims][16]
   float *grad, *grad_columns;          // the same of the output's gradient
   float *values, *query_sums;          // [16][value_dims], [16][dims]
-  float *scores, *slopes;              // [CHUNK][16]
+  float *scores, *slopes, *softened;   // [CHUNK][16]
+  float *biases, *bias_columns;        // [16][CHUNK], [CHUNK][16]
   float *key_copies, *value_copies;    // [CHUNK][dims], [CHUNK][value_dims]
 
   explicit Scratch(const Layout &layout) {
     int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims), scored = (CHUNK + AT_ONCE) * ROWS;
-    int64_t sizes[] = {ROWS * dims,  ROWS * dims, ROWS * value_dims, ROWS * value_dims, ROWS * value_dims,
-                       ROWS * dims,  scored,      scored,            CHUNK * dims,      CHUNK * value_dims};
-    float **parts[] = {&query,      &query_columns, &grad,   &grad_columns, &values,
-                       &query_sums, &scores,        &slopes, &key_copies,   &value_copies};
+    int64_t sizes[] = {ROWS * dims, ROWS * dims, ROWS * value_dims, ROWS * value_dims, ROWS * value_dims,
+                       ROWS * dims, scored,      scored,            scored,            scored,
+                       scored,      CHUNK * dims, CHUNK * value_dims};
+    float **parts[] = {&query,        &query_columns, &grad,   &grad_columns, &values,
+                       &query_sums,   &scores,        &slopes, &softened,     &biases,
+                       &bias_columns, &key_copies,    &value_copies};
     int64_t total = 0;
     for (int64_t size : sizes) total += size;
     memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float)));  // all sizes are multiples of 16
     float *next = memory;
-    for (int i = 0; i < 10 && memory; i++) {
+    for (int i = 0; i < 13 && memory; i++) {
       *parts[i] = next;
       next += sizes[i];
     }
