@@ -274,7 +274,11 @@ def _alike(
     if not part.exact:
         yield from _each_its_own(part, bounds, queries, keys, rows, columns, names, arrays, inner)
         return
-    shapes, which = np.unique(np.stack(bounds, axis=1), axis=0, return_inverse=True)
+    limits = np.stack(bounds, axis=1)
+    if bool((limits == limits[:1]).all()):  # of most tiles; no need to sort them
+        yield EqualTiles(queries, keys, _mask(limits[:1], inner)[0])
+        return
+    shapes, which = np.unique(limits, axis=0, return_inverse=True)
     for kind, shape in enumerate(shapes):
         mine = which.ravel() == kind
         mask = _mask(shape[None], inner)[0]
