@@ -3,11 +3,14 @@
     python benchmarks/everyday.py --quick                         # a sample, under a minute
     python benchmarks/everyday.py --device cuda --save            # all, to results/everyday_<device>.json
     python benchmarks/everyday.py --only causal bfloat16 training # rows whose line has all these words
+    python benchmarks/everyday.py --deterministic                 # gradients that are the same on every run
 
 Both do the same work on the same tensors: SDPA with is_causal, without a mask, or with a bool mask that was
-made beforehand, and with enable_gqa where heads share keys. Outputs, and gradients in a training step, are
-compared before anything is timed. The two take turns, and medians count. On a CPU with --threads 1 the
-processor's own time is taken, which other programs do not lengthen much; with more, wall time.
+made beforehand, and with enable_gqa where heads share keys. torch's backward pass on a GPU is not
+deterministic (atomics), so Lattend's need not be, by deterministic=False; --deterministic times its default,
+the same bits on every run. Outputs, and gradients in a training step, are compared before anything is timed.
+The two take turns, and medians count. On a CPU with --threads 1 the processor's own time is taken, which
+other programs do not lengthen much; with more, wall time.
 
 A time is that of a loop of calls, kernel, launch and Python together, for one call. On a GPU a row also has
 one call that is waited for, and the time on the device alone, from events behind a queue. The floor is the
@@ -219,7 +222,8 @@ def mask_of(rule: lt.Rule, n: int, m: int) -> np.ndarray[Any, np.dtype[np.bool_]
     return np.asarray(rule.mask(n=n) if n == m else rule.mask(n=n, m=m))
 
 
-def contenders(case: Case, device: str) -> dict[str, Callable[..., Any]]:
+def contenders(case: Case, device: str, deterministic: bool = False) -> dict[str, Callable[..., Any]]:
+    """Lattend's call and SDPA's, functions of q, k and v."""
     import torch
 
     _, heads, kv_heads, _ = case.shape
@@ -229,7 +233,7 @@ def contenders(case: Case, device: str) -> dict[str, Callable[..., Any]]:
     elif case.masked:
         options["attn_mask"] = torch.as_tensor(mask_of(case.rule, case.n, case.m), device=device)
     return {
-        OURS: partial(lt.attention, rule=case.rule, **case.sizes),
+        OURS: partial(lt.attention, rule=case.rule, deterministic=deterministic, **case.sizes),
         SDPA: partial(torch.nn.functional.scaled_dot_product_attention, **options),
     }
 
@@ -312,6 +316,7 @@ class Bench:
 
         self.args, self.device = args, args.device
         self.about: dict[str, Any] = report.machine() | {"threads": torch.get_num_threads()}
+        self.about["deterministic"] = args.deterministic
         self.rows: list[Row] = []
         self.left_out = {"memory": 0, "time": 0}
         self.failed = False
@@ -340,7 +345,7 @@ class Bench:
         inputs, towards = tensors(case, self.device)
         works = {
             name: partial(run, attend, inputs, towards)
-            for name, attend in contenders(case, self.device).items()
+            for name, attend in contenders(case, self.device, self.args.deterministic).items()
         }
         row = self.row(case, inputs)
         row.error = apart(works)
@@ -353,7 +358,8 @@ class Bench:
         say(line(row))
 
     def row(self, case: Case, inputs: Sequence[Any]) -> Row:
-        told = lt.explain(case.rule, like=tuple(inputs), **case.sizes)
+        how = {"deterministic": self.args.deterministic, **case.sizes}
+        told = lt.explain(case.rule, like=tuple(inputs), **how)
         kernel = str(told.kernel) if case.work == "forward" else f"{told.kernel}, backward {told.backward}"
         needed = case.needed()
         return Row(
@@ -449,6 +455,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], help="the GPU where there is one")
     parser.add_argument("--threads", type=int, help="of the CPU; torch's number otherwise")
     parser.add_argument("--quick", action="store_true", help="a sample, under a minute")
+    parser.add_argument("--deterministic", action="store_true", help="as lt.attention is by default")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="cases whose line has all of these")
     parser.add_argument("--most-n", type=int, metavar="N", help="cases of at most so many queries")
     parser.add_argument("--most-seconds", type=float, help="for a case: 1, in a sample 0.2")

@@ -23,6 +23,7 @@ cpu: Any = importlib.import_module("attention_cpu")
 gpu: Any = importlib.import_module("attention_gpu")
 everyday: Any = importlib.import_module("everyday")
 calibrate: Any = importlib.import_module("calibrate_gpu")
+calibrate_cpu: Any = importlib.import_module("calibrate_cpu")
 web_server: Any = importlib.import_module("web_server")
 web_load: Any = importlib.import_module("web_load")
 web_typing: Any = importlib.import_module("web_typing")
@@ -253,9 +254,45 @@ def test_everyday_runs_and_saves_nothing_unasked(capsys: pytest.CaptureFixture[s
     everyday.main(["--device", "cpu", "--most-n", "16", "--most-seconds", "0.1", "--only", *words])
     shown = capsys.readouterr().out
     assert "2 of 2 cases" in shown and "causal, training step" in shown
+    assert "deterministic False" in shown
     assert {*(BENCHMARKS / "results").iterdir()} == before
     with pytest.raises(SystemExit, match="no case has all of 'no such word'"):
         everyday.main(["--device", "cpu", "--only", "no such word"])
+
+
+def test_everyday_may_be_nondeterministic_as_its_peer_is() -> None:
+    case, args = small("causal", "training step"), everyday.argparse.Namespace(device="cpu")
+    for deterministic in (False, True):
+        ours = everyday.contenders(case, "cpu", deterministic)["lattend"]
+        assert ours.keywords["deterministic"] == deterministic
+    assert everyday.contenders(case, "cpu")["lattend"].keywords["deterministic"] is False
+    args.deterministic = False
+    assert everyday.Bench(args).about["deterministic"] is False
+
+
+def test_a_crossover_is_where_ratios_pass_one_for_good() -> None:
+    assert calibrate_cpu.crossover({16: [2.0], 64: [0.5], 256: [2.0], 1024: [1.2]}) == 130
+    assert calibrate_cpu.crossover({16: [0.5], 64: [1.5], 256: [0.9]}) is None
+    assert calibrate_cpu.crossover({16: [1.5], 64: [1.1, 9.0, 0.3]}) == 16
+
+
+def test_calibrating_a_cpu_prints_ratios_and_saves_nothing_unasked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    if (reason := calibrate_cpu.missing()) is not None:
+        pytest.skip(reason)
+    threads, before = torch.get_num_threads(), calibrate_cpu.FILE.read_text()
+    monkeypatch.setattr(calibrate_cpu, "SHAPES", ((32, 1),))
+    try:
+        calibrate_cpu.main(["--most-n", "16"])
+    finally:
+        torch.set_num_threads(threads)
+    shown = capsys.readouterr().out
+    assert "float32 causal, n = 16, D = 32, threads 1: forward " in shown
+    assert "backward, float16 full: " in shown
+    assert calibrate_cpu.FILE.read_text() == before
 
 
 def test_costs_are_found_from_times_and_never_negative() -> None:

@@ -11,7 +11,9 @@ from lattend import amx
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import kernel as native
+from lattend.attend.kernels.native.crossovers import PASSES
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tape import Tape
@@ -81,7 +83,8 @@ def reasons(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, s
 
 def preferred(call: AttentionCall, q: Tensor, v: Tensor) -> list[str]:
     """The kernels in the order they are tried: the native one first where it is faster than torch's own."""
-    first = "native" if native.is_faster_than_library(call, q, v) else "sdpa"
+    found = native.crossover("forward", call, q, v)
+    first = "sdpa" if found is None or found.passed else "native"
     return sorted(KERNELS, key=lambda name: name != first)
 
 
@@ -100,8 +103,15 @@ def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
 
 
 def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
-    """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it."""
+    """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it.
+
+    After the native kernel it is torch's own where that is faster; the choice looks at no gradient that is
+    wanted, so a forward pass is chosen by forward passes alone.
+    """
     name = chosen(call, q, k, v)
+    if name == "native":
+        passed = grad_lse is None and any(found.passed for found in crossovers(call, q, k, v))
+        return "sdpa" if passed else name
     reason = sdpa.why_not_backward(call, q, k, grad_lse) if name == "sdpa" else None
     if reason is None:
         return name
@@ -113,6 +123,21 @@ def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_l
         missing[name] = why
     said = "; ".join(f"{name}: {why}" for name, why in missing.items())
     raise LattendError(f"no kernel can run the backward pass. {said}")
+
+
+def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[Crossover]:
+    """The crossovers that choose between torch's own attention and a kernel of ours, where both can run."""
+    if call.kernel is not None or sdpa.why_not(call, q, k, v) is not None:
+        return []
+    if q.device.type == "cuda":
+        found = None if call.deterministic else sdpa.crossover(call, q)
+        return [found] if found is not None else []
+    if native.why_not(call, q, k, v) is not None:
+        return []
+    forward, backward = (native.crossover(work, call, q, v) for work in PASSES)
+    if forward is None or backward is None:
+        return []
+    return [forward] if forward.passed else [forward, backward]
 
 
 def differentiated_by_torch(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:

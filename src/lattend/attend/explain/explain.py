@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
-from lattend.attend.dispatch import chosen, chosen_backward, reasons
+from lattend.attend.dispatch import chosen, chosen_backward, crossovers, reasons
 from lattend.attend.explain.memory import CallMemory, memory_of
 from lattend.attend.explain.meta_call import Lengths, Like, MetaCall, Settings, meta_call
 from lattend.attend.explain.prediction import (
@@ -34,6 +34,7 @@ from lattend.attend.explain.text import (
     format_span,
     why_slow,
 )
+from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.attend.needed import needed_pairs
 from lattend.draw.grid.titles import clipped, name
@@ -124,6 +125,7 @@ class Explanation(Printed):
     refused: str  # what attention would raise
     backward: str | None
     backward_text: str
+    crossovers: tuple[Crossover, ...]  # measured sizes that its kernels were chosen by
     tf32: str
     notes: tuple[str, ...]  # what padding, sequences, a softcap, sinks, dropout change
     forward_time: PredictedTime
@@ -184,6 +186,12 @@ class Explanation(Printed):
         left = [f"{way} not predicted" for way, t in found.items() if t.seconds is None]
         on = next(t.on for t in found.values() if t.seconds is not None)
         return f"{', '.join([*predicted, *left])}, on {on}"
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What is said of the kernels that run: the backward pass, crossovers, TF32 and time."""
+        sides = [("crossover", str(crossover)) for crossover in self.crossovers]
+        return [("backward", self.backward_text), *sides, ("TF32", self.tf32), ("time", self.time_text)]
 
     @cached_property
     def memory(self) -> CallMemory:
@@ -259,6 +267,7 @@ class Explanation(Printed):
             "kernel": self.kernel,
             "refused": self.refused,
             "backward": self.backward,
+            "crossovers": [crossover.json() for crossover in self.crossovers],
             "tf32": self.tf32,
             "notes": list(self.notes),
             "time": {way: {"seconds": t.seconds, "bound": t.bound, "on": t.on} for way, t in times.items()},
@@ -354,6 +363,7 @@ def explain(
         refused=refused,
         backward=back,
         backward_text="" if back is None else _backward(taken, back, asked),
+        crossovers=tuple(crossovers(call, q, k, v)),
         tf32=_tf32(taken, q),
         notes=format_notes(call, taken, k),
         forward_time=predicted_time(taken, "forward", call, q, v, done),
@@ -398,8 +408,8 @@ def _part(work: PartWork) -> ExplainedPart:
 
 def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
-    if taken == back:
-        anyhow = taken == "sdpa" and asked.q.device.type != "cpu"
+    if back in (taken, "sdpa"):
+        anyhow = back == "sdpa" and asked.q.device.type != "cpu"
         return f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
     return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
 

@@ -212,8 +212,7 @@ def explanation_report(found: Explanation) -> Report:
         refused = found.refused if anything else "no kernel can run this"  # the reasons stand above
         parts.append(f"attention would raise: {refused}")
     else:
-        last = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
-        parts.append(Facts(last))
+        parts.append(Facts(found.facts))
     return Report(found.title, parts, found.json())
 
 

@@ -18,6 +18,7 @@ from torch.nn.functional import pad
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.memory import per_kv_head
 from lattend.attend.tape import Tape
 from lattend.plans.order import pairing
@@ -146,10 +147,18 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
         return None
     if call.deterministic:
         return "its backward pass is nondeterministic (atomics): ask with deterministic=False"
-    found = diagonal_blocks(plan(call.rule))
-    if found is not None and found.window is not None and found.window * q.shape[-1] < SMALL_WINDOW:
+    windows = crossover(call, q)
+    if windows is not None and not windows.passed:
         return "its backward pass is slower on windows this small"
     return None
+
+
+def crossover(call: AttentionCall, q: Tensor) -> Crossover | None:
+    """From which windows on its backward pass on a GPU is faster than ours; None where there are none."""
+    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
+    if found is None or found.window is None:
+        return None
+    return Crossover("backward", found.window, q.shape[-1], SMALL_WINDOW)
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -78,8 +78,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
     given, _ = numbers_in(question)
     numbers = open_numbers(question, found)
     options = {name: value for name, value in question.options.items() if name not in found.at}
-    facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
-    facts = [*([] if found.refused else facts), *format_memory(found.memory)]
+    facts = [*([] if found.refused else found.facts), *format_memory(found.memory)]
     return ExplainAnswer(
         title=", ".join(f"{name} = {value:,}" for name, value in found.at.items()),
         at=found.at,

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.kernels.native import library
+from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native.dense_bias import DenseBias, in_dtype
 from lattend.attend.kernels.native.tile_lists import MAX_ENTRIES, TileLists, entries, tile_lists
 from lattend.attend.kernels.sdpa import diagonal_blocks
@@ -22,9 +23,6 @@ from lattend.plans.plan import plan
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
 MAX_BIASED = 1 << 24  # pairs of all heads and batch elements: 64 MiB of numbers
 MOST_ALONE = 1 << 19  # multiply-adds of a product that one thread does sooner than several
-# Numbers of a block's keys up to which it is faster than torch's own attention on whole and causal blocks:
-# both run in turn on one thread of an EPYC with AVX-512, n from 64 to 4096, D from 32 to 128
-FASTER_UP_TO = {torch.float32: 4096 * 128, torch.bfloat16: 512 * 128, torch.float16: 4096 * 128}
 MATRICES = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv")
 
 
@@ -65,13 +63,13 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None
 
 
-def is_faster_than_library(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
-    """Whether it should run before torch's own attention, where both can take the call."""
-    if q.device.type != "cpu" or q.dtype not in FASTER_UP_TO:
-        return False
-    blocks = diagonal_blocks(plan(call.rule))
-    side = None if blocks is None else blocks.window
-    return (side or q.shape[2]) * max(q.shape[3], v.shape[3]) <= FASTER_UP_TO[q.dtype]
+def crossover(work: str, call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
+    """Where torch's own attention overtakes this kernel; None where it cannot run or was not measured."""
+    blocks = diagonal_blocks(plan(call.rule)) if q.device.type == "cpu" else None
+    if blocks is None:
+        return None
+    keys = v.shape[2] if blocks.window is None else blocks.window
+    return crossovers.crossover(work, q.dtype, blocks.causal, keys, max(q.shape[3], v.shape[3]))
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,181 @@
+"""Which side of a measured crossover a call is on: the kernels it gets, and what explain says of it."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from math import inf
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lattend as lt
+from lattend.attend import dispatch
+from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.dispatch import chosen, chosen_backward
+from lattend.attend.explain.explain import Explanation
+from lattend.attend.kernels import reference
+from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.native import crossovers, library
+from lattend.attend.kernels.native import kernel as native
+from lattend.attend.kernels.native.crossovers import Measured
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.tape import Tape
+from lattend.rules.rule import Rule
+
+DTYPES = ("float32", "bfloat16", "float16")
+with_native = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward 64 keys of 16, backward 32 of them, on causal blocks; none on full ones."""
+    found = {
+        (work, dtype, blocks): Measured(numbers if blocks == "causal" else inf, 128 * 16)
+        for work, numbers in (("forward", 64 * 16), ("backward", 32 * 16))
+        for dtype in DTYPES
+        for blocks in ("causal", "full")
+    }
+    monkeypatch.setattr(crossovers, "measured", lambda: found)
+
+
+def kernels(rule: Rule, q: Tensor, k: Tensor, kernel: str | None = None) -> tuple[str, str]:
+    call = AttentionCall(rule, 1.0, kernel=kernel)
+    return chosen(call, q, k, k), chosen_backward(call, q, k, k, None)
+
+
+def test_every_pass_dtype_and_kind_of_block_was_measured() -> None:
+    stored = json.loads(crossovers.FILE.read_text())
+    assert set(stored["machine"]) == {"date", "cpu", "torch"}
+    wanted = product(crossovers.PASSES, DTYPES, ("causal", "full"))
+    assert set(crossovers.measured()) == set(wanted)
+    assert {str(dtype).removeprefix("torch.") for dtype in native.DTYPES} == set(DTYPES)
+    assert all(min(found) > 0 for found in crossovers.measured().values())
+
+
+def test_the_text() -> None:
+    below = Crossover("forward", keys=1024, width=64, numbers=8192 * 64)
+    said = "forward: torch's own attention is faster from 8,192 keys of 64 on; here there are 1,024, "
+    assert (str(below), below.passed) == (f"{said}12.5% of that", False)
+    above = Crossover("backward", keys=3000, width=32, numbers=1000.5 * 32)
+    said = "backward: torch's own attention is faster from 1,001 keys of 32 on; here there are 3,000, "
+    assert (str(above), above.passed) == (f"{said}3 times that", True)
+    never = Crossover("forward", keys=10**6, width=64, numbers=inf, measured=2**20)
+    assert str(never) == (
+        "forward: torch's own attention was slower at every size measured, up to 16,384 keys of 64; "
+        "here there are 1,000,000"
+    )
+    assert never.json()["library_faster_from"] is None and not never.passed
+
+
+@pytest.mark.parametrize("numbers", [1, 1000, 1024, 1025])
+@pytest.mark.parametrize("keys", [1, 63, 64, 65])
+def test_the_text_and_the_choice_agree(numbers: int, keys: int) -> None:
+    found = Crossover("forward", keys, 16, numbers)
+    assert found.first is not None and found.passed == (keys >= found.first)
+    assert ("times that" in str(found)) == found.passed
+
+
+@with_native
+@pytest.mark.usefixtures("table")
+def test_each_pass_has_its_own() -> None:
+    for n, wanted in ((31, ("native", "native")), (32, ("native", "sdpa")), (64, ("sdpa", "sdpa"))):
+        x = torch.zeros(1, 2, n, 16)
+        assert kernels(lt.rules.causal().at(n=n), x, x) == wanted
+        assert kernels(lt.rules.causal().at(n=n), x, x, kernel="native") == ("native", "native")
+        assert kernels(lt.rules.full().at(n=n), x, x) == ("native", "native")
+        assert kernels(lt.rules.strided(t=3).at(n=n), x, x) == ("native", "native")
+        assert kernels(lt.rules.causal().at(n=n), x.double(), x.double()) == ("sdpa", "sdpa")
+    x, lse = torch.zeros(1, 2, 32, 16), torch.zeros(1, 2, 32)
+    call = AttentionCall(lt.rules.causal().at(n=32), 1.0)
+    assert chosen_backward(call, x, x, x, lse) == "native"  # torch's takes no gradient of the log-sum-exp
+
+
+@with_native
+@pytest.mark.usefixtures("table")
+def test_a_window_counts_by_its_own_keys_and_not_by_its_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.zeros(1, 2, 128, 16)
+    assert kernels(lt.rules.windowed(w=16).at(n=128), x, x) == ("native", "native")
+    assert kernels(lt.rules.windowed(w=32).at(n=128), x, x) == ("native", "sdpa")
+    assert kernels(lt.rules.windowed(w=64).at(n=128), x, x) == ("sdpa", "sdpa")
+    few = {(work, "float32", "full"): Measured(64 * 16, 2048) for work in crossovers.PASSES}
+    monkeypatch.setattr(crossovers, "measured", lambda: few)
+    assert kernels(lt.rules.full().at(n=8, m=128), x[:, :, :8], x) == ("sdpa", "sdpa")
+    assert kernels(lt.rules.full().at(n=128, m=8), x, x[:, :, :8]) == ("native", "native")
+
+
+@with_native
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rule", [lt.rules.causal(), lt.rules.windowed(w=40)], ids=str)
+@pytest.mark.parametrize(("kv_heads", "inside"), [(4, False), (2, True)])
+def test_torch_takes_gradients_of_what_the_native_kernel_gave(
+    rule: Rule, dtype: torch.dtype, kv_heads: int, inside: bool
+) -> None:
+    n = 80 if "w" in rule.values else 41
+    source = torch.Generator().manual_seed(0)
+    q, k, v, grad = (
+        torch.randn(2, n, heads, 16, generator=source).to(dtype).transpose(1, 2)
+        for heads in (4, kv_heads, kv_heads, 4)
+    )
+    if not inside:
+        q, k, v, grad = (x.contiguous() for x in (q, k, v, grad))
+    call = AttentionCall(rule.at(n=n), 0.3)
+    assert (chosen(call, q, k, v), chosen_backward(call, q, k, v, None)) == ("native", "sdpa")
+    out, lse = dispatch.forward(Tape(q, k, v), call, q, k, v)
+    found = dispatch.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse))[:3]
+    wide = [x.double() for x in (q, k, v, grad)]
+    exact, sums = reference.forward(call, wide[0], wide[1], wide[2])
+    inputs = BackwardInputs(wide[3], None, wide[0], wide[1], wide[2], exact, sums)
+    wanted = reference.backward(call, inputs)[:3]
+    for one, other in zip(found, wanted, strict=True):
+        assert (one.double() - other).norm() / other.norm() < TOLERANCE[dtype]
+
+
+@with_native
+@pytest.mark.usefixtures("table")
+def test_explain_says_which_side_a_call_is_on() -> None:
+    found = lt.explain("causal", n=48, head_dim=16)
+    assert (found.kernel, found.backward, found.backward_text) == (
+        *("native", "sdpa"),
+        "sdpa, the same on every run",
+    )
+    assert [str(crossover) for crossover in found.crossovers] == [
+        "forward: torch's own attention is faster from 64 keys of 16 on; here there are 48, 75.0% of that",
+        "backward: torch's own attention is faster from 32 keys of 16 on; here there are 48, 1.5 times that",
+    ]
+    shown = " ".join(str(found).split())
+    assert "crossover forward: torch's own attention is faster from 64 keys of 16 on" in shown
+    assert found.json()["crossovers"][1] == {
+        **{"pass": "backward", "keys": 48, "width": 16},
+        **{"library_faster_from": 32, "library_is_faster": True},
+    }
+    large = lt.explain("causal", n=128, head_dim=16)
+    assert (large.kernel, large.backward) == ("sdpa", "sdpa")
+    assert [str(crossover) for crossover in large.crossovers] == [
+        "forward: torch's own attention is faster from 64 keys of 16 on; here there are 128, 2 times that"
+    ]
+
+
+def test_explain_says_nothing_where_no_size_decides() -> None:
+    asked: list[dict[str, Any]] = [{"kernel": "sdpa"}, {"dtype": "float64"}, {"softcap": 2.0}]
+    for options in asked:
+        assert lt.explain("causal", n=64, **options).crossovers == ()
+    assert lt.explain("strided", n=64, t=3).crossovers == ()
+
+
+def test_windows_on_a_gpu() -> None:
+    def explained(**options: Any) -> Explanation:
+        return lt.explain("windowed", n=4096, head_dim=64, dtype="bfloat16", device="cuda", **options)
+
+    assert explained(w=128).crossovers == ()  # it must be deterministic: no size decides
+    small = explained(w=128, deterministic=False)
+    assert small.backward_text == "triton; not sdpa: its backward pass is slower on windows this small"
+    said = "backward: torch's own attention is faster from 512 keys of 64 on; here there are "
+    assert [str(crossover) for crossover in small.crossovers] == [f"{said}128, 25.0% of that"]
+    large = explained(w=1024, deterministic=False)
+    assert large.backward == "sdpa"
+    assert [str(crossover) for crossover in large.crossovers] == [f"{said}1,024, 2 times that"]
+    assert lt.explain("causal", n=4096, device="cuda", deterministic=False).crossovers == ()
