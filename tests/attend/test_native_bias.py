@@ -32,7 +32,7 @@ BIASES: dict[str, tuple[Shapes, Callable[..., Any]]] = {
     ),
     "rows of heads": (lambda n, m: ((HEADS, n),), lambda a: Bias("a[head, q]*(k % 3) + a[head, 0]", a=a)),
     "heads last": (lambda n, m: ((5, HEADS),), lambda a: Bias("a[(q + k) % 5, head]", a=a)),
-    "quadratic": (lambda n, m: ((HEADS,), (HEADS, 1)), lambda a, x: Bias.quadratic(a / 9, x)),
+    "quadratic": (lambda n, m: ((HEADS,), (HEADS, 1)), lambda a, x: Bias.quadratic(a / 999, x)),
     "elements": (lambda n, m: ((BATCH, m),), lambda a: Bias("a[batch, k]*a[batch, k]", a=a)),
     "no tensor": (lambda n, m: (), lambda: Bias("(k - q) // 2")),
     "table": (lambda n, m: ((n, m),), lambda table: table),
@@ -56,7 +56,8 @@ def results(
     x: list[Tensor], tensors: list[Tensor], rule: Any, kernel: str, bias: Any, **how: Any
 ) -> list[Tensor]:
     """The output, the log-sum-exp and all gradients."""
-    out, lse = lt.attention(*x, rule, bias=bias, kernel=kernel, return_lse=True, **how)
+    q, k, v = x
+    out, lse = lt.attention(q, k, v, rule, bias=bias, kernel=kernel, return_lse=True, **how)
     end = out.double().sin().sum() + lse.double().masked_fill(lse == -inf, 0).cos().sum()
     return [out, lse, *torch.autograd.grad(end, [*x, *tensors])]
 
