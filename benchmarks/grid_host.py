@@ -5,7 +5,7 @@
 
 n = 8, h = 32, batch 2: forward without gradients, forward with, and backward. `host` is the median time until
 a call comes back, calls following each other without a wait; `wall` waits for the device after each call;
-`device` is a replay of our work as a CUDA graph, the kernels' own time. The peer is torch.nn.RNN, LSTM or
+`device` is the kernels' own time, between events. The peer is torch.nn.RNN, LSTM or
 GRU (cuDNN) along the n² pixels as one line, another function of about half the products.
 """
 
@@ -28,6 +28,7 @@ from lattend.nn.grid import scan
 N, H, BATCH, CHANNELS = 8, 32, 2, 3
 CALLS = 200  # in a row: fewer launches than the driver queues
 WARM = 20  # calls before those that count
+QUEUED = 4_000_000  # cycles of the device in which the host prepares a call
 LINES = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 Work = Callable[[], Any]
 
@@ -86,24 +87,18 @@ def microseconds(work: Callable[..., Any], waits: bool, prepare: Callable[[], tu
 
 
 def on_device(work: Work) -> float:
-    """Microseconds of a replay of the work as a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    """Microseconds of the work on the device, between events behind a queue that the host fills meanwhile."""
+    times: list[float] = []
+    for _ in range(WARM):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        wait()
+        torch.cuda._sleep(QUEUED)  # pyright: ignore
+        begin.record()
         work()
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    wait()
-    begin.record()
-    for _ in range(100):
-        graph.replay()
-    end.record()
-    wait()
-    return begin.elapsed_time(end) * 10
+        end.record()
+        wait()
+        times.append(begin.elapsed_time(end) * 1e3)
+    return median(times)
 
 
 def measure(contender: Contender) -> list[tuple[str, float, float, float | None]]:

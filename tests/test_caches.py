@@ -24,6 +24,7 @@ OTHERS = {
     "rules/language/key.py: KNOWN": "rules that are alive",
     "rules/language/key.py: _DIGESTS": "arrays that are alive",
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
+    "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",
     "cost/measure/elementwise.py: _EACH": "filled when it is imported",
 }

@@ -244,7 +244,7 @@ def test_a_library_of_another_source_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(library, "source_hash", lambda: "0" * 16)
     said = "its compiled code is not that of this source: build it again with make setup"
     assert library.missing.__wrapped__() == said
-    monkeypatch.setattr(library, "LIBRARY", build.HERE / "none.so")
+    monkeypatch.setattr(library, "LIBRARY", build.HERE / "none.native")
     said = "this installation was built without a C++ compiler, and so without its compiled code"
     assert library.missing.__wrapped__() == said
     monkeypatch.setattr(library, "missing", lambda: said)

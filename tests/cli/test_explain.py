@@ -80,7 +80,7 @@ def test_no_kernel_is_no(lattend):
         (("causal", "--device", "gpu"), 'device is "cpu" or "cuda", not'),
         (
             ("causal", "--kernel", "fast"),
-            "kernel is one of sdpa, triton, cpu, dense, reference, not 'fast'",
+            "kernel is one of sdpa, triton, native, cpu, dense, reference, not 'fast'",
         ),
         (("causal", "--head-dim", "0"), "head_dim must be at least 1, got 0"),
         (("causal", "--n", "five"), "--n is a whole number, got five"),
@@ -113,7 +113,7 @@ def test_narrow(lattend, monkeypatch, columns):
 
 def test_pipe_in_ascii() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "lattend", "explain", "neighbourhood(1)"],
+        [sys.executable, "-m", "lattend", "explain", "neighbourhood(1)", "--kernel", "cpu"],
         capture_output=True,
         check=False,
         env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "ascii"},

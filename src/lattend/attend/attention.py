@@ -127,12 +127,12 @@ def attention(
     if rule is None:
         raise no_rule(values)
     plain, kind = direct.is_plain(q, k, v), None
-    if plain and type(cache) is KVCache and all(x is None for x in (padding, cu_seqlens, bias, sinks)):
+    padded_or_packed = padding is not None or cu_seqlens is not None
+    if plain and type(cache) is KVCache and bias is None and sinks is None and not padded_or_packed:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
         kind = kind_of_step((q, k, v), rule, values, options)
         if cache.knows(kind):
             return cache.again(q, k, v)
-    padded_or_packed = padding is not None or cu_seqlens is not None
     if plain and not dropout and not return_max_logit and cache is None and not padded_or_packed:
         options = (scale, softcap, dropout, kernel, deterministic)
         kind = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)

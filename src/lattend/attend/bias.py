@@ -340,6 +340,8 @@ class PairPositions(NamedTuple):
         """The numbers of the rule and the positions of the pairs on each axis, the last axis fastest."""
         found: dict[str, Any] = {**call.rule.values, "head": self.heads, ELEMENT: self.elements}
         queries, keys = self.queries, self.keys
+        if len(call.rule.axes) == 1:
+            return found | {call.rule.axes[0].query: queries, call.rule.axes[0].key: keys}
         for axis in reversed(call.rule.axes):
             n, m = call.rule.values[axis.queries], call.rule.values[axis.keys]
             found |= {axis.query: queries % n, axis.key: keys % m}

@@ -14,6 +14,7 @@ from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
 from lattend.attend.bias import Bias
+from lattend.attend.kernels.sdpa import FLASH, flash_takes
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
 from lattend.rules.axes import HEAD
@@ -149,7 +150,11 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
-    if not q.is_cuda or torch.compiler.is_compiling() or not cudnn_sdp_enabled():
+    if not q.is_cuda or torch.compiler.is_compiling():
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    if mask is None and flash_takes(q, v):  # at once: it need not be chosen
+        return FLASH(q, k, v, scale=scale)[0]
+    if not cudnn_sdp_enabled():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     enable_cudnn_sdp(False)
     try:

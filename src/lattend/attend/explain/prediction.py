@@ -14,7 +14,7 @@ from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.native import tile_lists as native
-from lattend.attend.kernels.sdpa import CUDNN, DiagonalBlocks, diagonal_blocks, library
+from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
@@ -35,6 +35,7 @@ LIBRARY_COST = {
     **{("forward", 64): (0.077, 0.589e-3), ("forward", 128): (0.131, 0.826e-3)},
     **{("backward", 64): (0.520, 1.51e-3), ("backward", 128): (0.847, 2.29e-3)},
 }
+MEASURED = 128  # head dimensions up to this
 # Pairs times (head_dim + value_dim) in a second: float32, one thread of an AMD EPYC, within some 25%
 CPU_RATE = {
     "cpu": {"forward": 3.7e10, "backward": 1.3e10},
@@ -298,7 +299,8 @@ def predicted_time(
         more = call.softcap is not None or call.dropout > 0  # work on a pair
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)
-    if kernel == "sdpa" and q.device.type == "cuda" and library(q, v) is CUDNN and work.executed is not None:
+    measured = max(q.shape[-1], v.shape[-1]) <= MEASURED and q.dtype != torch.float32
+    if kernel == "sdpa" and q.device.type == "cuda" and measured and work.executed is not None:
         row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
         return PredictedTime((row * q.shape[2] + pair * work.executed) * members * 1e-9, "an H200")
     if kernel in CPU_RATE and work.executed is not None:

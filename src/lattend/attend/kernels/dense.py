@@ -79,7 +79,7 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     dv = per_kv_head((weights if kept is None else weights * kept).mT @ grad, v)
     sums = empty_sums(call, exact)
     each = by_element(call.term, call.data)
-    add_gradients(call, _pairs(q, k), slope if each else slope.sum(0), sums)
+    add_gradients(call, all_pairs(q, k), slope if each else slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
@@ -105,7 +105,7 @@ def _scores(call: AttentionCall, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, 
         bent = (scores / call.softcap).tanh()
         scores, softened = call.softcap * bent, 1 - bent * bent
     if call.term is not None:
-        scores = scores + bias_of(call, _pairs(q, k), q.dtype)
+        scores = scores + bias_of(call, all_pairs(q, k), q.dtype)
     return scores.masked_fill(~mask, -inf), mask, softened
 
 
@@ -114,10 +114,10 @@ def _kept(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor | None:
     if call.seed is None:
         return None
     members = torch.arange(q.shape[0] * q.shape[1], device=q.device).view(*q.shape[:2], 1, 1)
-    return kept_weights(call, members, *_pairs(q, k)[2:], torch.promote_types(q.dtype, torch.float32))
+    return kept_weights(call, members, *all_pairs(q, k)[2:], torch.promote_types(q.dtype, torch.float32))
 
 
-def _pairs(q: Tensor, k: Tensor) -> PairPositions:
+def all_pairs(q: Tensor, k: Tensor) -> PairPositions:
     """All pairs of all heads of all elements, [batch, heads, n, m]."""
     elements, heads, queries, keys = (torch.arange(x, device=q.device) for x in (*q.shape[:3], k.shape[2]))
     return PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)

@@ -1,7 +1,7 @@
 """The kernel sdpa: whole or causal blocks go to torch's own attention, which is at the limit there.
 
-On a GPU that is cuDNN in half precision, FlashAttention for head dimensions above its 128, and torch's
-memory-efficient attention in float32.
+On a GPU that is cuDNN in half precision, or FlashAttention for head dimensions that cuDNN does not take, and
+torch's memory-efficient attention in float32.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DTYPES = {
     "cuda": (torch.bfloat16, torch.float16, torch.float32),
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
 }
-MAX_CUDNN, MAX_FLASH = 128, 256  # head dimensions
+MAX_FLASH = 256  # the head dimension
 ROWS_TOGETHER = 32  # the memory-efficient kernel has so many log-sum-exps in a row, the last ones unused
 SMALL_WINDOW = 256 * 128  # numbers in a window's keys; measured on an H200
 
@@ -108,7 +108,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if q.shape[1] != k.shape[1] and (found.window is not None or library(q, v) is EFFICIENT):
         return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if found.window is not None and library(q, v) is not CUDNN:
-        return "it takes blocks of a window's size in half precision only, at a head_dim of 128 at most"
+        return "it takes blocks of a window's size in half precision only, where cuDNN runs"
     return None
 
 
@@ -119,9 +119,23 @@ def library(q: Tensor, v: Tensor) -> Any | None:
         return EFFICIENT if head_dim % 4 == value_dim % 4 == 0 else None
     if head_dim % 8 or value_dim % 8:
         return None
-    if max(head_dim, value_dim) <= MAX_CUDNN:
+    if max(head_dim, value_dim) <= max_cudnn():
         return CUDNN
-    return FLASH if head_dim == value_dim <= MAX_FLASH else None
+    return FLASH if flash_takes(q, v) else None
+
+
+@lru_cache(maxsize=1)
+def max_cudnn() -> int:
+    """The head dimension up to which cuDNN runs: on Hopper, which is meant where there is no GPU, 256."""
+    hopper = 9
+    elsewhere = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] != hopper
+    return 128 if elsewhere else 256
+
+
+def flash_takes(q: Tensor, v: Tensor) -> bool:
+    """Whether FlashAttention runs such heads on a GPU."""
+    head_dim = q.shape[-1]
+    return q.element_size() == 2 and head_dim % 8 == 0 and head_dim == v.shape[-1] <= MAX_FLASH
 
 
 def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor | None) -> str | None:

@@ -6,7 +6,8 @@ import ctypes
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -18,10 +19,10 @@ ARGUMENTS = {
     "forward": (*[ctypes.c_void_p] * 9, ctypes.c_int64),
     "backward": (*[ctypes.c_void_p] * 15, ctypes.c_int64),
 }
-_ASKED: list[str] = []  # levels that tests ask for, the last one first
+_ASKED: ContextVar[str | None] = ContextVar("level", default=None)  # by tests
 
 
-@cache
+@lru_cache(maxsize=1)
 def missing() -> str | None:
     """Why there is no compiled code to run; None where there is."""
     if not LIBRARY.exists():
@@ -38,10 +39,10 @@ def missing() -> str | None:
 
 def level() -> str:
     """The best level that this processor runs, or the one that was asked for."""
-    return _ASKED[-1] if _ASKED else levels()[-1]
+    return _ASKED.get() or levels()[-1]
 
 
-@cache
+@lru_cache(maxsize=1)
 def levels() -> tuple[str, ...]:
     """The levels that this processor runs, the best last."""
     return NAMES[: _library().lattend_level() + 1]
@@ -50,11 +51,11 @@ def levels() -> tuple[str, ...]:
 @contextmanager
 def at_level(name: str) -> Generator[None]:
     """Inside, this level runs."""
-    _ASKED.append(name)
+    before = _ASKED.set(name)
     try:
         yield
     finally:
-        _ASKED.pop()
+        _ASKED.reset(before)
 
 
 def function(name: str) -> Callable[..., int]:
@@ -62,19 +63,19 @@ def function(name: str) -> Callable[..., int]:
     return _function(name, level())
 
 
-@cache
+@lru_cache(maxsize=8)
 def _function(name: str, level: str) -> Callable[..., int]:
     found = getattr(_library(), f"lattend_{name}_{level}")
     found.argtypes, found.restype = ARGUMENTS[name], ctypes.c_int64
     return found
 
 
-@cache
+@lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
     return ctypes.CDLL(os.fspath(LIBRARY))
 
 
-@cache
+@lru_cache(maxsize=1)
 def parallel() -> int | None:
     """The address of OpenMP's function that runs threads, the one that torch uses; None where it has none."""
     folder = Path(torch.__file__).parent / "lib"

@@ -160,8 +160,11 @@ def _rows(lists: _Lists, some: EqualTiles, merges: NDArray[np.bool_]) -> Ints:
     else:
         which = lists.add(offsets, np.broadcast_to(bits, offsets.shape))
     outer = some.queries - some.queries[:, :1]
-    shapes, shape = np.unique(outer, axis=0, return_inverse=True)
-    places = np.array([lists.shape(row) for row in shapes])[shape.ravel()]
+    if bool((outer == outer[:1]).all()):
+        places = np.full(len(outer), lists.shape(outer[0]))
+    else:
+        shapes, shape = np.unique(outer, axis=0, return_inverse=True)
+        places = np.array([lists.shape(row) for row in shapes])[shape.ravel()]
     return np.stack([some.queries[:, 0], places, bases, which, merges.astype(np.int64)], 1)
 
 

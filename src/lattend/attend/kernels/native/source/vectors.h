@@ -22,6 +22,7 @@ namespace {
 
 typedef float Floats __attribute__((vector_size(LANES * 4)));
 typedef int32_t Ints __attribute__((vector_size(LANES * 4)));
+typedef uint32_t Words __attribute__((vector_size(LANES * 4)));
 typedef Floats FloatsAnywhere __attribute__((aligned(4), may_alias));
 
 inline Floats load(const float *at) { return *reinterpret_cast<const FloatsAnywhere *>(at); }
@@ -45,7 +46,7 @@ inline Floats exp2_of(Floats x) {
   y = y * f + 2.40226509e-1f;
   y = y * f + 6.93147207e-1f;
   y = y * f + 1.0f;
-  Ints power = ((Ints)rounded << 23) + 0x3f800000;
+  Words power = ((Words)rounded << 23) + 0x3f800000u;
   return x < -126.0f ? Floats{} : y * (Floats)power;
 }
 
