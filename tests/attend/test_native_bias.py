@@ -192,6 +192,17 @@ def test_which_calls_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(AttentionCall(rule, 1.0, softcap=2.0), x, x, x) == "native"
 
 
+def test_a_bias_is_not_evaluated_where_few_pairs_are_attended() -> None:
+    x, band, causal = torch.zeros(1, 2, 1200, 16), lt.rules.strided(t=9), lt.rules.causal()
+    call = AttentionCall(band.at(n=1200), 1.0, term=Bias("q - k").term)
+    assert kernel.why_not(call, x, x, x) == "it evaluates the bias on all pairs, and few of them are attended"
+    assert chosen(call, x, x, x) == "cpu"
+    table = torch.zeros(1200, 1200)
+    held = AttentionCall(band.at(n=1200), 1.0, term=Bias.table(table).term, bias={"table": table})
+    dense = AttentionCall(causal.at(n=1200), 1.0, term=Bias("q - k").term)
+    assert chosen(held, x, x, x) == chosen(dense, x, x, x) == "native"
+
+
 def test_a_table_is_taken_as_it_lies() -> None:
     tape = kernel.Tape()
     q, table = torch.zeros(2, 3, 5, 4), torch.randn(3, 5, 5)
