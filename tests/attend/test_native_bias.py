@@ -32,7 +32,7 @@ BIASES: dict[str, tuple[Shapes, Callable[..., Any]]] = {
     ),
     "rows of heads": (lambda n, m: ((HEADS, n),), lambda a: Bias("a[head, q]*(k % 3) + a[head, 0]", a=a)),
     "heads last": (lambda n, m: ((5, HEADS),), lambda a: Bias("a[(q + k) % 5, head]", a=a)),
-    "quadratic": (lambda n, m: ((HEADS,), (HEADS, 1)), lambda a, x: Bias.quadratic(a / 9, x)),
+    "quadratic": (lambda n, m: ((HEADS,), (HEADS, 1)), lambda a, x: Bias.quadratic(a / 999, x)),
     "elements": (lambda n, m: ((BATCH, m),), lambda a: Bias("a[batch, k]*a[batch, k]", a=a)),
     "no tensor": (lambda n, m: (), lambda: Bias("(k - q) // 2")),
     "table": (lambda n, m: ((n, m),), lambda table: table),
@@ -56,7 +56,8 @@ def results(
     x: list[Tensor], tensors: list[Tensor], rule: Any, kernel: str, bias: Any, **how: Any
 ) -> list[Tensor]:
     """The output, the log-sum-exp and all gradients."""
-    out, lse = lt.attention(*x, rule, bias=bias, kernel=kernel, return_lse=True, **how)
+    q, k, v = x
+    out, lse = lt.attention(q, k, v, rule, bias=bias, kernel=kernel, return_lse=True, **how)
     end = out.double().sin().sum() + lse.double().masked_fill(lse == -inf, 0).cos().sum()
     return [out, lse, *torch.autograd.grad(end, [*x, *tensors])]
 
@@ -189,6 +190,17 @@ def test_which_calls_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel.why_not(call, x, x, x) == "it holds the bias of all pairs, at most 8,000: there are 8,192"
     assert chosen(call, x, x, x) == "cpu"
     assert chosen(AttentionCall(rule, 1.0, softcap=2.0), x, x, x) == "native"
+
+
+def test_a_bias_is_not_evaluated_where_few_pairs_are_attended() -> None:
+    x, band, causal = torch.zeros(1, 2, 1200, 16), lt.rules.strided(t=9), lt.rules.causal()
+    call = AttentionCall(band.at(n=1200), 1.0, term=Bias("q - k").term)
+    assert kernel.why_not(call, x, x, x) == "it evaluates the bias on all pairs, and few of them are attended"
+    assert chosen(call, x, x, x) == "cpu"
+    table = torch.zeros(1200, 1200)
+    held = AttentionCall(band.at(n=1200), 1.0, term=Bias.table(table).term, bias={"table": table})
+    dense = AttentionCall(causal.at(n=1200), 1.0, term=Bias("q - k").term)
+    assert chosen(held, x, x, x) == chosen(dense, x, x, x) == "native"
 
 
 def test_a_table_is_taken_as_it_lies() -> None:

@@ -14,7 +14,13 @@ from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native.dense_bias import DenseBias, in_dtype
-from lattend.attend.kernels.native.tile_lists import MAX_ENTRIES, TileLists, entries, tile_lists
+from lattend.attend.kernels.native.tile_lists import (
+    MAX_ENTRIES,
+    TileLists,
+    entries,
+    pairs_in_tiles,
+    tile_lists,
+)
 from lattend.attend.kernels.sdpa import diagonal_blocks
 from lattend.attend.memory import strides
 from lattend.attend.tape import Tape
@@ -22,6 +28,8 @@ from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
 MAX_BIASED = 1 << 24  # pairs of all heads and batch elements: 64 MiB of numbers
+FEW_BIASED = 1 << 21  # and those up to which all of them are evaluated sooner than those in torch's tiles
+MOST_UNUSED = 4  # beyond that, pairs for each one in a tile
 MOST_ALONE = 1 << 19  # multiply-adds of a product that one thread does sooner than several
 MATRICES = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv")
 
@@ -48,9 +56,6 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return reason
     if q.dtype not in DTYPES:
         return f"it does not compute in {dtype_name(q.dtype)}"
-    pairs = prod(q.shape[:3]) * k.shape[2]
-    if call.term is not None and pairs > MAX_BIASED:
-        return f"it holds the bias of all pairs, at most {MAX_BIASED:,}: there are {pairs:,}"
     if call.dropout:
         return "there is dropout"
     if call.data:
@@ -60,6 +65,16 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "the rule's numbers lead beyond 64 bits"
     if entries(found) > MAX_ENTRIES:
         return "too many tiles have masks of their own"
+    return None if call.term is None else _why_not_bias(call, prod(q.shape[:2]), q.shape[2] * k.shape[2])
+
+
+def _why_not_bias(call: AttentionCall, members: int, pairs: int) -> str | None:
+    """Why it cannot take the bias of so many pairs in each head of each batch element."""
+    if members * pairs > MAX_BIASED:
+        return f"it holds the bias of all pairs, at most {MAX_BIASED:,}: there are {members * pairs:,}"
+    evaluated = all(tensor.numel() < pairs for tensor in call.bias.values())
+    if evaluated and members * pairs > FEW_BIASED and pairs > MOST_UNUSED * pairs_in_tiles(plan(call.rule)):
+        return "it evaluates the bias on all pairs, and few of them are attended"
     return None
 
 

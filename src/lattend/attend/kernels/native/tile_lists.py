@@ -85,6 +85,12 @@ def entries(found: Plan) -> int:
     return sum(int(found.tiles(place, best_rows(found, place)).inner.sum()) for place in own)
 
 
+def pairs_in_tiles(found: Plan) -> int:
+    """How many pairs the tiles have, attended or not; of all heads where these differ."""
+    shapes = [best_rows(found, place) for place in range(len(found.parts))]
+    return sum(int(found.tiles(place, x).inner.sum()) * prod(x) for place, x in enumerate(shapes))
+
+
 class _Lists:
     """Lists of keys and shapes of queries so far."""
 

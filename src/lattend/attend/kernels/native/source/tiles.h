@@ -13,7 +13,7 @@ constexpr uint16_t EVERY = 0xffff;  // all 16 queries attend to the key
 constexpr float LOG2E = 1.44269504f;
 constexpr float BLOCKED = -__builtin_inff();  // the score of a pair that is not attended
 
-// The layouts of these four are those of description.py.
+// The layouts of these four are those of tile_lists.py and kernel.py.
 
 struct Tile {
   int64_t query_base, query_shape, key_base, key_list;
