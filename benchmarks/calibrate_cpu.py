@@ -1,6 +1,6 @@
 """From where on torch's own attention is faster than the native kernel on this CPU: its crossovers.json.
 
-    python benchmarks/calibrate_cpu.py            # prints ratios and crossovers, under three minutes
+    python benchmarks/calibrate_cpu.py            # prints ratios and crossovers; some three minutes
     python benchmarks/calibrate_cpu.py --save     # and writes them to attend/kernels/native/crossovers.json
 
 kernel="native" and kernel="sdpa" take turns on training steps, of which the forward and the backward pass are

@@ -7,7 +7,7 @@ pass, dtype and kind of block, as numbers in a block's keys (keys times D), null
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import lru_cache
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
     most: int
 
 
-@cache
+@lru_cache(maxsize=1)
 def measured() -> dict[tuple[str, str, str], Measured]:
     """What was found for a pass, a dtype, and causal or full blocks."""
     table = json.loads(FILE.read_text())["numbers"]
