@@ -98,11 +98,12 @@ class Case:
         return pairs * batch * heads * D * 2 * PRODUCTS[self.work]
 
     def held(self) -> int:
-        """About what SDPA holds at once: scores of all pairs where heads share keys under a mask."""
+        """About what SDPA holds at once: scores of all pairs where masked or float32 heads share keys."""
         batch, heads, kv_heads, D = self.shape
         tensors = 4 * batch * D * (4 * heads * self.n + 4 * kv_heads * self.m)
         mask = 5 * self.pairs if self.masked else 0
-        shared = 12 * batch * heads * self.pairs if self.masked and kv_heads < heads else 0
+        written_out = kv_heads < heads and (self.masked or self.dtype == "float32")
+        shared = 12 * batch * heads * self.pairs if written_out else 0
         return tensors + mask + shared
 
     def __str__(self) -> str:
