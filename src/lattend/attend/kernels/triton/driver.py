@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from triton.runtime import driver as triton_driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.recent import Recent
@@ -70,6 +71,7 @@ class DriverLaunch:
         self._shape = (compiled.function, programs, 1, 1, threads, 1, 1, shared)
         self._device, self._otherwise = torch.cuda.current_device(), otherwise
         self._launch = driver().cuLaunchKernel
+        self._stream: Callable[[int], int] = triton_driver.active.get_current_stream  # pyright: ignore
 
     def __call__(self, *tensors: Tensor) -> None:
         words = self._words[:]  # threads may launch at once
@@ -77,7 +79,7 @@ class DriverLaunch:
             words[place] = tensors[tensor].data_ptr()
         for place, describe, tensor in self._described:
             words[place : place + DESCRIPTOR // WORD] = describe(tensors[tensor])
-        stream = torch._C._cuda_getCurrentRawStream(self._device)  # pyright: ignore
+        stream = self._stream(self._device)
         # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END
         given = array("Q", (1, words.buffer_info()[0], 2, self._size.buffer_info()[0], 0))
         if self._launch(*self._shape, stream, None, given.buffer_info()[0]):
@@ -89,7 +91,6 @@ class Descriptors:
 
     def __init__(self, checked: TensorDescriptor, meta: Mapping[str, Any]) -> None:
         from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST
-        from triton.runtime import driver as triton_driver
 
         if meta["fp4_padded"] or checked.strides[-1] != 1:
             raise LookupError("rows that Triton describes in another way")
