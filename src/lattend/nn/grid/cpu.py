@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 
 from lattend.attend.tape import Tape
 from lattend.nn.grid.call import Edges
@@ -55,7 +56,8 @@ def _room_kind(
     cell: CellKind, layout: RowMajorLayout, dtype: torch.dtype, size: int, masked: bool
 ) -> RoomKind:
     _, batch, rows, cols = layout.shape
-    return RoomKind(cell, rows, cols, batch, size, torch.promote_types(dtype, torch.float32), masked)
+    wide, watched = torch.promote_types(dtype, torch.float32), _len_torch_dispatch_stack() > 0
+    return RoomKind(cell, rows, cols, batch, size, wide, masked, watched)
 
 
 def _forward(

@@ -33,6 +33,7 @@ class RoomKind(NamedTuple):
     size: int  # of a state
     dtype: torch.dtype
     masked: bool
+    watched: bool = False  # somebody looks on at torch's operations, and is to see all products
 
     @property
     def packing(self) -> Packing:
@@ -92,19 +93,22 @@ class Room:
 
     def product(self, rows: Tensor, weights: Tensor, out: Tensor) -> Iterator[Call]:
         """Writes rows · weights; NumPy starts a product in half of torch's time."""
-        if rows.numel() * weights.shape[1] > ONE_THREAD:
+        if self._by_torch(rows, weights):
             yield partial(torch.mm, rows, weights, out=out)
         else:
             yield partial(np.dot, rows.numpy(), weights.numpy(), out.numpy())
 
     def add_product(self, total: Tensor, rows: Tensor, weights: Tensor) -> Iterator[Call]:
         """Adds rows · weights to the total."""
-        if rows.numel() * weights.shape[1] > ONE_THREAD:
+        if self._by_torch(rows, weights):
             yield partial(torch.addmm, total, rows, weights, out=total)
         else:
             found = self._products[: len(rows)]
             yield from self.product(rows, weights, found)
             yield partial(np.add, total.numpy(), found.numpy(), total.numpy())
+
+    def _by_torch(self, rows: Tensor, weights: Tensor) -> bool:
+        return self.kind.watched or rows.numel() * weights.shape[1] > ONE_THREAD
 
     def clear(self, x: Array, rows: slice) -> Iterator[Call]:
         """Writes zeros at those rows of [rows, h] where there is no pixel."""
