@@ -6,7 +6,7 @@ JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
-NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/*)
+NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/* src/lattend/attend/host/host.cpp)
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help

@@ -22,6 +22,7 @@ IN_MODULES = {
     "torch._C._functorch.get_interpreter_stack",
     "torch._C._functorch.is_batchedtensor",
     "torch._C._functorch.is_functorch_wrapped_tensor",
+    "torch._C._is_tracing",
     "torch._C._len_torch_dispatch_stack",
     "torch._assert_async",
     "torch._dynamo.mark_static_address",

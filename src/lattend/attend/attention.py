@@ -126,21 +126,24 @@ def attention(
     """
     if rule is None:
         raise no_rule(values)
-    plain, kind = direct.is_plain(q, k, v), None
-    padded_or_packed = padding is not None or cu_seqlens is not None
-    if plain and type(cache) is KVCache and bias is None and sinks is None and not padded_or_packed:
+    compiling, kind = torch.compiler.is_compiling(), None
+    elsewhere = compiling or dropout or return_max_logit
+    if not elsewhere and cache is None and padding is None and cu_seqlens is None:
+        options = (scale, softcap, dropout, kernel, deterministic, return_lse)
+        kind = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
+        known = direct.CHECKED.get(kind)
+        if known is not None:
+            others = known.tensors(values, bias, sinks)
+            if q.dim() == 4:
+                return known.run(q, k, v, *others)
+            found = known.run(*_on_a_line(q, k, v), *others)
+            return tuple(_as_given(q, x) for x in found) if return_lse else _as_given(q, found)
+    plain = direct.is_plain(q, k, v)
+    if plain and type(cache) is KVCache and padding is cu_seqlens is bias is sinks is None:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
         kind = kind_of_step((q, k, v), rule, values, options)
         if cache.knows(kind):
             return cache.again(q, k, v)
-    if plain and not dropout and not return_max_logit and cache is None and not padded_or_packed:
-        options = (scale, softcap, dropout, kernel, deterministic)
-        kind = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
-        known = None if kind is None else direct.CHECKED.get(kind)
-        if known is not None:
-            others = known.tensors(values, bias, sinks)
-            out, lse = direct.run(known.record, return_lse, *_on_a_line(q, k, v), *others)
-            return _as_given(q, out) if lse is None else (_as_given(q, out), _as_given(q, lse))
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -148,7 +151,7 @@ def attention(
     if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     run: Callable[..., Any] = operator.forward
-    if not torch.compiler.is_compiling():
+    if not compiling:
         onnx.check_not_traced()
         operator.register_flop_formulas()
         if plain:

@@ -24,9 +24,10 @@ from lattend.attend import dispatch, onnx
 from lattend.attend.bias import repeated_along_the_batch
 from lattend.attend.call import BackwardInputs, Gradients, Kind
 from lattend.attend.kernels import reference_by_torch
+from lattend.attend.kinds import kind_of_tensors
 from lattend.attend.memory import empty_like
 from lattend.attend.operator_call import GIVEN, long, short
-from lattend.attend.record import MAX_RECORDS, Record, call_of, exactly, kind_of_tensors, record_of
+from lattend.attend.record import MAX_RECORDS, Record, call_of, exactly, record_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Tape

@@ -18,7 +18,7 @@ from torch import Tensor
 from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, Kind, rule_at, rule_of
-from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.kinds import kind_of_tensors
 from lattend.attend.memory import strides
 from lattend.attend.padding import check_lengths
 from lattend.attend.sinks import sink_gradients
@@ -50,13 +50,20 @@ class Record:
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
         """The output and the log-sum-exp."""
-        return self._taken(self.steps, q, k, v, *given)  # pyright: ignore[reportReturnType]
+        return self._taken(self.steps, q, k, v, *given)
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Tensor:
         """The output alone."""
-        return self._taken(self.output_steps, q, k, v, *given)[0]
+        known = self.output_steps is not None
+        found = self._taken(self.output_steps, q, k, v, *given)
+        return found if known else found[0]
 
-    def _taken(self, steps: Steps | None, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Any, ...]:
+    def way_to_output(self, q: Tensor) -> Steps:
+        """What gives the output of such calls: the steps alone where nothing is to be looked at first."""
+        looks = self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
+        return self.output if looks or self.output_steps is None else self.output_steps
+
+    def _taken(self, steps: Steps | None, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
         """What the steps give; the output and the log-sum-exp where none are known yet."""
         if self.call.key_range is not None:
             check_lengths(given[-1 if self.call.key_mask is None else -2], k.shape[2])
@@ -67,7 +74,7 @@ class Record:
                 return steps(q, k, v, *given)
         tape = Tape(q, k, v, *given)
         out, lse = forward_steps(tape, self.call.with_tensors(given), q, k, v)
-        self.steps, self.output_steps = tape.steps(out, lse), tape.steps(out)
+        self.steps, self.output_steps = tape.steps(out, lse), tape.steps_to(out)
         return out, lse
 
     def differentiated_by_torch(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
@@ -113,14 +120,6 @@ def record_of(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Record, list[
     )  # fmt: skip
     plain = How(rule, numbers, term, tuple(options))
     return RECORDS.find(kind, lambda: Record(plain, call_of(q, *how))), given
-
-
-def kind_of_tensors(*tensors: Tensor) -> Kind:
-    """All of the tensors but their values, which of them are the same one, and how float32 is multiplied."""
-    first, ids = tensors[0], [*map(id, tensors)]
-    tf32 = first.dtype == torch.float32 and first.is_cuda and uses_tf32()
-    same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
-    return same, tf32, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
 
 # Steps

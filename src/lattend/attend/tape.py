@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 Step = Callable[..., Any]
-Steps = Callable[..., tuple[Any, ...]]  # of the tensors that a call is given
+Steps = Callable[..., Any]  # of the tensors that a call is given
 
 
 class Noted(NamedTuple):
@@ -88,16 +89,30 @@ class Tape:
         strides: Sequence[int] = (),
     ) -> Tensor:
         """A new tensor; contiguous unless its strides are given."""
-        if not strides:
-            return self.do(partial(torch.empty, tuple(shape), dtype=dtype, device=device))
-        return self.do(partial(torch.empty_strided, tuple(shape), tuple(strides), dtype=dtype, device=device))
+        sizes, order = tuple(shape), tuple(strides) or contiguous_strides(shape)
+        alike = [x for x in self._held if isinstance(x, Tensor) and x.shape == sizes]
+        for x in alike:  # made sooner than from numbers
+            like = torch.empty_like(x, device="meta")
+            if (x.device, like.dtype, like.stride()) == (device, dtype, order):
+                return self.do(torch.empty_like, x)
+        return self.do(partial(torch.empty_strided, sizes, order, dtype=dtype, device=device))
 
     def steps(self, *results: Tensor) -> Steps | None:
         """The steps that lead to these results, a tuple, if they can be repeated."""
+        places = self._places_of(results)
+        return None if places is None else self._compiled(places, f"({_names(places)})")
+
+    def steps_to(self, result: Tensor) -> Steps | None:
+        """The same for one result, which they give as it is."""
+        places = self._places_of([result])
+        return None if places is None else self._compiled(places, f"x{places[0]}")
+
+    def _places_of(self, results: Sequence[Tensor]) -> list[int] | None:
         places = [self._places.get(id(x), -1) for x in results]
-        if not self._repeatable or -1 in places:
-            return None
-        return _compiled(self._given, self._kept, _needed(self._noted, places), places)
+        return places if self._repeatable and -1 not in places else None
+
+    def _compiled(self, results: Sequence[int], returned: str) -> Steps:
+        return _compiled(self._given, self._kept, _needed(self._noted, results), returned)
 
     def _add(self, found: Sequence[Any]) -> tuple[int, ...]:
         first = len(self._held)
@@ -105,6 +120,15 @@ class Tape:
             self._places[id(x)] = len(self._held)
             self._held.append(x)
         return tuple(range(first, len(self._held)))
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor of this shape.
+
+    >>> contiguous_strides((4, 2, 3))
+    (6, 3, 1)
+    """
+    return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
@@ -117,15 +141,13 @@ def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
     return found[::-1]
 
 
-def _compiled(
-    given: int, kept: Mapping[int, Tensor], noted: Sequence[Noted], results: Sequence[int]
-) -> Steps:
+def _compiled(given: int, kept: Mapping[int, Tensor], noted: Sequence[Noted], returned: str) -> Steps:
     """A Python function that takes the steps one after another; of their first call it holds what is kept."""
     lines = [f"def steps({_names(range(given))}):"]
     for number, one in enumerate(noted):
         to = _names(one.found) if one.several else f"x{one.found[0]}"
         lines.append(f"    {to} = step{number}({_names(one.places)})")
-    lines.append(f"    return ({_names(results)})")
+    lines.append(f"    return {returned}")
     space: dict[str, Any] = {f"step{number}": one.step for number, one in enumerate(noted)}
     space |= {f"x{place}": tensor for place, tensor in kept.items()}
     exec("\n".join(lines), space)

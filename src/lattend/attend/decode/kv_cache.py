@@ -25,8 +25,8 @@ from lattend.attend.decode.line_bias import line_rule, on_a_line
 from lattend.attend.decode.repeated import CheckedStep, Kind, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
-from lattend.attend.direct import is_plain
 from lattend.attend.inputs import check_scoring, check_sinks
+from lattend.attend.kinds import is_plain
 from lattend.attend.operator import exactly
 from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks

@@ -1,6 +1,7 @@
-"""Compiles the native kernel: when a wheel is built or a checkout installed, never on a user's machine.
+"""Compiles the native kernel and the host's part: for a wheel or a checkout, never on a user's machine.
 
-It needs a C++17 compiler, GCC or Clang, and imports nothing of Lattend: hatch_build.py loads it by its path.
+It needs a C++17 compiler, GCC or Clang, for the host's part Python's headers too, and imports nothing of
+Lattend: hatch_build.py loads it by its path.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SOURCE = HERE / "source"
 LIBRARY = HERE / "compiled.native"  # no .so: it is no module of Python
+HOST = HERE.parents[1] / "host"
+HOST_SOURCE = HOST / "host.cpp"
+HOST_MODULE = HOST / "compiled.abi3.so"  # one of Python, for 3.11 and all that follow
 PASSES = ("forward", "backward")
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wall", "-Wextra")
 # What each level of the same source may use; processors choose among them when the library is loaded
@@ -26,9 +31,9 @@ if platform.machine().lower() in ("x86_64", "amd64"):
     LEVELS["avx512"] = ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma")
 
 
-def source_hash() -> str:
-    """What tells this source from any other."""
-    files = sorted(SOURCE.iterdir())
+def source_hash(files: Sequence[Path] = ()) -> str:
+    """What tells this source, that of the kernel unless files are given, from any other."""
+    files = files or sorted(SOURCE.iterdir())
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
@@ -40,9 +45,7 @@ def compiler() -> str | None:
 
 def build(to: Path = LIBRARY, extra: Sequence[str] = ()) -> Path:
     """The library, compiled to this file; `extra` are more options of the compiler."""
-    found = compiler()
-    if found is None:
-        raise FileNotFoundError("there is no C++ compiler: none of $CXX, c++, g++ and clang++ was found")
+    found = _compiler()
     with tempfile.TemporaryDirectory() as folder:
         units = [(Path(folder) / "levels.o", "levels", (f'-DSOURCE="{source_hash()}"',))]
         units += [
@@ -65,5 +68,27 @@ def build(to: Path = LIBRARY, extra: Sequence[str] = ()) -> Path:
     return to
 
 
+def build_host(to: Path = HOST_MODULE, extra: Sequence[str] = ()) -> Path:
+    """The module that does the host's part of a repeated call."""
+    found, headers = _compiler(), sysconfig.get_path("include")
+    if not (Path(headers) / "Python.h").exists():
+        raise FileNotFoundError(f"Python's headers are not there: no Python.h in {headers}")
+    made = to.with_suffix(".new")
+    how = [*FLAGS, "-fvisibility=hidden", f'-DSOURCE="{source_hash([HOST_SOURCE])}"', f"-I{headers}", *extra]
+    how += ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else []
+    run = [found, "-shared", *how, str(HOST_SOURCE), "-o", str(made)]
+    if subprocess.run(run, check=False).returncode:
+        raise RuntimeError(f"{found} could not compile the host's part: see its messages above")
+    return made.replace(to)
+
+
+def _compiler() -> str:
+    found = compiler()
+    if found is None:
+        raise FileNotFoundError("there is no C++ compiler: none of $CXX, c++, g++ and clang++ was found")
+    return found
+
+
 if __name__ == "__main__":
     print(build())
+    print(build_host())

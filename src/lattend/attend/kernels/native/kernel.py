@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from lattend.attend import host
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.crossover import Crossover
@@ -157,22 +161,37 @@ def _layout(
 
 def _run(tape: Tape, name: str, lists: TileLists, layout: Layout, *given: Tensor | None) -> None:
     """Calls compiled code with the addresses of these tensors; null for one that is not there."""
-    run, arguments = library.function(name), [lists.address, ctypes.addressof(layout), *[None] * len(given)]
     there = [(place, x) for place, x in enumerate(given, 2) if x is not None]
-    places = [place for place, _ in there]
+    arguments = [lists.address, ctypes.addressof(layout), *[0] * len(given)]
+    places = tuple((place, tensor) for tensor, (place, _) in enumerate(there))
     work = lists.pairs * layout.batch * layout.heads * (layout.dims + layout.value_dims) // 2
-    threads = torch.get_num_threads if work > MOST_ALONE else lambda: 1
+    threads = torch.get_num_threads if work > MOST_ALONE else _alone
+    kept = lists, layout  # what compiled code points to
+    call = caller(library.function(name), arguments, places, threads, kept)
+    tape.do(call, *(x for _, x in there))
 
-    def step(*tensors: Tensor, kept: object = (lists, layout)) -> None:  # what compiled code points to
-        mine = arguments.copy()
-        for place, x in zip(places, tensors, strict=True):
-            mine[place] = x.data_ptr()
-        if run(*mine, threads()):
-            raise MemoryError(
-                f"attention needs some rows of memory for each thread, and there is none: {kept}"
-            )
 
-    tape.do(step, *(x for _, x in there))
+def _alone() -> int:
+    return 1
+
+
+def caller(
+    function: Any, arguments: Sequence[int], places: tuple[tuple[int, int], ...],
+    threads: Callable[[], int], kept: object,
+) -> Callable[..., None]:  # fmt: skip
+    """A call of compiled code: `places` says which argument is the address of which tensor."""
+    if (module := host.module()) is not None:
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        return module.caller(address, array("Q", arguments).tobytes(), places, len(places), threads, kept)
+
+    def call(*tensors: Tensor, kept: object = kept) -> None:
+        mine = [*arguments]
+        for place, tensor in places:
+            mine[place] = tensors[tensor].data_ptr()
+        if function(*mine, threads()):
+            raise MemoryError("attention needs some rows of memory for each thread, and there is none")
+
+    return call
 
 
 def _real_keys(tape: Tape, call: AttentionCall, k: Tensor) -> Tensor | None:

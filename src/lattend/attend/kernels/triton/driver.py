@@ -22,6 +22,7 @@ from torch import Tensor
 from triton.runtime import driver as triton_driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from lattend.attend import host
 from lattend.recent import Recent
 
 WORD = 8  # bytes; addresses lie at whole words
@@ -54,36 +55,50 @@ class DriverLaunch:
         if [size for _, size in places] != [*sizes, *[WORD] * (len(places) - len(sizes))]:  # scratch is last
             raise LookupError("the kernel takes other parameters than these")
         offset, size = places[-1]
-        self._words, self._size = array("Q", bytes(-(-(offset + size) // WORD) * WORD)), array("Q", [0])
-        self._size[0] = len(self._words) * WORD
-        held = memoryview(self._words).cast("B")
-        self._addresses: list[tuple[int, int]] = []
-        self._described: list[tuple[int, Descriptors, int]] = []
+        self.words, self.size = array("Q", bytes(-(-(offset + size) // WORD) * WORD)), array("Q", [0])
+        self.size[0] = len(self.words) * WORD
+        held = memoryview(self.words).cast("B")
+        self.addresses: list[tuple[int, int]] = []
+        self.described: list[tuple[int, int, Descriptors]] = []
         metas = iter(compiled.metadata.tensordesc_meta or ())
         for parameter, (offset, size) in zip(parameters, places, strict=False):
             held[offset : offset + size] = parameter.value
             if parameter.kind == ADDRESS:
-                self._addresses.append((offset // WORD, parameter.tensor))
+                self.addresses.append((offset // WORD, parameter.tensor))
             elif parameter.descriptor is not None:
                 describe = Descriptors(parameter.descriptor, next(metas))
-                self._described.append((offset // WORD, describe, parameter.tensor))
+                self.described.append((offset // WORD, parameter.tensor, describe))
         shared, threads = compiled.metadata.shared, 32 * compiled.metadata.num_warps
-        self._shape = (compiled.function, programs, 1, 1, threads, 1, 1, shared)
-        self._device, self._otherwise = torch.cuda.current_device(), otherwise
-        self._launch = driver().cuLaunchKernel
-        self._stream: Callable[[int], int] = triton_driver.active.get_current_stream  # pyright: ignore
+        self.function, self.shape = compiled.function, (programs, threads, shared)
+        self.device, self.otherwise = torch.cuda.current_device(), otherwise
+        self.launch = driver().cuLaunchKernel
+        self.stream: Callable[[int], int] = triton_driver.active.get_current_stream  # pyright: ignore
 
     def __call__(self, *tensors: Tensor) -> None:
-        words = self._words[:]  # threads may launch at once
-        for place, tensor in self._addresses:
+        words = self.words[:]  # threads may launch at once
+        for place, tensor in self.addresses:
             words[place] = tensors[tensor].data_ptr()
-        for place, describe, tensor in self._described:
-            words[place : place + DESCRIPTOR // WORD] = describe(tensors[tensor])
-        stream = self._stream(self._device)
+        for place, tensor, describe in self.described:
+            words[place : place + DESCRIPTOR // WORD] = array("Q", describe(tensors[tensor].data_ptr()))
+        stream = self.stream(self.device)
         # CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END
-        given = array("Q", (1, words.buffer_info()[0], 2, self._size.buffer_info()[0], 0))
-        if self._launch(*self._shape, stream, None, given.buffer_info()[0]):
-            self._otherwise(*tensors)
+        given = array("Q", (1, words.buffer_info()[0], 2, self.size.buffer_info()[0], 0))
+        programs, threads, shared = self.shape
+        shape = (programs, 1, 1, threads, 1, 1, shared)
+        if self.launch(self.function, *shape, stream, None, given.buffer_info()[0]):
+            self.otherwise(*tensors)
+
+    def compiled(self, tensors: int) -> Callable[..., None]:
+        """The same for so many tensors, in compiled code where there is any."""
+        module = host.module()
+        if module is None:
+            return self
+        launch = ctypes.cast(self.launch, ctypes.c_void_p).value
+        described = tuple((place, tensor, known.known, known) for place, tensor, known in self.described)
+        return module.launcher(
+            launch, self.function, *self.shape, self.words.tobytes(), tuple(self.addresses), described,
+            tensors, self.stream, self.device, self.otherwise,
+        )  # fmt: skip
 
 
 class Descriptors:
@@ -98,18 +113,17 @@ class Descriptors:
         kind = TMA_DTYPE_DEVICE_TO_HOST[meta["elem_type"]]
         self._before = (meta["swizzle"], meta["elem_size"], kind, meta["block_size"])
         self._after = (checked.shape, checked.strides, int(checked.padding == "nan"))
-        self._known: Recent[int, array[int]] = Recent(MAX_DESCRIPTORS)
+        self.known: Recent[int, bytes] = Recent(MAX_DESCRIPTORS)
         made = self._fill(checked.base.data_ptr(), *self._before, *self._after)
         if type(made).__basicsize__ != 2 * DESCRIPTOR:
             raise LookupError("a descriptor that lies elsewhere in its object")
 
-    def __call__(self, x: Tensor) -> array[int]:
-        address = x.data_ptr()
-        return self._known.get(address) or self._known.find(address, lambda: self._made(address))
+    def __call__(self, address: int) -> bytes:
+        return self.known.get(address) or self.known.find(address, lambda: self._made(address))
 
-    def _made(self, address: int) -> array[int]:
+    def _made(self, address: int) -> bytes:
         made = self._fill(address, *self._before, *self._after)
-        return array("Q", ctypes.string_at(id(made) + DESCRIPTOR, DESCRIPTOR))  # behind the object's head
+        return ctypes.string_at(id(made) + DESCRIPTOR, DESCRIPTOR)  # behind the object's head
 
 
 def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterator[Parameter]:
@@ -188,9 +202,11 @@ def driver_launch(
             return otherwise
         if metadata.global_scratch_size or metadata.profile_scratch_size:
             return otherwise
-        parameters = [*parameters_of([*compiled.src.signature.values()], arguments)]
+        signature = [*compiled.src.signature.values()]
+        parameters = [*parameters_of(signature, arguments)]
         if len(metadata.tensordesc_meta or ()) != sum(p.kind == DESCRIBED for p in parameters):
             return otherwise
-        return DriverLaunch(compiled, programs, parameters, otherwise)
+        tensors = sum(isinstance(x, Tensor | TensorDescriptor) for _, x in flattened(signature, arguments))
+        return DriverLaunch(compiled, programs, parameters, otherwise).compiled(tensors)
     except (AttributeError, ImportError, LookupError, OSError, ValueError):
         return otherwise

@@ -1,0 +1,81 @@
+"""Kinds of calls: all of their tensors but the values, and whether anybody watches.
+
+A record is made for a kind, so whatever may decide how a call runs is part of it. Both functions that make
+kinds are compiled where they can be; see attend/host.
+"""
+
+# forward_ad has no types
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import _is_tracing, _len_torch_dispatch_stack  # pyright: ignore
+from torch._C._functorch import get_interpreter_stack
+from torch.autograd import forward_ad
+
+from lattend.attend import host
+from lattend.attend.call import OPTIONS, Kind
+from lattend.attend.kernels.tolerance import uses_tf32
+
+PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def is_plain(*tensors: Tensor) -> bool:
+    """Whether these tensors hold numbers, and nobody traces or watches what is done to them."""
+    if torch.compiler.is_compiling():  # first: Dynamo guards what it traces
+        return False
+    for x in tensors:
+        if type(x) not in PLAIN or x.is_meta:
+            return False
+    return not _watched()
+
+
+def _watched() -> bool:
+    return (
+        bool(_len_torch_dispatch_stack() or get_interpreter_stack())
+        or int(forward_ad._current_level) >= 0
+        or _is_tracing()
+    )
+
+
+def tensors_by_python(*tensors: Tensor) -> Kind:
+    """All of the tensors but their values, which of them are the same one, and how float32 is multiplied."""
+    first, ids = tensors[0], [*map(id, tensors)]
+    tf32 = first.dtype == torch.float32 and first.is_cuda and uses_tf32()
+    same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
+    return same, tf32, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
+
+
+def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
+    """The same of a plain call, with the types of its options (1 is no True), and what torch is told to do.
+
+    That is, whether a gradient is wanted and autocast on. None of a call that is not remembered: somebody
+    watches, the options are refused, or the tensors are cast first or are no numbers in memory.
+    """
+    types = tuple(map(type, options))
+    if not OPTIONS.issuperset(types) or not is_plain(*tensors):
+        return None
+    device = tensors[0].device.type
+    if device not in ("cpu", "cuda"):
+        return None
+    autocast = torch.is_autocast_enabled(device)
+    if autocast and tensors[0].dtype != torch.get_autocast_dtype(device):
+        return None
+    gradient = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    return types, autocast, gradient, tensors_by_python(*tensors)
+
+
+kind_of_tensors: Callable[..., Kind] = tensors_by_python
+kind_of_plain: Callable[..., Kind | None] = plain_by_python
+if (_host := host.module()) is not None:
+    _host.know(
+        *PLAIN, torch.float32, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
+        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, uses_tf32, OPTIONS,
+        tensors_by_python,
+    )  # fmt: skip
+    kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain
