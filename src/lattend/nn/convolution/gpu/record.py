@@ -1,0 +1,85 @@
+"""Calls of hard heads on a GPU: what fits the kernels, and the steps of each kind of call, taken again by such calls."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Kind
+from lattend.attend.direct import is_plain
+from lattend.attend.record import kind_of_tensors
+from lattend.attend.tape import Steps, Tape
+from lattend.nn.convolution.geometry import Geometry
+from lattend.recent import Recent
+
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+NARROWEST = 16  # channels of a group: with fewer, most of a tile would be padding
+MAX_RECORDS = 256
+KNOWN: Recent[Kind, Steps] = Recent(MAX_RECORDS)
+
+
+def fits(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> bool:
+    """Whether the kernels take such a call: on a GPU, and nobody traces or watches it."""
+    if not x.is_cuda or not is_plain(x, weight) or x.dtype not in DTYPES or weight.dtype != x.dtype:
+        return False
+    alike = bias is None or (type(bias) in (Tensor, torch.nn.Parameter) and bias.dtype == x.dtype)
+    channels, columns = weight.shape[1], weight.shape[2] // groups
+    here = x.device.index == torch.cuda.current_device() and x.device == weight.device
+    wide = min(channels, columns) >= NARROWEST and x.numel() > 0
+    return wide and alike and here and _has_kernels(x.device.index)
+
+
+@lru_cache(maxsize=16)
+def _has_kernels(device: int) -> bool:
+    if find_spec("triton") is None or torch.version.hip:
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def rounds_to_tf32() -> bool:
+    """Whether float32 may be rounded to TF32, as torch is told for its convolutions."""
+    conv: Any = getattr(torch.backends.cudnn, "conv", None)
+    return torch.backends.cudnn.allow_tf32 if conv is None else conv.fp32_precision == "tf32"
+
+
+def forward(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int) -> Tensor:
+    """The output of hard heads, [N, c_out, rows, cols]."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    exact = x.dtype == torch.float32 and not rounds_to_tf32()
+    kind = geometry, groups, exact, kind_of_tensors(*given)
+    known = KNOWN.get(kind)
+    if known is not None:
+        return known(*given)[0]
+    from lattend.nn.convolution.gpu import steps
+
+    tape = Tape(*given)
+    found = steps.forward(tape, x, weight, bias, geometry, groups, exact)
+    _remember(kind, tape.steps(found))
+    return found
+
+
+def backward(
+    grad: Tensor, x: Tensor, weight: Tensor, geometry: Geometry, groups: int, wanted: tuple[bool, ...]
+) -> list[Tensor | None]:
+    """The gradients of x, the weights and the bias that are wanted."""
+    exact = x.dtype == torch.float32 and not rounds_to_tf32()
+    kind = geometry, groups, exact, wanted, kind_of_tensors(grad, x, weight)
+    known = KNOWN.get(kind)
+    if known is None:
+        from lattend.nn.convolution.gpu import steps
+
+        tape = Tape(grad, x, weight)
+        found = steps.backward(tape, grad, x, weight, geometry, groups, exact, wanted)
+        _remember(kind, tape.steps(*[y for y in found if y is not None]))
+        return [*found]
+    left = iter(known(grad, x, weight))
+    return [next(left) if want else None for want in wanted]
+
+
+def _remember(kind: Kind, steps: Steps | None) -> None:
+    if steps is not None:
+        KNOWN.find(kind, lambda: steps)
