@@ -2,7 +2,8 @@
 
 A head with one key has weight 1, whatever its score, so that attention is a copy of the key's value. All
 heads together are one view with overlapping entries; it is copied once, and one product applies every W^(h).
-The copy is made again for the gradients rather than saved.
+The copy is made again for the gradients rather than saved. On a GPU the kernels of `gpu/` gather each key
+inside the product, and there is no such copy.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def hard_heads(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometr
         x, geometry = pad(x, _edges(geometry), mode="replicate"), _unpadded(geometry)
     if x.is_cuda and not torch.compiler.is_compiling():
         x, weight, bias = _as_autocast(x, weight, bias)
-        if record.fits(x, weight, bias, groups):
-            if torch.is_grad_enabled():
-                return _Gathered.apply(x, weight, bias, geometry, groups)  # pyright: ignore
-            return record.forward(x, weight, bias, geometry, groups)
+    if record.fits(x, weight, bias, groups):
+        if torch.is_grad_enabled():
+            return _Gathered.apply(x, weight, bias, geometry, groups)  # pyright: ignore
+        return record.forward(x, weight, bias, geometry, groups)
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return _projected(x, weight, bias, geometry, groups)
     return _HardHeads.apply(x, weight, bias, geometry, groups)  # pyright: ignore

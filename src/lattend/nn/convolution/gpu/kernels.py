@@ -130,6 +130,8 @@ def weight_gradient_kernel(
     n = block_n * BN + tl.arange(0, BN)
     head, channel = m // DEPTH, m % DEPTH
     key = (head // TAPS_X) * step_row + (head % TAPS_X) * step_col + channel * key_channel  # [BM]
+    if not PIXELS_LAST:
+        key = tl.max_contiguous(tl.multiple_of(key, 16), 16)  # channels are whole 16, and follow each other
     column = n % COLUMNS * grad_channel  # [BN]
     Keys += which.to(tl.int64) * group + begin
     Grads += which.to(tl.int64) * grad_group + grad_begin

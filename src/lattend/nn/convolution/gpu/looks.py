@@ -1,4 +1,4 @@
-"""Where heads look along one axis: the tap u of position j sees by·j + begin + step·u, for output and gradient.
+"""Where heads look along one axis: the tap u of position j sees by·j + begin + step·u.
 
 The gradient of an image looks back. Of a convolution with a stride, pixels stride apart have the same taps:
 each such class is a convolution without a stride, which fills its own pixels.

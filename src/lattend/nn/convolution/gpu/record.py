@@ -1,4 +1,4 @@
-"""Calls of hard heads on a GPU: what fits the kernels, and the steps of each kind of call, taken again by such calls."""
+"""Calls of hard heads on a GPU: which the kernels take, and the steps of each kind."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ KNOWN: Recent[Kind, Steps] = Recent(MAX_RECORDS)
 
 def fits(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> bool:
     """Whether the kernels take such a call: on a GPU, and nobody traces or watches it."""
-    if not x.is_cuda or not is_plain(x, weight) or x.dtype not in DTYPES or weight.dtype != x.dtype:
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if torch.compiler.is_compiling() or not has_kernels(x.device) or not is_plain(*given):
         return False
-    alike = bias is None or (type(bias) in (Tensor, torch.nn.Parameter) and bias.dtype == x.dtype)
-    channels, columns = weight.shape[1], weight.shape[2] // groups
-    here = x.device.index == torch.cuda.current_device() and x.device == weight.device
-    wide = min(channels, columns) >= NARROWEST and x.numel() > 0
-    return wide and alike and here and _has_kernels(x.device.index)
+    alike = all([y.dtype == x.dtype and y.device == x.device for y in given])  # noqa: C419 (a list is faster)
+    wide = min(weight.shape[1], weight.shape[2] // groups) >= NARROWEST
+    return alike and x.dtype in DTYPES and wide and x.numel() > 0
+
+
+def has_kernels(device: torch.device) -> bool:
+    """Whether the device is the GPU in use, and one that multiplies matrices of these dtypes."""
+    return device.type == "cuda" and device.index == torch.cuda.current_device() and _multiplies(device.index)
 
 
 @lru_cache(maxsize=16)
-def _has_kernels(device: int) -> bool:
+def _multiplies(device: int) -> bool:
     if find_spec("triton") is None or torch.version.hip:
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)

@@ -30,7 +30,7 @@ def padded(channels: int) -> int:
 
 
 def heads_tile(dtype: torch.dtype, queries: int, columns: int, depth: int) -> Tile:
-    """The tile of outputs and of gradients of the image: `depth` channels of a key, `columns` of an output."""
+    """The tile of outputs and of gradients of images: `depth` channels of a key, `columns` of an output."""
     longest = 32 if dtype == torch.float32 else 64
     length = next(k for k in (64, 32, 16) if k <= longest and depth % k == 0)
     wide = min(128, power_of_two(columns))

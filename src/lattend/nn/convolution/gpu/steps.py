@@ -95,7 +95,7 @@ def _empty_like(tape: Tape, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Room that lies in memory as x does: channels last, or pixels."""
     if not is_channels_last(x):
         return tape.empty(shape, x.dtype, x.device)
-    batch, channels, rows, cols = shape
+    _, channels, rows, cols = shape
     return tape.empty(shape, x.dtype, x.device, (rows * cols * channels, 1, cols * channels, channels))
 
 
@@ -160,8 +160,8 @@ def _as_images(weight: Tensor) -> Tensor:
 
 
 def _channels_first(tape: Tape, weight: Tensor, groups: int) -> Matrices:
-    """W^(h) transposed, with a gradient's channels last: [heads, c_in, depth]; the weights where they are it."""
-    heads, channels, c_out = weight.shape
+    """W^(h) with a gradient's channels last, [heads, c_in, depth]; the weights where they are that."""
+    _, channels, c_out = weight.shape
     columns = c_out // groups
     depth = padded(columns)
     plain = groups == 1 and depth == c_out and weight.is_contiguous() and weight.data_ptr() % 16 == 0
@@ -192,7 +192,8 @@ def _gather(
     strides = out.stride()
     arguments = (
         keys.tensor, matrices.tensor, bias, out, queries, y.outputs, x.outputs, columns, groups,
-        keys.image, keys.group, y.by * keys.row, x.by * keys.pixel, begin, y.step * keys.row, x.step * keys.pixel,
+        keys.image, keys.group, y.by * keys.row, x.by * keys.pixel, begin,
+        y.step * keys.row, x.step * keys.pixel,
         matrices.head, matrices.column, y.tap * geometry.x.taps + x.tap, y.next * geometry.x.taps, x.next,
         strides[0], strides[1], y.every * strides[2], x.every * strides[3],
         y.first * strides[2] + x.first * strides[3],
