@@ -54,11 +54,11 @@ def heads_kernel(
     Keys, Weights, Bias, Out,
     queries, out_rows, out_cols, columns, groups,
     image, group, by_row, by_col, begin, step_row, step_col,
-    weight_head, weight_column, tap, tap_row, tap_col,
+    weight_head, weight_column, weight_depth, tap, tap_row, tap_col,
     out_image, out_channel, out_row, out_col, out_begin,
     DEPTH: tl.constexpr, TAPS: tl.constexpr, TAPS_X: tl.constexpr, CHANNELS_LAST: tl.constexpr,
-    RUN: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr,
+    COLUMNS_LAST: tl.constexpr, RUN: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr,
 ):  # fmt: skip
     """Out of BM queries and BN channels: Σ over TAPS heads of Keys at begin + by · query + step · head.
 
@@ -78,16 +78,20 @@ def heads_kernel(
     first = n * image + which * group + begin + y * by_row + x * by_col  # [BM]
     keys = Keys + first[:, None] + k[None, :]
     channel = which * columns + column
-    known = which * columns + tl.minimum(column, columns - 1)
-    weights = Weights + tap * weight_head + (known * weight_column)[:, None] + k[None, :]
+    known = which * columns + column % columns  # beyond the end, the first ones again
+    weights = Weights + tap * weight_head  # [BN, BK], or [BK, BN] where columns follow each other in memory
+    if COLUMNS_LAST:
+        weights += (k * weight_depth)[:, None] + known[None, :]
+    else:
+        weights += (known * weight_column)[:, None] + k[None, :]
     total = tl.zeros((BM, BN), tl.float32)
     parts: tl.constexpr = DEPTH // BK
     for turn in range(TAPS * parts):
         head, part = turn // parts, turn % parts
         ty, tx = head // TAPS_X, head % TAPS_X
         a = tl.load(keys + (ty * step_row + tx * step_col + part * BK))
-        b = tl.load(weights + ((ty * tap_row + tx * tap_col) * weight_head + part * BK))
-        total = product(a, tl.trans(b), total, PRECISION, UPCAST)
+        b = tl.load(weights + ((ty * tap_row + tx * tap_col) * weight_head + part * BK * weight_depth))
+        total = product(a, b if COLUMNS_LAST else tl.trans(b), total, PRECISION, UPCAST)
     if Bias is not None:
         total += tl.load(Bias + known).to(tl.float32)[None, :]
     found = total.to(Out.dtype.element_ty)

@@ -48,7 +48,7 @@ def forward(
     """The output, [N, c_out, rows, cols], which lies in memory as x does."""
     y, across = looks.forward(geometry.y, x.shape[2]), looks.forward(geometry.x, x.shape[3])
     keys = _channels_last(tape, x, groups, (y.edges(x.shape[2]), across.edges(x.shape[3])))
-    matrices = _columns_first(tape, weight)
+    matrices = _columns_first(tape, weight, groups)
     out = _empty_like(tape, x, (len(x), weight.shape[2], y.outputs, across.outputs))
     _gather(tape, keys, matrices, bias, out, (y, across), geometry, groups, exact)
     return out
@@ -138,21 +138,25 @@ def _lay_out(
 
 
 class Matrices(NamedTuple):
-    """Matrices of heads in memory, [heads, columns, depth]: how many numbers on the next head begins."""
+    """Matrices of heads in memory: how many numbers on the next head, column and channel of a key begin."""
 
     tensor: Tensor
     head: int
     column: int
+    depth: int
 
 
-def _columns_first(tape: Tape, weight: Tensor) -> Matrices:
-    """W^(h) with a key's channels last: [heads, c_out, depth]."""
+def _columns_first(tape: Tape, weight: Tensor, groups: int) -> Matrices:
+    """W^(h) with a key's channels last, [heads, c_out, depth]; the weights where they do as they are."""
     heads, channels, c_out = weight.shape
     depth = padded(channels)
+    whole = depth == channels and (c_out // groups) % 16 == 0
+    if whole and _is_aligned(weight) and weight.dtype != torch.float32:  # TF32 is multiplied along rows
+        return Matrices(weight, channels * c_out, 1, c_out)
     laid = tape.empty((heads, c_out, depth), weight.dtype, weight.device)
     flat = tape.do(_as_images, weight)
     _lay_out(tape, flat, laid, 1, c_out, (0, 0, 1, c_out), channels, 1)
-    return Matrices(laid, c_out * depth, depth)
+    return Matrices(laid, c_out * depth, depth, 1)
 
 
 def _as_images(weight: Tensor) -> Tensor:
@@ -164,11 +168,14 @@ def _channels_first(tape: Tape, weight: Tensor, groups: int) -> Matrices:
     _, channels, c_out = weight.shape
     columns = c_out // groups
     depth = padded(columns)
-    plain = groups == 1 and depth == c_out and weight.is_contiguous() and weight.data_ptr() % 16 == 0
-    if plain:
-        return Matrices(weight, channels * c_out, c_out)
+    if groups == 1 and depth == c_out and _is_aligned(weight):
+        return Matrices(weight, channels * c_out, c_out, 1)
     laid = tape.do(partial(_grouped, groups, depth), weight)
-    return Matrices(laid, groups * channels * depth, depth)
+    return Matrices(laid, groups * channels * depth, depth, 1)
+
+
+def _is_aligned(weight: Tensor) -> bool:
+    return weight.is_contiguous() and weight.data_ptr() % 16 == 0
 
 
 def _grouped(groups: int, depth: int, weight: Tensor) -> Tensor:
@@ -194,7 +201,8 @@ def _gather(
         keys.tensor, matrices.tensor, bias, out, queries, y.outputs, x.outputs, columns, groups,
         keys.image, keys.group, y.by * keys.row, x.by * keys.pixel, begin,
         y.step * keys.row, x.step * keys.pixel,
-        matrices.head, matrices.column, y.tap * geometry.x.taps + x.tap, y.next * geometry.x.taps, x.next,
+        matrices.head, matrices.column, matrices.depth,
+        y.tap * geometry.x.taps + x.tap, y.next * geometry.x.taps, x.next,
         strides[0], strides[1], y.every * strides[2], x.every * strides[3],
         y.first * strides[2] + x.first * strides[3],
     )  # fmt: skip
@@ -203,8 +211,9 @@ def _gather(
         "TAPS": y.taps * x.taps,
         "TAPS_X": max(1, x.taps),
         "CHANNELS_LAST": last,
+        "COLUMNS_LAST": matrices.column == 1,
         "RUN": 0 if last or not flat else gcd(RUN, y.outputs * x.outputs),
-        **_named(tile, out.dtype, exact),
+        **_named(tile, out, exact),
     }
     programs = groups * -(-columns // tile.columns) * -(-queries // tile.rows)
     launch(tape, heads_kernel, programs, arguments, constants)
@@ -245,7 +254,7 @@ def _weight_gradient(
         "TAPS_X": geometry.x.taps,
         "PIXELS_LAST": by_pixel,
         "EVEN": across.outputs % tile.length == 0,
-        **_named(tile, x.dtype, exact),
+        **_named(tile, x, exact),
     }
     launch(tape, weight_gradient_kernel, blocks * splits, arguments, constants)
     return tape.do(partial(_summed, x.dtype), sums)
@@ -271,13 +280,21 @@ def _padded(edges: tuple[int, ...], x: Tensor) -> Tensor:
     return pad(x.contiguous(), edges)
 
 
-def _named(tile: shapes.Tile, dtype: torch.dtype, exact: bool) -> dict[str, Any]:
+def _named(tile: shapes.Tile, x: Tensor, exact: bool) -> dict[str, Any]:
+    each = (tile.rows + tile.columns) * tile.length * x.element_size()
     return {
         "BM": tile.rows,
         "BN": tile.columns,
         "BK": tile.length,
-        "PRECISION": "tf32x3" if dtype == torch.float32 and exact else "tf32",
+        "PRECISION": "tf32x3" if exact else "tf32",
         "UPCAST": INTERPRETED,
         "num_warps": tile.warps,
-        "num_stages": tile.stages,
+        "num_stages": max(1, min(tile.stages, _room(x.device) // each)),
     }
+
+
+def _room(device: torch.device) -> int:
+    """Bytes of shared memory that a program may have."""
+    if device.type != "cuda":
+        return 1 << 20
+    return torch.cuda.get_device_properties(device).shared_memory_per_block_optin
