@@ -2,7 +2,8 @@
 
 A head with one key has weight 1, whatever its score, so that attention is a copy of the key's value. All
 heads together are one view with overlapping entries; it is copied once, and one product applies every W^(h).
-The copy is made again for the gradients rather than saved.
+The copy is made again for the gradients rather than saved. On a GPU the kernels of `gpu/` gather each key
+inside the product, and there is no such copy.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from lattend.attend.direct import is_plain
 from lattend.nn.convolution.geometry import Along, Geometry
+from lattend.nn.convolution.gpu import record
 
 CACHED = 1 << 20  # numbers: four megabytes of float32
 HELD = 1 << 28  # on a GPU: a gigabyte
@@ -24,9 +27,23 @@ def hard_heads(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometr
     """Σ_h x at the key of head h · W^(h), [N, c_out, rows, cols], of x [N, c_in, rows, cols]."""
     if geometry.mode == "replicate":
         x, geometry = pad(x, _edges(geometry), mode="replicate"), _unpadded(geometry)
+    if x.is_cuda and not torch.compiler.is_compiling():
+        x, weight, bias = _as_autocast(x, weight, bias)
+    if record.fits(x, weight, bias, groups):
+        if torch.is_grad_enabled():
+            return _Gathered.apply(x, weight, bias, geometry, groups)  # pyright: ignore
+        return record.forward(x, weight, bias, geometry, groups)
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return _projected(x, weight, bias, geometry, groups)
     return _HardHeads.apply(x, weight, bias, geometry, groups)  # pyright: ignore
+
+
+def _as_autocast(x: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The tensors in the dtype that autocast gives a product on a GPU, if it is on."""
+    if not torch.is_autocast_enabled("cuda") or x.dtype == torch.float64:
+        return x, weight, bias
+    dtype = torch.get_autocast_dtype("cuda")
+    return x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
 def moved(x: Tensor, geometry: Geometry, groups: int = 1) -> Tensor:
@@ -110,18 +127,7 @@ class _HardHeads(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad = grads[0].contiguous()
-        x, weight = (saved.to(grad.dtype) for saved in ctx.saved_tensors)  # under autocast they differ
-        geometry, groups = ctx.geometry, ctx.groups
-        grad_x = grad_weight = grad_bias = None
-        if ctx.needs_input_grad[0]:
-            back = _image_gradient if geometry.y.stride == geometry.x.stride == 1 else _strided_image_gradient
-            grad_x = back(grad, weight, x.shape[2:], geometry, groups)
-        if ctx.needs_input_grad[1]:
-            grad_weight = _weight_gradient(grad, x, geometry, groups)
-        if ctx.needs_input_grad[2]:
-            grad_bias = grad.sum((0, 2, 3))
-        return grad_x, grad_weight, grad_bias, None, None
+        return *_gradients(ctx, grads[0]), None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
@@ -129,6 +135,42 @@ class _HardHeads(torch.autograd.Function):
         geometry, groups = ctx.geometry, ctx.groups
         found = hard_heads(torch.zeros_like(x) if by_x is None else by_x, weight, by_bias, geometry, groups)
         return found if by_weight is None else found + hard_heads(x, by_weight, None, geometry, groups)
+
+
+class _Gathered(torch.autograd.Function):
+    """The same by the kernels of a GPU; a gradient that is differentiated again is that of `_HardHeads`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int
+    ) -> Tensor:
+        ctx.geometry, ctx.groups = geometry, groups
+        ctx.save_for_backward(x, weight)
+        return record.forward(x, weight, bias, geometry, groups)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() or not is_plain(grads[0]):
+            return *_gradients(ctx, grads[0]), None, None
+        x, weight = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[:3]
+        return *record.backward(grads[0], x, weight, ctx.geometry, ctx.groups, wanted), None, None
+
+
+def _gradients(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    """Those of x, the weights and the bias that are wanted, which can be differentiated again."""
+    grad = grad.contiguous()
+    x, weight = (saved.to(grad.dtype) for saved in ctx.saved_tensors)  # under autocast they differ
+    geometry, groups = ctx.geometry, ctx.groups
+    grad_x = grad_weight = grad_bias = None
+    if ctx.needs_input_grad[0]:
+        back = _image_gradient if geometry.y.stride == geometry.x.stride == 1 else _strided_image_gradient
+        grad_x = back(grad, weight, x.shape[2:], geometry, groups)
+    if ctx.needs_input_grad[1]:
+        grad_weight = _weight_gradient(grad, x, geometry, groups)
+    if ctx.needs_input_grad[2]:
+        grad_bias = grad.sum((0, 2, 3))
+    return grad_x, grad_weight, grad_bias
 
 
 def _weight_gradient(grad: Tensor, x: Tensor, geometry: Geometry, groups: int) -> Tensor:
