@@ -26,6 +26,7 @@ IN_MODULES = {
     "torch._C._len_torch_dispatch_stack",
     "torch._assert_async",
     "torch._dynamo.mark_static_address",
+    "torch._fused_sdp_choice",
     "torch._ops.OpOverload",
     "torch._scaled_dot_product_cudnn_attention",
     "torch._scaled_dot_product_efficient_attention",

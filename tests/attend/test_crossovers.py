@@ -168,14 +168,34 @@ def test_explain_says_nothing_where_no_size_decides() -> None:
 
 def test_windows_on_a_gpu() -> None:
     def explained(**options: Any) -> Explanation:
-        return lt.explain("windowed", n=4096, head_dim=64, dtype="bfloat16", device="cuda", **options)
+        return lt.explain("windowed", n=65536, head_dim=64, dtype="bfloat16", device="cuda", **options)
 
-    assert explained(w=128).crossovers == ()  # it must be deterministic: no size decides
+    def said(found: Explanation) -> list[str]:
+        return [str(crossover) for crossover in found.crossovers if crossover.work == "backward"]
+
+    assert said(explained(w=128)) == []  # it must be deterministic: no size decides
     small = explained(w=128, deterministic=False)
     assert small.backward_text == "triton; not sdpa: its backward pass is slower on windows this small"
-    said = "backward: torch's own attention is faster from 512 keys of 64 on; here there are "
-    assert [str(crossover) for crossover in small.crossovers] == [f"{said}128, 25.0% of that"]
+    begun = "backward: torch's own attention is faster from 512 keys of 64 on; here there are "
+    assert said(small) == [f"{begun}128, 25.0% of that"]
     large = explained(w=1024, deterministic=False)
     assert large.backward == "sdpa"
-    assert [str(crossover) for crossover in large.crossovers] == [f"{said}1,024, 2 times that"]
-    assert lt.explain("causal", n=4096, device="cuda", deterministic=False).crossovers == ()
+    assert said(large) == [f"{begun}1,024, 2 times that"]
+    assert said(lt.explain("causal", n=4096, device="cuda", deterministic=False)) == []
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_a_small_call_on_a_gpu_is_launched_by_us(dtype: str) -> None:
+    def explained(n: int, heads: int, **options: Any) -> Explanation:
+        how: dict[str, Any] = {"head_dim": 64, "dtype": dtype, "device": "cuda", "deterministic": False}
+        return lt.explain("causal", n=n, heads=heads, **how, **options)
+
+    small = explained(512, 4)
+    assert (small.kernel, small.backward) == ("triton", "triton")
+    (found,) = small.crossovers
+    begun = "forward: torch's own attention is faster from 768 keys of 64 on; here there are "
+    assert str(found) == f"{begun}512, 66.7% of that"
+    assert [str(one) for one in explained(2048, 4).crossovers] == [f"{begun}2,048, 2.67 times that"]
+    many = explained(512, 512)  # so much work that no launch is waited for
+    assert many.kernel == "sdpa" and many.crossovers[0].first == 64
+    assert explained(512, 4, kernel="sdpa").crossovers == ()

@@ -220,14 +220,14 @@ def test_kernels_on_a_gpu_that_is_not_here() -> None:
     assert (loose.backward, loose.backward_text) == ("sdpa", "sdpa, nondeterministic (atomics)")
     added = lt.explain(R.causal(), n=4096, bias=lt.Bias.alibi(8), **GPU)
     assert (added.kernel, added.kernels["sdpa"]) == ("triton", "there is a bias")
-    shared = lt.explain(R.causal(), like=((1, 8, 9, 64), (1, 2, 9, 64), (1, 2, 9, 32)), **GPU)
+    shared = lt.explain(R.causal(), like=((1, 8, 4096, 64), (1, 2, 4096, 64), (1, 2, 4096, 32)), **GPU)
     assert (shared.kernel, shared.backward_text) == (
         "sdpa",
         "triton; not sdpa: its backward pass is nondeterministic (atomics): ask with deterministic=False",
     )
     grouped = lt.explain(R.windowed(w=512), n=4096, kv_heads=2, **GPU)
     assert (grouped.kernel, grouped.kernels["sdpa"]) == ("triton", "8 query heads share 2 kv heads")
-    assert "q (1, 8, 9, 64), k (1, 2, 9, 64), v (1, 2, 9, 32), bfloat16 on cuda" in str(shared)
+    assert "q (1, 8, 4096, 64), k (1, 2, 4096, 64), v (1, 2, 4096, 32), bfloat16 on cuda" in str(shared)
 
 
 def test_tf32() -> None:

@@ -82,9 +82,11 @@ def reasons(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, s
 
 
 def preferred(call: AttentionCall, q: Tensor, v: Tensor) -> list[str]:
-    """The kernels in the order they are tried: the native one first where it is faster than torch's own."""
-    found = native.crossover("forward", call, q, v)
-    first = "sdpa" if found is None or found.passed else "native"
+    """The kernels in the order they are tried: first one of ours where it is faster than torch's own."""
+    ours, found = "native", native.crossover("forward", call, q, v)
+    if q.device.type == "cuda":
+        ours, found = "triton", sdpa.small(call, q, v)
+    first = "sdpa" if found is None or found.passed else ours
     return sorted(KERNELS, key=lambda name: name != first)
 
 
@@ -130,8 +132,10 @@ def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[Cro
     if call.kernel is not None or sdpa.why_not(call, q, k, v) is not None:
         return []
     if q.device.type == "cuda":
-        found = None if call.deterministic else sdpa.crossover(call, q)
-        return [found] if found is not None else []
+        forward = sdpa.small(call, q, v) if triton.why_not(call, q, k, v) is None else None
+        later = forward is None or (forward.passed and not call.deterministic)
+        backward = sdpa.crossover(call, q) if later else None
+        return [found for found in (forward, backward) if found is not None]
     if native.why_not(call, q, k, v) is not None:
         return []
     forward, backward = (native.crossover(work, call, q, v) for work in PASSES)

@@ -23,6 +23,9 @@ from lattend.attend.call import OPTIONS, Kind
 from lattend.attend.kernels.tolerance import uses_tf32
 
 PLAIN = (Tensor, torch.nn.Parameter)
+cuda = torch.backends.cuda
+# Which functions torch may take for its own attention on a GPU
+ALLOWED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
 
 
 def is_plain(*tensors: Tensor) -> bool:
@@ -44,11 +47,14 @@ def _watched() -> bool:
 
 
 def tensors_by_python(*tensors: Tensor) -> Kind:
-    """All of the tensors but their values, which of them are the same one, and how float32 is multiplied."""
+    """All of the tensors but their values, and which of them are the same one.
+
+    On a GPU also what torch is told there: how float32 is multiplied, and what its own attention may take.
+    """
     first, ids = tensors[0], [*map(id, tensors)]
-    tf32 = first.dtype == torch.float32 and first.is_cuda and uses_tf32()
+    told = (uses_tf32(), *[allowed() for allowed in ALLOWED]) if first.is_cuda else None
     same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
-    return same, tf32, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
+    return same, told, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
 
 def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
@@ -74,8 +80,8 @@ kind_of_tensors: Callable[..., Kind] = tensors_by_python
 kind_of_plain: Callable[..., Kind | None] = plain_by_python
 if (_host := host.module()) is not None:
     _host.know(
-        *PLAIN, torch.float32, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
-        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, uses_tf32, OPTIONS,
-        tensors_by_python,
+        *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
+        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, (uses_tf32, *ALLOWED),
+        OPTIONS, tensors_by_python,
     )  # fmt: skip
     kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain

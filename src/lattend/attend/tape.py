@@ -26,6 +26,7 @@ class Noted(NamedTuple):
     found: tuple[int, ...]
     several: bool  # whether it gave a tuple
     in_place: bool  # whether it changed what it was given: a launch, a copy into memory
+    first: Step | None = None  # gives the first result alone
 
 
 class Tape:
@@ -53,10 +54,13 @@ class Tape:
         self._repeatable = True
         self._given = len(self._add(given))
 
-    def do(self, step: Step, *tensors: Tensor) -> Any:
-        """What the step gives for these tensors: a tensor, a tuple of them, or None."""
+    def do(self, step: Step, *tensors: Tensor, first: Step | None = None) -> Any:
+        """What the step gives for these tensors: a tensor, a tuple of them, or None.
+
+        `first` gives the first of several results, sooner; it is taken where the others are not read.
+        """
         found = step(*tensors)
-        self.note(step, tensors, found)
+        self.note(step, tensors, found, first)
         return found
 
     def once(self, step: Step, *tensors: Tensor) -> Any:
@@ -66,14 +70,16 @@ class Tape:
             self._known[key] = self.do(step, *tensors), tensors
         return self._known[key][0]
 
-    def note(self, step: Step, tensors: Sequence[Tensor], found: Any = None) -> None:
+    def note(
+        self, step: Step, tensors: Sequence[Tensor], found: Any = None, first: Step | None = None
+    ) -> None:
         """Notes a step that was taken on these tensors, and what it gave."""
         places = tuple(self._places.get(id(x), -1) for x in tensors)
         self._repeatable = self._repeatable and -1 not in places
         several = isinstance(found, tuple)
         results = cast("tuple[Any, ...]", found) if several else (found,)
         in_place = found is None or any(x is y for x in results for y in tensors)
-        self._noted.append(Noted(step, places, self._add(results), several, in_place))
+        self._noted.append(Noted(step, places, self._add(results), several, in_place, first))
 
     def keep(self, tensor: Tensor) -> Tensor:
         """A tensor that stays as it is from call to call."""
@@ -137,6 +143,8 @@ def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
     for one in reversed(noted):
         if one.in_place or read.intersection(one.found):
             read.update(one.places)
+            if one.first is not None and not read.intersection(one.found[1:]):
+                one = one._replace(step=one.first, found=one.found[:1], several=False)  # noqa: PLW2901
             found.append(one)
     return found[::-1]
 

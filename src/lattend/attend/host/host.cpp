@@ -38,8 +38,8 @@ Held shared(PyObject *borrowed) {
 
 // What `know` was told of torch, in its order.
 enum Name {
-    TENSOR, PARAMETER, FLOAT32, DISPATCH_STACK, INTERPRETER_STACK, FORWARD_AD, IS_TRACING, IS_GRAD_ENABLED,
-    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, USES_TF32, OPTION_TYPES, OTHERWISE, NAMES
+    TENSOR, PARAMETER, DISPATCH_STACK, INTERPRETER_STACK, FORWARD_AD, IS_TRACING, IS_GRAD_ENABLED,
+    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, TOLD_OF_CUDA, OPTION_TYPES, OTHERWISE, NAMES
 };
 PyObject *known[NAMES];
 
@@ -62,7 +62,7 @@ enum Outcome { FOUND, FAILED, UNKNOWN };
 
 struct Kind {
     std::vector<int64_t> words;
-    bool cuda = false, float32 = false;  // of some tensor
+    bool cuda = false;  // of some tensor
 
     Kind() { words.reserve(64); }
 
@@ -81,7 +81,6 @@ struct Kind {
         Held dtype(PyObject_GetAttr(x, dtype_));  // one object for each, which stays
         if (!dtype) return FAILED;
         words.push_back(reinterpret_cast<intptr_t>(dtype.object));
-        float32 = float32 || dtype.object == known[FLOAT32];
         const int on_gpu = truth(Held(PyObject_GetAttr(x, is_cuda_)));
         if (on_gpu < 0) return FAILED;
         int64_t device = -1;
@@ -105,7 +104,7 @@ struct Kind {
         return PyErr_Occurred() ? FAILED : FOUND;
     }
 
-    // All but their values, which of them are the same, and how float32 is multiplied.
+    // All but their values, which of them are the same, and what torch is told of a GPU.
     Outcome tensors(Given given, Py_ssize_t count) {
         for (Py_ssize_t i = 0; i < count; ++i) {
             Py_ssize_t same = 0;
@@ -115,10 +114,10 @@ struct Kind {
             const Outcome outcome = tensor(given[i]);
             if (outcome != FOUND) return outcome;
         }
-        if (cuda && float32) {
-            const int tf32 = truth(Held(PyObject_CallNoArgs(known[USES_TF32])));
-            if (tf32 < 0) return FAILED;
-            words.push_back(tf32);
+        for (Py_ssize_t i = 0; cuda && i < PyTuple_Size(known[TOLD_OF_CUDA]); ++i) {
+            const int told = truth(Held(PyObject_CallNoArgs(PyTuple_GetItem(known[TOLD_OF_CUDA], i))));
+            if (told < 0) return FAILED;
+            words.push_back(told);
         }
         return FOUND;
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
@@ -31,13 +31,17 @@ FLASH_ON_CPU: Any = torch._scaled_dot_product_flash_attention_for_cpu  # pyright
 CUDNN: Any = torch._scaled_dot_product_cudnn_attention  # pyright: ignore
 FLASH: Any = torch._scaled_dot_product_flash_attention  # pyright: ignore
 EFFICIENT: Any = torch._scaled_dot_product_efficient_attention  # pyright: ignore
+FUNCTIONS = {1: FLASH, 2: EFFICIENT, 3: CUDNN}  # as torch.nn.attention.SDPBackend numbers them
 DTYPES = {
     "cuda": (torch.bfloat16, torch.float16, torch.float32),
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
 }
 MAX_FLASH = 256  # the head dimension
 ROWS_TOGETHER = 32  # the memory-efficient kernel has so many log-sum-exps in a row, the last ones unused
-SMALL_WINDOW = 256 * 128  # numbers in a window's keys; measured on an H200
+# Measured on an H200. Numbers in the keys of a window from which on its backward pass is faster than ours
+SMALL_WINDOW = 256 * 128
+# Numbers in the keys of a block, and products of all blocks, below which our launch is over before torch's
+SMALL_BLOCK, SMALL_WORK = 768 * 64, 1 << 29
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,16 @@ def crossover(call: AttentionCall, q: Tensor) -> Crossover | None:
     return Crossover("backward", found.window, q.shape[-1], SMALL_WINDOW)
 
 
+def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
+    """Up to which blocks a kernel of ours has the output sooner on a GPU; None where there are none."""
+    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
+    if found is None:
+        return None
+    keys, products = found.window or v.shape[2], q[..., 0].numel() * (0.5 if found.causal else 1)
+    numbers = min(SMALL_BLOCK, SMALL_WORK / products) if products else SMALL_BLOCK
+    return Crossover("forward", keys, max(q.shape[3], v.shape[3]), numbers)
+
+
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
@@ -169,11 +183,22 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
     if run in (CUDNN, EFFICIENT):
         how |= {"attn_bias": None, "compute_log_sumexp": True}
-    out, lse, *_ = tape.do(partial(run, **how), *given)
+    out, lse, *_ = tape.do(partial(run, **how), *given, first=_output(run, found.causal, call.scale, *given))
     if run is EFFICIENT and lse.shape[-1] != q.shape[2]:
         lse = tape.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
     wide = torch.promote_types(q.dtype, torch.float32)
     return _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
+
+
+def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tensor) -> Any:
+    """What gives the output alone sooner: torch's own call, where it would take the same function."""
+    if q.device.type == "cpu":
+        return None
+    how: dict[str, Any] = {"is_causal": causal, "scale": scale}
+    if q.shape[1] != k.shape[1]:
+        how["enable_gqa"] = True
+    taken = torch._fused_sdp_choice(q, k, v, **how)  # pyright: ignore
+    return partial(scaled_dot_product_attention, **how) if FUNCTIONS.get(taken) is run else None
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
