@@ -20,7 +20,7 @@ from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, reference
 from lattend.nn.grid.call import Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.inputs import flipped, framed_states, input_sums
+from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums
 from lattend.nn.grid.record import GridRecord, record_of
 
 KERNELS = ("gpu", "cpu", "diagonals", "reference")
@@ -77,8 +77,8 @@ def scan(
 ) -> tuple[Tensor, Tensor | None]:
     """The states h [D, batch, rows, cols, h] of every pixel, for each of D directions, and c for an lstm.
 
-    x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D, gates*h, c], bias [D, gates*h], left and
-    top [D, gates*h, h]. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
+    x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D*gates*h, c], bias [D*gates*h], left and
+    top [D*gates*h, h], or with an axis for the directions. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
     edges and its states are in the order in which it travels. With `recompute` no gates are saved.
     """
     amx.check(x)
@@ -116,7 +116,8 @@ def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tens
     x, into, bias, left, top, *edges = tensors
     assert x is not None and into is not None and left is not None and top is not None
     layout = how.layout(x)
-    pre = input_sums(how.flips, layout, x, into, bias)
+    pre = layout.give(input_sums(how.flips, layout, x, into, bias))
+    left, top = (by_direction(how.flips, w) for w in (left, top))
     states = framed_states(how.cell.name, layout, left.shape[-1], pre, Edges(*edges))
     there = None if mask is None else flipped(how.flips, mask)
     return PLAIN[how.kernel](how.cell, pre, left, top, *states, there)
