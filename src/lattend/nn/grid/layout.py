@@ -1,4 +1,4 @@
-"""In which order a kernel holds its pixels, [D, pixels, ..]: image by image for the GPU, packed for the CPU."""
+"""In which order a kernel holds pixels, [D, pixels, ..]: image by image for the GPU, packed for the CPU."""
 
 from __future__ import annotations
 

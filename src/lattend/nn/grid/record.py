@@ -46,10 +46,16 @@ class GridRecord:
         self.steps = tape.steps(*found)
         return found
 
-    def backward(self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors) -> Sequence[Tensor | None]:
-        """The gradients of all tensors that want one; `saved` are the mask, the tensors, h, c and gates."""
+    def backward(
+        self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors, *, as_saved: bool = False
+    ) -> Sequence[Tensor | None]:
+        """The gradients of all tensors that want one; `saved` are the mask, the tensors, h, c and gates.
+
+        `as_saved`: they are those that forward was given and gave, and so of one kind.
+        """
         given: Any = (*grads, *saved)
-        kind = (wanted, *_kind(given)) if _plain(given) else None
+        new = grads if as_saved and grads[0] is not None and not _shared(grads, saved) else given
+        kind = (wanted, len(new), *_kind(new)) if _plain(new) else None
         known = None if kind is None else self.backward_steps.get(kind)
         if known is not None:
             return known(*given)
@@ -73,6 +79,12 @@ def record_of(how: How, mask: Tensor | None, *tensors: Tensor | None) -> GridRec
 
 def _plain(given: Tensors) -> bool:
     return is_plain(*[x for x in given if x is not None])
+
+
+def _shared(grads: Tensors, saved: Tensors) -> bool:
+    """Whether a gradient is one of the saved tensors itself."""
+    ids = {*map(id, saved)} - {id(None)}
+    return any([id(grad) in ids for grad in grads])  # noqa: C419 (a list is faster)
 
 
 def _kind(given: Tensors) -> tuple[Kind, Kind]:

@@ -108,8 +108,9 @@ class GridRNN(nn.Module):
 
     def _weights(self, layer: int, dtype: torch.dtype | None) -> Sequence[Tensor | None]:
         """The parameters of a layer in the order of Weights, cast to the dtype if there is one."""
-        bias = None if self.b is None else self.b[layer]
-        found = self.W_in[layer], bias, self.W_left[layer], self.W_top[layer]
+        name = str(layer)  # a list of parameters finds them by their names sooner than by their numbers
+        into, left, top = (getattr(x, name) for x in (self.W_in, self.W_left, self.W_top))
+        found = into, None if self.b is None else getattr(self.b, name), left, top
         return found if dtype is None else [x if x is None else _cast(x, dtype) for x in found]
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
@@ -165,14 +166,13 @@ class GridRNN(nn.Module):
         dtype = _autocast(x)
         self._check(x, mask, dtype)
         x = _cast(x, dtype)
-        batch, rows, cols, _ = x.shape
-        sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
+        sizes = Sizes(self.cell.name, self.layers, self.flips, *x.shape[:3], self.h)
         found: list[tuple[Tensor, Tensor | None]] = []
         for layer, edges in enumerate(edges_of(states, sizes, x)):
-            weights = self._weights(layer, dtype)
+            given: Any = self._weights(layer, dtype)
             h, c = scan(
-                self.cell, x, *weights, edges, mask,
-                flips=self.flips, kernel=self.kernel, recompute=self.recompute,
+                self.cell, x, *given, edges, mask,
+                flips=sizes.flips, kernel=self.kernel, recompute=self.recompute,
             )  # fmt: skip
             found.append((h, c))
             if self.directions == 1 and not self.shift:
@@ -218,7 +218,7 @@ class GridRNN(nn.Module):
             )
         if 0 in x.shape:
             raise TensorError(f"x has no pixels: it is {format_tensor(x)}")
-        weight = self.W_in[0]
+        weight = getattr(self.W_in, "0")
         if x.device != weight.device:
             raise TensorError(f"x is on {x.device} and the weights are on {weight.device}; move one of them")
         if dtype is None and x.dtype != weight.dtype:

@@ -8,17 +8,18 @@ as well.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, reference
-from lattend.nn.grid.call import Edges, Flips, How
+from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums
 from lattend.nn.grid.record import GridRecord, record_of
@@ -68,7 +69,7 @@ def scan(
     bias: Tensor | None,
     left: Tensor,
     top: Tensor,
-    edges: Edges | None = None,
+    edges: Edges = NO_EDGES,
     mask: Tensor | None = None,
     *,
     flips: Flips = ((),),
@@ -78,37 +79,42 @@ def scan(
     """The states h [D, batch, rows, cols, h] of every pixel, for each of D directions, and c for an lstm.
 
     x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D*gates*h, c], bias [D*gates*h], left and
-    top [D*gates*h, h], or with an axis for the directions. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
-    edges and its states are in the order in which it travels. With `recompute` no gates are saved.
+    top [D*gates*h, h], or with an axis for the directions. Direction d sees the image flipped along the axes
+    flips[d] (1 rows, 2 cols); its edges and its states are in the order in which it travels. With
+    `recompute` no gates are saved.
     """
     amx.check(x)
     name = chosen(kernel, x)
     if mask is not None:
         x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
-    tensors = (x, into, bias, left, top, *(edges or Edges()))
-    graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    tensors = (x, into, bias, left, top, *edges)
+    graph = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
     how = How(cell, flips, name, graph and not recompute)
-    with _uncast(x), _device_of(x):
+    with _surroundings(x):
         if name in PLAIN:
             return _plain(how, mask, *tensors)
         record = record_of(how, mask, *tensors)
         if graph:
             return _Scan.apply(record, mask, *tensors)  # pyright: ignore
-        h, c, *_ = record.forward(mask, *tensors)
-        return h, c
+        return record.forward(mask, *tensors)[:2]  # pyright: ignore[reportReturnType]
 
 
-def _uncast(x: Tensor) -> AbstractContextManager[Any]:
-    """Where products keep their dtype: what comes here was cast before."""
-    device = x.device.type
-    casts = device != "meta" and torch.is_autocast_enabled(device)
-    return torch.autocast(device, enabled=False) if casts else nullcontext()
+AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
-def _device_of(x: Tensor) -> AbstractContextManager[Any]:
-    """Where kernels are launched on the tensor's GPU."""
-    elsewhere = x.is_cuda and x.device.index != torch.cuda.current_device()
-    return torch.cuda.device(x.device) if elsewhere else nullcontext()
+def _surroundings(x: Tensor) -> AbstractContextManager[Any]:
+    """Where products keep their dtype, as what comes here was cast before, and launches are on x's GPU."""
+    device = x.device
+    casts = device.type != "meta" and torch.is_autocast_enabled(device.type)
+    elsewhere = device.type == "cuda" and device.index != torch.cuda.current_device()
+    if not casts and not elsewhere:
+        return AS_IT_IS
+    found = ExitStack()
+    if casts:
+        found.enter_context(torch.autocast(device.type, enabled=False))
+    if elsewhere:
+        found.enter_context(torch.cuda.device(device))
+    return found
 
 
 def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -132,6 +138,7 @@ class _Scan(torch.autograd.Function):
         ctx.record = record
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)
+        ctx.as_saved = _top_saved_tensors_default_hooks(True) is None  # pyright: ignore
         return tuple(states)
 
     @staticmethod
@@ -139,8 +146,8 @@ class _Scan(torch.autograd.Function):
         record, wanted, saved = ctx.record, ctx.needs_input_grad[2:], ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, *_twice(record.how, wanted, grads, *saved[:-3])
-        with _uncast(saved[1]):
-            return None, None, *record.backward(wanted, grads, saved)
+        with _surroundings(saved[1]):
+            return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
 
 
 def _twice(
