@@ -17,6 +17,7 @@ from lattend.attend.call import Kind
 from lattend.attend.direct import is_plain
 from lattend.attend.record import kind_of_tensors
 from lattend.attend.tape import Steps, Tape
+from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
 from lattend.nn.grid.gradients import gates_again, gradients
 from lattend.nn.grid.inputs import flipped, inner, input_sums
@@ -100,6 +101,8 @@ def forward_steps(
     *edges: Tensor | None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives, each step noted."""
+    if how.kernel == "native":
+        return native.forward(tape, how, mask, x, into, bias, left, top, *edges)
     layout = how.layout(x)
     pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
     there = _there(tape, how, layout, mask)
@@ -113,6 +116,8 @@ def backward_steps(
     x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """What GridRecord.backward gives, each step noted."""
+    if how.kernel == "native":
+        return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
     h, c, gates = others[-3:]
     layout = how.layout(x)
     if gates is None and how.cell.name != "rnn":

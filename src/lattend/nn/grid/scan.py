@@ -18,13 +18,13 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
 from lattend.errors import LattendError, NamingError
-from lattend.nn.grid import diagonals, reference
+from lattend.nn.grid import diagonals, native, reference
 from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums
 from lattend.nn.grid.record import GridRecord, record_of
 
-KERNELS = ("gpu", "cpu", "diagonals", "reference")
+KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
 PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -39,6 +39,8 @@ def why_not(kernel: str, x: Tensor) -> str | None:
             return "Triton is not installed"
         if x.dtype not in ON_GPU:
             return f'x is {x.dtype}, and it takes float32, bfloat16 and float16; kernel="diagonals" takes all'
+    if kernel == "native":
+        return native.why_not(x)
     if kernel == "cpu" and x.device.type != "cpu":
         return f'x is on {x.device}; kernel="diagonals" runs on every device'
     return None
@@ -47,8 +49,8 @@ def why_not(kernel: str, x: Tensor) -> str | None:
 def chosen(kernel: str | None, x: Tensor) -> str:
     """The kernel that was asked for, or the fastest that can run."""
     if kernel is None:
-        best = "cpu" if x.device.type == "cpu" else "gpu"
-        return best if why_not(best, x) is None else "diagonals"
+        names = ("native", "cpu") if x.device.type == "cpu" else ("gpu",)
+        return next((name for name in names if why_not(name, x) is None), "diagonals")
     known(kernel)
     reason = why_not(kernel, x)
     if reason is not None:

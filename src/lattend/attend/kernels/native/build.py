@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SOURCE = HERE / "source"
 LIBRARY = HERE / "compiled.native"  # no .so: it is no module of Python
-PASSES = ("forward", "backward")
+PASSES = ("forward", "backward", "grid_forward", "grid_backward")
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wall", "-Wextra")
 # What each level of the same source may use; processors choose among them when the library is loaded
 LEVELS: dict[str, tuple[str, ...]] = {"plain": ()}
