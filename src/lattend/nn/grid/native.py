@@ -1,4 +1,4 @@
-"""The recurrence by compiled code: a thread takes a few images through all their diagonals, forward or backward.
+"""The recurrence by compiled code: a thread takes a few images through all diagonals, forward or backward.
 
 Products, gates and the gradients of all weights are in one call of the library that attention's native kernel
 is in; see source/grid.h there.
@@ -38,14 +38,14 @@ class GridShape(ctypes.Structure):
     )
 
 
-def why_not(x: Tensor) -> str | None:
-    """Why this kernel cannot run on this tensor, or None if it can."""
+def why_not(x: Tensor, *weights: Tensor) -> str | None:
+    """Why this kernel cannot run on these tensors, or None if it can."""
     if x.device.type != "cpu":
         return f'x is on {x.device}; kernel="diagonals" runs on every device'
     if x.dtype != torch.float32:
         return f'x is {x.dtype}, and it takes float32; kernel="cpu" takes others'
-    if not is_plain(x):
-        return 'somebody traces or watches what is done to x, and it hides that; kernel="cpu" does not'
+    if not is_plain(x, *weights):
+        return 'somebody traces or watches what torch does, and would not see it; kernel="cpu" shows it'
     return library.missing()
 
 
@@ -53,8 +53,8 @@ def forward(
     tape: Tape, how: How, mask: Tensor | None, x: Tensor, *weights_and_edges: Tensor | None
 ) -> tuple[Any, ...]:
     """What GridRecord.forward gives."""
-    mask, x, *given = (_contiguous(tape, t) for t in (mask, x, *weights_and_edges))
-    assert x is not None
+    tensors: Any = (mask, x, *weights_and_edges)
+    mask, x, *given = (_contiguous(tape, t) for t in tensors)
     shape = _shape(how, x, given[2])
     states = (shape.directions, shape.batch, shape.rows + 1, shape.cols + 1, shape.size)
     h = tape.empty(states, x.dtype, x.device)
@@ -71,35 +71,33 @@ def backward(
     mask: Tensor | None, x: Tensor, *saved: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """What GridRecord.backward gives."""
-    grad_h, grad_c, mask, x, *given = (_contiguous(tape, t) for t in (grad_h, grad_c, mask, x, *saved))  # pyright: ignore
+    tensors: Any = (grad_h, grad_c, mask, x, *saved)
+    grad_h, grad_c, mask, x, *given = (_contiguous(tape, t) for t in tensors)
     shape, gates = _shape(how, x, given[2]), how.cell.gates
     directions, padded = shape.directions, -(-shape.size // 16) * 16
     rows = shape.channels + 2 * shape.size + 1
     tasks = -(-shape.batch // shape.of_task)
     partial_sums = tape.empty((directions, tasks, rows, gates * padded), x.dtype, x.device)
-    like = [x, *given[:8]]  # x, into, bias, left, top and the edges
-    found = [
-        tape.empty((directions, *t.shape) if t is x else t.shape, t.dtype, t.device) if w and t is not None else None
-        for t, w in zip(like, wanted, strict=True)
-    ]
-    given_and_sums = (*given, grad_h, grad_c, partial_sums)
-    _run(tape, "grid_backward", shape, 3 * gates, x, mask, *given_and_sums, *found)
-    if found[0] is not None:
-        found[0] = tape.do(_sum_of_directions, found[0])
-    return tuple(found)
+    shapes = [(directions, *x.shape), *(None if t is None else t.shape for t in given[:8])]
+    dx, *others = (
+        tape.empty(found, x.dtype, x.device) if found is not None and asked else None
+        for found, asked in zip(shapes, wanted, strict=True)
+    )
+    outputs = (grad_h, grad_c, partial_sums, dx, *others)
+    _run(tape, "grid_backward", shape, 3 * gates, x, mask, *given, *outputs)
+    return None if dx is None else tape.do(_sum_of_directions, dx), *others
 
 
 def _sum_of_directions(dx: Tensor) -> Tensor:
     return dx[0] if len(dx) == 1 else dx.sum(0)
 
 
-def _contiguous(tape: Tape, x: Tensor | None) -> Tensor | None:
+def _contiguous(tape: Tape, x: Any) -> Any:
     return x if x is None or x.is_contiguous() else tape.do(Tensor.contiguous, x)
 
 
-def _shape(how: How, x: Tensor, left: Tensor | None) -> GridShape:
+def _shape(how: How, x: Tensor, left: Tensor) -> GridShape:
     """Sizes, and how images are dealt out, which sizes alone decide: sums do not depend on threads."""
-    assert left is not None
     batch, rows, cols, channels = x.shape
     together = min(batch, -(-ENOUGH // min(rows, cols)))
     of_task = together * -(-batch // (together * MOST_TASKS))

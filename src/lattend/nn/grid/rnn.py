@@ -37,8 +37,8 @@ class GridRNN(nn.Module):
     x [batch, rows, cols, c] gives h [batch, rows, cols, directions*h]. `cell` is "rnn", "lstm" or "gru";
     `directions` 1 goes down and right, 2 also down and left, 4 from all corners, and layer k + 1 reads all
     directions of layer k. With `shift` the output at a pixel knows only pixels before it, for generation.
-    `recompute` saves no gates for backward. `kernel` is "cpu", "gpu", "diagonals" or "reference"; None
-    takes the fastest that runs.
+    `recompute` saves no gates for backward. `kernel` is "native", "cpu", "gpu", "diagonals" or
+    "reference"; None takes the fastest that runs.
 
     Layer k has W_in[k] [directions*gates*h, c], W_left[k] and W_top[k] [directions*gates*h, h] and, with
     `bias`, b[k]; an rnn has 1 gate, an lstm 5, a gru 4. All start uniform in ±1/√h, as in torch.nn.RNN:
@@ -166,7 +166,8 @@ class GridRNN(nn.Module):
         dtype = _autocast(x)
         self._check(x, mask, dtype)
         x = _cast(x, dtype)
-        sizes = Sizes(self.cell.name, self.layers, self.flips, *x.shape[:3], self.h)
+        batch, rows, cols, _ = x.shape
+        sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
         found: list[tuple[Tensor, Tensor | None]] = []
         for layer, edges in enumerate(edges_of(states, sizes, x)):
             given: Any = self._weights(layer, dtype)

@@ -1,6 +1,7 @@
 """scan: the recurrence over a grid with its gradients, by the kernel that fits.
 
-Kernels cpu and gpu have a forward and a backward of one signature, that of cpu.py, and are run by records.
+Kernels native, cpu and gpu are run by records; cpu and gpu have a forward and a backward of one signature,
+that of cpu.py, and native does all in two calls.
 Kernels diagonals and reference have `grid`, which torch differentiates; a second derivative takes diagonals
 as well.
 """
@@ -29,8 +30,8 @@ PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def why_not(kernel: str, x: Tensor) -> str | None:
-    """Why a kernel cannot run on this tensor, or None if it can."""
+def why_not(kernel: str, x: Tensor, *weights: Tensor) -> str | None:
+    """Why a kernel cannot run on these tensors, or None if it can."""
     if kernel == "gpu":
         interpreted = x.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
         if x.device.type != "cuda" and not interpreted:
@@ -40,19 +41,19 @@ def why_not(kernel: str, x: Tensor) -> str | None:
         if x.dtype not in ON_GPU:
             return f'x is {x.dtype}, and it takes float32, bfloat16 and float16; kernel="diagonals" takes all'
     if kernel == "native":
-        return native.why_not(x)
+        return native.why_not(x, *weights)
     if kernel == "cpu" and x.device.type != "cpu":
         return f'x is on {x.device}; kernel="diagonals" runs on every device'
     return None
 
 
-def chosen(kernel: str | None, x: Tensor) -> str:
+def chosen(kernel: str | None, x: Tensor, *weights: Tensor) -> str:
     """The kernel that was asked for, or the fastest that can run."""
     if kernel is None:
         names = ("native", "cpu") if x.device.type == "cpu" else ("gpu",)
-        return next((name for name in names if why_not(name, x) is None), "diagonals")
+        return next((name for name in names if why_not(name, x, *weights) is None), "diagonals")
     known(kernel)
-    reason = why_not(kernel, x)
+    reason = why_not(kernel, x, *weights)
     if reason is not None:
         raise LattendError(f'kernel="{kernel}" cannot run this: {reason}')
     return kernel
@@ -86,7 +87,7 @@ def scan(
     `recompute` no gates are saved.
     """
     amx.check(x)
-    name = chosen(kernel, x)
+    name = chosen(kernel, x, into, left, top)
     if mask is not None:
         x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
     tensors = (x, into, bias, left, top, *edges)
