@@ -116,6 +116,7 @@ class Problem:
         edges = [edge for x in states for edge in _edges(x)]
         pre, left, top, mask = given(self.pre), given(self.left), given(self.top), given(self.mask)
         layout = RowMajorLayout(*pre.shape[:-1])
+        pre, mask = layout.take(pre), None if mask is None else layout.take(mask)
         h, c, gates = noted(
             lambda tape, pre, left, top, mask, *edges: backend.forward(
                 tape, self.cell, layout, pre, left, top, Edges(*edges), mask, keep
@@ -128,7 +129,7 @@ class Problem:
             lambda tape, *given: backend.backward(tape, self.cell, layout, *given),
             repeated, given(self.grad_h), given(self.grad_c), left, top, h, c, gates, mask,
         )  # fmt: skip
-        near = neighbours(h)
+        d_pre, d_hidden, near = layout.give(d_pre), layout.give(d_hidden), neighbours(h)
         d_left, d_top = (
             torch.einsum("dbrcg,dbrch->dgh", d_hidden.double(), states.double())
             for states in (near.h_left, near.h_top)
@@ -249,8 +250,8 @@ def test_a_program_that_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -
         """A kernel whose programs say that they gave up."""
 
         def __getitem__(self, _: object) -> Any:
-            def run(_: Tensor, flags: Tensor, stuck: Tensor, *rest: object, **constants: object) -> None:
-                stuck.fill_(1)
+            def run(_: Tensor, flags: Tensor, *rest: object, **constants: object) -> None:
+                flags[0] = 1
 
             return run
 

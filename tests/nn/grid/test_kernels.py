@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nn.grid.grids import CELLS, NAMES, agree, by, gradients, model, some, states_for
 from torch import Tensor
 
+from lattend.attend.kernels.native import library
 from lattend.attend.tape import Tape
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
@@ -173,18 +174,19 @@ def test_outputs_may_not_be_changed_in_place() -> None:
 
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    x = torch.zeros(1, 1, 1, 1)
+    x, single = torch.zeros(1, 1, 1, 1, dtype=torch.float64), torch.zeros(1, 1, 1, 1)
     assert scan.chosen(None, x) == "cpu"
+    assert scan.chosen(None, single) == ("cpu" if library.missing() else "native")
     assert scan.chosen(None, x.to("meta")) == "diagonals"
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert scan.chosen("gpu", x) == "gpu"
+    assert scan.chosen("gpu", single) == "gpu"
     assert scan.chosen(None, x) == "cpu"
     assert scan.chosen(None, x.to("meta")) == "diagonals"
     with pytest.raises(LattendError, match=r"x is torch\.float64, and it takes float32"):
-        scan.chosen("gpu", x.double())
+        scan.chosen("gpu", x)
     monkeypatch.setattr(scan, "find_spec", lambda name: None)
     with pytest.raises(LattendError, match='kernel="gpu" cannot run this: Triton is not installed'):
-        scan.chosen("gpu", x)
+        scan.chosen("gpu", single)
 
 
 def test_impossible_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +198,9 @@ def test_impossible_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
         scan.chosen("gpu", x)
     with pytest.raises(LattendError, match='x is on meta; kernel="diagonals" runs on every device'):
         scan.chosen("cpu", x.to("meta"))
-    with pytest.raises(NamingError, match="kernel is one of gpu, cpu, diagonals, reference, not 'fast'"):
+    with pytest.raises(
+        NamingError, match="kernel is one of gpu, native, cpu, diagonals, reference, not 'fast'"
+    ):
         scan.chosen("fast", x)
 
 

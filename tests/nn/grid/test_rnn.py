@@ -236,7 +236,7 @@ def test_learns_what_a_convolution_cannot_see() -> None:
     torch.manual_seed(0)
     net, head = lt.nn.GridRNN(1, 8, "lstm", bias=True), torch.nn.Linear(8, 1)
     x = torch.randint(0, 2, (64, 4, 4, 1)).float()
-    best = torch.optim.Adam([*net.parameters(), *head.parameters()], 0.05)
+    best = torch.optim.Adam([*net.parameters(), *head.parameters()], 0.03)
     loss = torch.tensor(1.0)
     for _ in range(60):
         best.zero_grad()
@@ -281,7 +281,7 @@ X = torch.zeros(2, 3, 4, 5)
         ),
         (
             lambda: lt.nn.GridRNN(3, 3, kernel="fast"),
-            "kernel is one of gpu, cpu, diagonals, reference, not 'fast'; leave it out for the best",
+            "kernel is one of gpu, native, cpu, diagonals, reference, not 'fast'; leave it out for the best",
         ),
         (
             lambda: lt.nn.GridRNN(3, 3)(X),

@@ -21,6 +21,9 @@ class Edges(NamedTuple):
     top_c: Tensor | None = None
 
 
+NO_EDGES = Edges()
+
+
 class How(NamedTuple):
     """Everything about a call that is not a tensor."""
 

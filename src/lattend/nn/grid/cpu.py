@@ -31,7 +31,7 @@ def forward(
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates [D, pixels, 5h] if they are to be saved.
 
-    pre [D, pixels, gates*h] is used up; left, top [D, gates*h, h]; mask [D, pixels]. h and c are
+    pre [D, pixels, gates*h] is used up; left, top [D*gates*h, h]; mask [D, pixels]. h and c are
     [D, batch, rows + 1, cols + 1, h], with the edges in row 0 and column 0.
     """
     kind = _room_kind(cell, layout, pre.dtype, left.shape[-1], mask is not None)
@@ -73,8 +73,8 @@ def _forward(
     shape = (pre.shape[0], kind.batch, kind.rows + 1, kind.cols + 1, kind.size)
     h, c = pre.new_empty(shape), pre.new_empty(shape) if kind.states == 2 else None
     free = _forward_rooms(kind, saves) if kind.pixels * kind.height <= SMALL else None
-    by_direction = zip(pre.unbind(), left.mT.unbind(), top.mT.unbind(), strict=True)
-    for d, (sums, by_left, by_top) in enumerate(by_direction):
+    weights = (x.view(len(pre), -1, kind.size).mT.unbind() for x in (left, top))
+    for d, (sums, by_left, by_top) in enumerate(zip(pre.unbind(), *weights, strict=True)):
         room = (
             ForwardRoom(kind, saves, sums, None if gates is None else gates[d])
             if free is None
@@ -102,7 +102,8 @@ def _backward(
     d_hidden = torch.empty_like(d_pre) if kind.cell.name == "gru" else d_pre
     d_state = None if kind.cell.name == "rnn" else h.new_empty(len(h), kind.pixels, kind.size)
     free = _backward_rooms(kind) if kind.pixels * kind.height <= SMALL else None
-    for d, (by_left, by_top) in enumerate(zip(left.unbind(), top.unbind(), strict=True)):
+    weights = (x.view(len(h), -1, kind.size).unbind() for x in (left, top))
+    for d, (by_left, by_top) in enumerate(zip(*weights, strict=True)):
         given: list[Any] = [None if x is None else x[d] for x in (grad_h, grad_c, h, c, gates)]
         outs: list[Any] = [None if x is None else x[d] for x in (d_pre, d_hidden, d_state)]
         room = BackwardRoom(kind, given[4], *outs) if free is None else _taken(free, BackwardRoom, kind)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.call import How
+from lattend.nn.grid.call import Flips, How
 from lattend.nn.grid.cells import CellKind, beside, gate_values
-from lattend.nn.grid.inputs import pixels, unflipped_sum
+from lattend.nn.grid.inputs import by_direction, pixels, unflipped_sum
 from lattend.nn.grid.layout import RowMajorLayout
 
 
@@ -18,9 +18,9 @@ def gates_again(
 ) -> Tensor:
     """The gates of all pixels from the saved states: products over many pixels, no recurrence."""
     gates = pre.new_empty(*pre.shape[:-1], 5 * h.shape[-1])
-    weights, flat, sums = beside(left, top), layout.joined(gates), layout.joined(pre)
+    weights = beside(*(w.view(len(h), -1, h.shape[-1]) for w in (left, top)))
     for rows, near in layout.near(h):
-        torch.cat(gate_values(cell, sums[:, rows], near @ weights), -1, out=flat[:, rows])
+        torch.cat(gate_values(cell, pre[:, rows], near @ weights), -1, out=gates[:, rows])
     return gates
 
 
@@ -29,19 +29,20 @@ def gradients(
     top: Tensor, h: Tensor, gates: Tensor | None, d_pre: Tensor, d_hidden: Tensor, d_state: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of x, into, bias, left, top and the four edges; None where none is wanted."""
-    sums = layout.joined(d_pre)
     found: list[Tensor | None] = [None] * 9
     if wanted[0]:
-        found[0] = unflipped_sum(how.flips, layout.give(layout.parted(torch.bmm(sums, into))))
+        found[0] = unflipped_sum(how.flips, layout.give(torch.bmm(d_pre, by_direction(how.flips, into))))
     if wanted[1]:
         seen = pixels(how.flips, layout, x)
-        found[1] = torch.bmm(seen.mT, sums).mT  # this way round the thin side comes first: much faster
+        # This way round the thin side comes first: much faster
+        found[1] = torch.bmm(seen.mT, d_pre).mT.reshape(into.shape)
     if wanted[2]:
-        found[2] = sums.sum(1)
+        found[2] = d_pre.sum(1).view(into.shape[:-1])
     if wanted[3] or wanted[4]:
-        found[3], found[4] = _of_weights(layout, h, layout.joined(d_hidden)).chunk(2, -1)
+        both = _of_weights(layout, h, d_hidden).view(*left.shape[:-1], -1)
+        found[3], found[4] = both.chunk(2, -1)
     if any(wanted[5:]):
-        found[5:] = _of_edges(how.cell, layout, left, top, gates, d_hidden, d_state)
+        found[5:] = _of_edges(how.cell, how.flips, layout, left, top, gates, d_hidden, d_state)
     return tuple(g if w else None for g, w in zip(found, wanted, strict=True))
 
 
@@ -56,12 +57,12 @@ def _of_weights(layout: RowMajorLayout, h: Tensor, d_hidden: Tensor) -> Tensor:
 
 
 def _of_edges(
-    cell: CellKind, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None, d_hidden: Tensor,
-    d_state: Tensor | None,
+    cell: CellKind, flips: Flips, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None,
+    d_hidden: Tensor, d_state: Tensor | None,
 ) -> list[Any]:  # fmt: skip
     """The gradients of the states on the left and the top edge, and of their c."""
-    d_left = layout.first_col(d_hidden) @ left[:, None]
-    d_top = layout.first_row(d_hidden) @ top[:, None]
+    d_left = layout.first_col(d_hidden) @ by_direction(flips, left)[:, None]
+    d_top = layout.first_row(d_hidden) @ by_direction(flips, top)[:, None]
     if gates is None or d_state is None:
         return [d_left, d_top, None, None]
     at_left, at_top = layout.first_col(d_state), layout.first_row(d_state)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lattend.nn.grid.call import Edges, Flips
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout, framed_part
 
 SMALL = 1 << 20  # numbers that are cleared faster than a second operation starts
 
@@ -25,14 +25,18 @@ def unflipped_sum(flips: Flips, x: Tensor) -> Tensor:
 
 def pixels(flips: Flips, layout: RowMajorLayout, x: Tensor) -> Tensor:
     """The pixels of an image as each direction meets them, in the kernel's order, [D, pixels, ..]."""
-    return layout.joined(layout.take(flipped(flips, x)))
+    return layout.take(flipped(flips, x))
 
 
 def input_sums(flips: Flips, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None) -> Tensor:
     """W_in x + b of all pixels, in the kernel's order."""
-    seen = pixels(flips, layout, x)
-    found = torch.bmm(seen, into.mT) if bias is None else torch.baddbmm(bias[:, None], seen, into.mT)
-    return layout.parted(found)
+    seen, into = pixels(flips, layout, x), by_direction(flips, into).mT
+    return torch.bmm(seen, into) if bias is None else torch.baddbmm(bias.view(len(flips), 1, -1), seen, into)
+
+
+def by_direction(flips: Flips, weights: Tensor) -> Tensor:
+    """Weights [D*gates*h, ..], with an axis for the directions: [D, gates*h, ..]."""
+    return weights.view(len(flips), -1, weights.shape[-1])
 
 
 def framed(
@@ -63,6 +67,5 @@ def framed_states(
 
 def inner(h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The states of the pixels alone, [D, batch, rows, cols, h]."""
-    rows, cols = h.shape[2] - 1, h.shape[3] - 1
-    pixels = (None if x is None else x.narrow(2, 1, rows).narrow(3, 1, cols) for x in (h, c))
-    return tuple(pixels)  # pyright: ignore[reportReturnType]
+    offset = (h.shape[3] + 1) * h.shape[4]
+    return framed_part(h, offset), None if c is None else framed_part(c, offset)

@@ -16,6 +16,7 @@ from torch import Tensor
 from lattend.attend.call import Kind
 from lattend.attend.kinds import is_plain, kind_of_tensors
 from lattend.attend.tape import Steps, Tape
+from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
 from lattend.nn.grid.gradients import gates_again, gradients
 from lattend.nn.grid.inputs import flipped, inner, input_sums
@@ -45,10 +46,16 @@ class GridRecord:
         self.steps = tape.steps(*found)
         return found
 
-    def backward(self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors) -> Sequence[Tensor | None]:
-        """The gradients of all tensors that want one; `saved` are the mask, the tensors, h, c and gates."""
+    def backward(
+        self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors, *, as_saved: bool = False
+    ) -> Sequence[Tensor | None]:
+        """The gradients of all tensors that want one; `saved` are the mask, the tensors, h, c and gates.
+
+        `as_saved`: they are those that forward was given and gave, and so of one kind.
+        """
         given: Any = (*grads, *saved)
-        kind = (wanted, *_kind(given)) if _plain(given) else None
+        new = grads if as_saved and grads[0] is not None and not _shared(grads, saved) else given
+        kind = (wanted, len(new), *_kind(new)) if _plain(new) else None
         known = None if kind is None else self.backward_steps.get(kind)
         if known is not None:
             return known(*given)
@@ -74,6 +81,12 @@ def _plain(given: Tensors) -> bool:
     return is_plain(*[x for x in given if x is not None])
 
 
+def _shared(grads: Tensors, saved: Tensors) -> bool:
+    """Whether a gradient is one of the saved tensors itself."""
+    ids = {*map(id, saved)} - {id(None)}
+    return any([id(grad) in ids for grad in grads])  # noqa: C419 (a list is faster)
+
+
 def _kind(given: Tensors) -> tuple[Kind, Kind]:
     """Which tensors there are, and all of them but their values."""
     return tuple([x is None for x in given]), kind_of_tensors(*[x for x in given if x is not None])
@@ -87,6 +100,8 @@ def forward_steps(
     *edges: Tensor | None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives, each step noted."""
+    if how.kernel == "native":
+        return native.forward(tape, how, mask, x, into, bias, left, top, *edges)
     layout = how.layout(x)
     pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
     there = _there(tape, how, layout, mask)
@@ -100,6 +115,8 @@ def backward_steps(
     x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """What GridRecord.backward gives, each step noted."""
+    if how.kernel == "native":
+        return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
     h, c, gates = others[-3:]
     layout = how.layout(x)
     if gates is None and how.cell.name != "rnn":

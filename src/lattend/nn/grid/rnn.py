@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import torch
@@ -36,8 +37,8 @@ class GridRNN(nn.Module):
     x [batch, rows, cols, c] gives h [batch, rows, cols, directions*h]. `cell` is "rnn", "lstm" or "gru";
     `directions` 1 goes down and right, 2 also down and left, 4 from all corners, and layer k + 1 reads all
     directions of layer k. With `shift` the output at a pixel knows only pixels before it, for generation.
-    `recompute` saves no gates for backward. `kernel` is "cpu", "gpu", "diagonals" or "reference"; None
-    takes the fastest that runs.
+    `recompute` saves no gates for backward. `kernel` is "native", "cpu", "gpu", "diagonals" or
+    "reference"; None takes the fastest that runs.
 
     Layer k has W_in[k] [directions*gates*h, c], W_left[k] and W_top[k] [directions*gates*h, h] and, with
     `bias`, b[k]; an rnn has 1 gate, an lstm 5, a gru 4. All start uniform in ±1/√h, as in torch.nn.RNN:
@@ -101,11 +102,16 @@ class GridRNN(nn.Module):
 
     def weights(self, layer: int) -> Weights:
         """The weights of a layer with an axis for the directions, in autocast's dtype if that is on."""
-        into, left, top = self.W_in[layer], self.W_left[layer], self.W_top[layer]
-        bias = None if self.b is None else self.b[layer]
-        dtype, each = _autocast(into), (self.directions, self.cell.gates * self.h)
-        given = (x if x is None or dtype is None else _cast(x, dtype) for x in (into, bias, left, top))
+        each = self.directions, self.cell.gates * self.h
+        given = self._weights(layer, _autocast(self.W_in[layer]))
         return Weights(*(x if x is None else x.view(*each, *x.shape[1:]) for x in given))  # pyright: ignore
+
+    def _weights(self, layer: int, dtype: torch.dtype | None) -> Sequence[Tensor | None]:
+        """The parameters of a layer in the order of Weights, cast to the dtype if there is one."""
+        name = str(layer)  # a list of parameters finds them by their names sooner than by their numbers
+        into, left, top = (getattr(x, name) for x in (self.W_in, self.W_left, self.W_top))
+        found = into, None if self.b is None else getattr(self.b, name), left, top
+        return found if dtype is None else [x if x is None else _cast(x, dtype) for x in found]
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
         """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module.
@@ -157,20 +163,25 @@ class GridRNN(nn.Module):
         `states` come in over the left and the top edge. Where `mask` [batch, rows, cols] is False there is
         no pixel: its state is zero.
         """
-        self._check(x, mask)
-        x = _cast(x, _autocast(x))
+        dtype = _autocast(x)
+        self._check(x, mask, dtype)
+        x = _cast(x, dtype)
         batch, rows, cols, _ = x.shape
         sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
         found: list[tuple[Tensor, Tensor | None]] = []
         for layer, edges in enumerate(edges_of(states, sizes, x)):
-            weights = self.weights(layer)
-            how: Any = {"flips": self.flips, "kernel": self.kernel, "recompute": self.recompute}
-            h, c = scan(self.cell, x, *weights, edges, mask, **how)
+            given: Any = self._weights(layer, dtype)
+            h, c = scan(
+                self.cell, x, *given, edges, mask,
+                flips=sizes.flips, kernel=self.kernel, recompute=self.recompute,
+            )  # fmt: skip
             found.append((h, c))
             if self.directions == 1 and not self.shift:
                 x = h.squeeze(0)  # its gradient is a view, while that of unbind is a copy
                 continue
-            maps = self._shifted(layer, weights, edges, h, c, mask) if self.shift else h.unbind(0)
+            maps = h.unbind(0)
+            if self.shift:
+                maps = self._shifted(layer, self.weights(layer), edges, h, c, mask)
             flipped = [m.flip(axes) if axes else m for m, axes in zip(maps, self.flips, strict=True)]
             x = torch.cat(flipped, -1) if len(flipped) > 1 else flipped[0]
         return (x, ends_of(found, self.flips)) if return_states else x
@@ -197,7 +208,7 @@ class GridRNN(nn.Module):
         masks = [None if mask is None else mask.flip(axes) for axes in self.flips]
         return [masked((m, None), there)[0] for m, there in zip(found, masks, strict=True)]
 
-    def _check(self, x: Tensor, mask: Tensor | None) -> None:
+    def _check(self, x: Tensor, mask: Tensor | None, dtype: torch.dtype | None) -> None:
         if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TensorError(f"x must be a tensor [batch, rows, cols, c], got {type(x).__name__}")
         if x.dim() != 4 or x.shape[-1] != self.c or not x.is_floating_point():
@@ -208,10 +219,10 @@ class GridRNN(nn.Module):
             )
         if 0 in x.shape:
             raise TensorError(f"x has no pixels: it is {format_tensor(x)}")
-        weight = self.W_in[0]
+        weight = getattr(self.W_in, "0")
         if x.device != weight.device:
             raise TensorError(f"x is on {x.device} and the weights are on {weight.device}; move one of them")
-        if _autocast(x) is None and x.dtype != weight.dtype:
+        if dtype is None and x.dtype != weight.dtype:
             raise TensorError(f"x is {format_tensor(x)} and the weights are {weight.dtype}; cast one of them")
         if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:3]):
             wanted = f"bool [batch, rows, cols] = {list(x.shape[:3])}"

@@ -1,6 +1,7 @@
 """scan: the recurrence over a grid with its gradients, by the kernel that fits.
 
-Kernels cpu and gpu have a forward and a backward of one signature, that of cpu.py, and are run by records.
+Kernels native, cpu and gpu are run by records; cpu and gpu have a forward and a backward of one signature,
+that of cpu.py, and native does all in two calls.
 Kernels diagonals and reference have `grid`, which torch differentiates; a second derivative takes diagonals
 as well.
 """
@@ -8,28 +9,29 @@ as well.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
 from lattend.errors import LattendError, NamingError
-from lattend.nn.grid import diagonals, reference
-from lattend.nn.grid.call import Edges, Flips, How
+from lattend.nn.grid import diagonals, native, reference
+from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.inputs import flipped, framed_states, input_sums
+from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums
 from lattend.nn.grid.record import GridRecord, record_of
 
-KERNELS = ("gpu", "cpu", "diagonals", "reference")
+KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
 PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def why_not(kernel: str, x: Tensor) -> str | None:
-    """Why a kernel cannot run on this tensor, or None if it can."""
+def why_not(kernel: str, x: Tensor, *weights: Tensor) -> str | None:
+    """Why a kernel cannot run on these tensors, or None if it can."""
     if kernel == "gpu":
         interpreted = x.device.type == "cpu" and os.environ.get("TRITON_INTERPRET") == "1"
         if x.device.type != "cuda" and not interpreted:
@@ -38,18 +40,20 @@ def why_not(kernel: str, x: Tensor) -> str | None:
             return "Triton is not installed"
         if x.dtype not in ON_GPU:
             return f'x is {x.dtype}, and it takes float32, bfloat16 and float16; kernel="diagonals" takes all'
+    if kernel == "native":
+        return native.why_not(x, *weights)
     if kernel == "cpu" and x.device.type != "cpu":
         return f'x is on {x.device}; kernel="diagonals" runs on every device'
     return None
 
 
-def chosen(kernel: str | None, x: Tensor) -> str:
+def chosen(kernel: str | None, x: Tensor, *weights: Tensor) -> str:
     """The kernel that was asked for, or the fastest that can run."""
     if kernel is None:
-        best = "cpu" if x.device.type == "cpu" else "gpu"
-        return best if why_not(best, x) is None else "diagonals"
+        names = ("native", "cpu") if x.device.type == "cpu" else ("gpu",)
+        return next((name for name in names if why_not(name, x, *weights) is None), "diagonals")
     known(kernel)
-    reason = why_not(kernel, x)
+    reason = why_not(kernel, x, *weights)
     if reason is not None:
         raise LattendError(f'kernel="{kernel}" cannot run this: {reason}')
     return kernel
@@ -68,7 +72,7 @@ def scan(
     bias: Tensor | None,
     left: Tensor,
     top: Tensor,
-    edges: Edges | None = None,
+    edges: Edges = NO_EDGES,
     mask: Tensor | None = None,
     *,
     flips: Flips = ((),),
@@ -77,38 +81,43 @@ def scan(
 ) -> tuple[Tensor, Tensor | None]:
     """The states h [D, batch, rows, cols, h] of every pixel, for each of D directions, and c for an lstm.
 
-    x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D, gates*h, c], bias [D, gates*h], left and
-    top [D, gates*h, h]. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
-    edges and its states are in the order in which it travels. With `recompute` no gates are saved.
+    x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D*gates*h, c], bias [D*gates*h], left and
+    top [D*gates*h, h], or with an axis for the directions. Direction d sees the image flipped along the axes
+    flips[d] (1 rows, 2 cols); its edges and its states are in the order in which it travels. With
+    `recompute` no gates are saved.
     """
     amx.check(x)
-    name = chosen(kernel, x)
+    name = chosen(kernel, x, into, left, top)
     if mask is not None:
         x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
-    tensors = (x, into, bias, left, top, *(edges or Edges()))
-    graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    tensors = (x, into, bias, left, top, *edges)
+    graph = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
     how = How(cell, flips, name, graph and not recompute)
-    with _uncast(x), _device_of(x):
+    with _surroundings(x):
         if name in PLAIN:
             return _plain(how, mask, *tensors)
         record = record_of(how, mask, *tensors)
         if graph:
             return _Scan.apply(record, mask, *tensors)  # pyright: ignore
-        h, c, *_ = record.forward(mask, *tensors)
-        return h, c
+        return record.forward(mask, *tensors)[:2]  # pyright: ignore[reportReturnType]
 
 
-def _uncast(x: Tensor) -> AbstractContextManager[Any]:
-    """Where products keep their dtype: what comes here was cast before."""
-    device = x.device.type
-    casts = device != "meta" and torch.is_autocast_enabled(device)
-    return torch.autocast(device, enabled=False) if casts else nullcontext()
+AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
-def _device_of(x: Tensor) -> AbstractContextManager[Any]:
-    """Where kernels are launched on the tensor's GPU."""
-    elsewhere = x.is_cuda and x.device.index != torch.cuda.current_device()
-    return torch.cuda.device(x.device) if elsewhere else nullcontext()
+def _surroundings(x: Tensor) -> AbstractContextManager[Any]:
+    """Where products keep their dtype, as what comes here was cast before, and launches are on x's GPU."""
+    device = x.device
+    casts = device.type != "meta" and torch.is_autocast_enabled(device.type)
+    elsewhere = device.type == "cuda" and device.index != torch.cuda.current_device()
+    if not casts and not elsewhere:
+        return AS_IT_IS
+    found = ExitStack()
+    if casts:
+        found.enter_context(torch.autocast(device.type, enabled=False))
+    if elsewhere:
+        found.enter_context(torch.cuda.device(device))
+    return found
 
 
 def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -116,7 +125,8 @@ def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tens
     x, into, bias, left, top, *edges = tensors
     assert x is not None and into is not None and left is not None and top is not None
     layout = how.layout(x)
-    pre = input_sums(how.flips, layout, x, into, bias)
+    pre = layout.give(input_sums(how.flips, layout, x, into, bias))
+    left, top = (by_direction(how.flips, w) for w in (left, top))
     states = framed_states(how.cell.name, layout, left.shape[-1], pre, Edges(*edges))
     there = None if mask is None else flipped(how.flips, mask)
     return PLAIN[how.kernel](how.cell, pre, left, top, *states, there)
@@ -131,6 +141,7 @@ class _Scan(torch.autograd.Function):
         ctx.record = record
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)
+        ctx.as_saved = _top_saved_tensors_default_hooks(True) is None  # pyright: ignore
         return tuple(states)
 
     @staticmethod
@@ -138,8 +149,8 @@ class _Scan(torch.autograd.Function):
         record, wanted, saved = ctx.record, ctx.needs_input_grad[2:], ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, *_twice(record.how, wanted, grads, *saved[:-3])
-        with _uncast(saved[1]):
-            return None, None, *record.backward(wanted, grads, saved)
+        with _surroundings(saved[1]):
+            return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
 
 
 def _twice(

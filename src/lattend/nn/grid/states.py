@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import TensorError
-from lattend.nn.grid.call import Edges, Flips
+from lattend.nn.grid.call import NO_EDGES, Edges, Flips
 
 Side = Tensor | tuple[Tensor, Tensor] | None
 ROWS, COLS = 1, 2  # axes of [batch, rows, cols, ..]
@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
 def edges_of(states: GridStates | tuple[Side, Side] | None, sizes: Sizes, like: Tensor) -> list[Edges]:
     """The edges of each layer as its directions meet them; raises where a state does not fit."""
     if states is None:
-        return [Edges()] * sizes.layers
+        return [NO_EDGES] * sizes.layers
     if not isinstance(states, tuple) or len(states) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TensorError(f"states must be GridStates(left=…, top=…), got {type(states).__name__}")
     left, left_c = _parts("left", states[0], sizes, like)

@@ -18,6 +18,8 @@ NAMES = tuple(LEVELS)
 ARGUMENTS = {
     "forward": (*[ctypes.c_void_p] * 9, ctypes.c_int64),
     "backward": (*[ctypes.c_void_p] * 15, ctypes.c_int64),
+    "grid_forward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
+    "grid_backward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
 }
 _ASKED: ContextVar[str | None] = ContextVar("level", default=None)  # by tests
 
@@ -59,11 +61,11 @@ def at_level(name: str) -> Generator[None]:
 
 
 def function(name: str) -> Callable[..., int]:
-    """`forward` or `backward` of the level that runs."""
+    """`forward`, `backward`, or those of the grid, of the level that runs."""
     return _function(name, level())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _function(name: str, level: str) -> Callable[..., int]:
     found = getattr(_library(), f"lattend_{name}_{level}")
     found.argtypes, found.restype = ARGUMENTS[name], ctypes.c_int64

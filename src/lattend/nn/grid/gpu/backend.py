@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -45,7 +46,7 @@ def forward(
     sides: Any = edges
     h = tape.do(partial(framed, layout, size), pre, *sides[:2])
     c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
-    gates = _empty(tape, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    gates = _empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
         constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
@@ -65,14 +66,14 @@ def backward(
     grad_h, left, top = (_contiguous(tape, x) for x in (grad_h, left, top))
     grad_c = None if grad_c is None else _contiguous(tape, grad_c)
     size, grid = left.shape[-1], GridShape.of(layout)
-    d_pre = _empty(tape, grad_h, cell.gates * size)
+    d_pre = _empty(tape, layout, grad_h, cell.gates * size)
     constants = _constants(cell, size, grad_h, mask)
     if _on_chip(cell, size, grad_h):
         constants |= {"BACKWARD": True, "HP": _padded(size), "num_warps": 4}
         launch(tape, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
         return d_pre, d_pre, None
-    d_hidden = _empty(tape, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
-    d_state = None if cell.name == "rnn" else _empty(tape, grad_h, size)
+    d_hidden = _empty(tape, layout, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
+    d_state = None if cell.name == "rnn" else _empty(tape, layout, grad_h, size)
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
@@ -84,9 +85,10 @@ def _contiguous(tape: Tape, x: Tensor) -> Tensor:
     return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
 
 
-def _empty(tape: Tape, like: Tensor, width: int) -> Tensor:
-    """Room for so many numbers a pixel, like [D, batch, rows, cols, ..]."""
-    return tape.empty((*like.shape[:-1], width), like.dtype, like.device)
+def _empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
+    """Room for so many numbers a pixel."""
+    directions, *images = layout.shape
+    return tape.empty((directions, prod(images), width), like.dtype, like.device)
 
 
 def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from lattend.nn.grid.gpu.wavefront import (
 
 @triton.jit
 def grid_rnn_kernel(
-    X, Out, States, Mask, Left, Top, Flags, Stuck,
+    X, Out, States, Mask, Left, Top, Flags,
     spins, first_image, images, first_block, batch, rows, cols,
     BACKWARD: tl.constexpr, NAME: tl.constexpr, H: tl.constexpr, HP: tl.constexpr, MASKED: tl.constexpr,
     BR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr,
@@ -35,7 +35,7 @@ def grid_rnn_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + image * tl.cdiv(rows, BR) + row_block
+    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     n = tl.arange(0, HP)
     row = row_block * BR + i
@@ -64,7 +64,7 @@ def grid_rnn_kernel(
     if BACKWARD:
         h = load_rows(States, edged + row * edged_row, here, n, H, H)
     if waits:
-        wait_for(own - 1, 1, Stuck, spins)
+        wait_for(own - 1, 1, Flags, spins)
     above = load_rows(Out, one + out + (row_block * BR - 1) * out_row, (one == 0) & reads_above, n, H, H)
     for step in range(0, cols + BR - 1):
         col = step - i
@@ -83,7 +83,7 @@ def grid_rnn_kernel(
             h = load_rows(States, edged + row * edged_row + after * step_col, soon, n, H, H)
         next_col = step + 1
         if waits & (next_col % CHUNK == 0) & (next_col < cols):
-            wait_for(own - 1, next_col // CHUNK + 1, Stuck, spins)
+            wait_for(own - 1, next_col // CHUNK + 1, Flags, spins)
         place_above = one + out + (row_block * BR - 1) * out_row + next_col * step_col
         above = load_rows(Out, place_above, (one == 0) & reads_above & (next_col < cols), n, H, H)
 

@@ -56,7 +56,7 @@ def sides(
 
 @triton.jit
 def grid_fwd_kernel(
-    Pre, States, Cells, Gates, Mask, Left, Top, Flags, Stuck,
+    Pre, States, Cells, Gates, Mask, Left, Top, Flags,
     spins, first_image, images, first_block, batch, rows, cols,
     CELL: tl.constexpr, NAME: tl.constexpr, G: tl.constexpr, H: tl.constexpr, MASKED: tl.constexpr,
     SAVE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CHUNK: tl.constexpr,
@@ -66,7 +66,7 @@ def grid_fwd_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + image * tl.cdiv(rows, BR) + row_block
+    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     row = row_block * BR + i
     wide = cols + 1
@@ -77,7 +77,7 @@ def grid_fwd_kernel(
         at = (image * rows + row) * cols + col
         state = (image * (rows + 1) + row + 1) * wide + col + 1
         if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
-            wait_for(own - 1, step // CHUNK + 1, Stuck, spins)
+            wait_for(own - 1, step // CHUNK + 1, Flags, spins)
         there = here
         if MASKED:
             there = tl.load(Mask + at, mask=here, other=0) != 0
@@ -143,7 +143,7 @@ def grid_fwd_kernel(
 
 @triton.jit
 def grid_bwd_kernel(
-    GradH, GradC, States, Cells, Gates, Mask, Left, Top, DPre, DHidden, DState, Flags, Stuck,
+    GradH, GradC, States, Cells, Gates, Mask, Left, Top, DPre, DHidden, DState, Flags,
     spins, first_image, images, first_block, batch, rows, cols,
     CELL: tl.constexpr, NAME: tl.constexpr, G: tl.constexpr, H: tl.constexpr, MASKED: tl.constexpr,
     BR: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CHUNK: tl.constexpr,
@@ -157,7 +157,7 @@ def grid_bwd_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + image * tl.cdiv(rows, BR) + row_block
+    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     row = row_block * BR + i
     wide = cols + 1
@@ -172,7 +172,7 @@ def grid_bwd_kernel(
         right = at + 1
         below = at + cols
         if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
-            wait_for(own - 1, step // CHUNK + 1, Stuck, spins)
+            wait_for(own - 1, step // CHUNK + 1, Flags, spins)
         there = here
         if MASKED:
             there = tl.load(Mask + at, mask=here, other=0) != 0

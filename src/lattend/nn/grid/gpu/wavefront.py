@@ -80,13 +80,16 @@ def load_weights(Base, k, n, SIZE_K: tl.constexpr, SIZE_N: tl.constexpr, STEP_K,
 
 
 @triton.jit
-def wait_for(flag, chunks, Stuck, spins):
-    """Until the flag says that so many chunks are done, or after `spins` reads of it (-1: for ever)."""
+def wait_for(flag, chunks, Flags, spins):
+    """Until the flag says that so many chunks are done, or after `spins` reads of it (-1: for ever).
+
+    Flag 0 is nobody's: it says that somebody gave up.
+    """
     reads = 0
     while (tl.atomic_add(flag, 0, sem="acquire", scope="gpu") < chunks) & (reads != spins):
         reads += 1
     if reads == spins:
-        tl.store(Stuck, 1)
+        tl.store(Flags, 1)
 
 
 @triton.jit

@@ -1,0 +1,361 @@
+// Recurrent nets on a grid: what a call is given, products of few rows with packed weights, and activations.
+//
+// Cells of one anti-diagonal do not wait for each other, so their rows are multiplied together, CHUNK at a time. A row is
+// computed in the same order whatever rows stand beside it: results do not depend on threads.
+
+#pragma once
+
+#include <cstdlib>
+
+#include "vectors.h"
+
+namespace {
+
+constexpr int GRID_ROWS = LANES == 16 ? 8 : 4;  // rows whose sums stay in registers, with two vectors each
+constexpr int GRID_CHUNK = 32;                  // rows whose sums stay in the nearest cache
+constexpr int MOST_GROUPS = 5;
+
+enum Cell : int64_t { RNN, LSTM, GRU };
+enum Activation : int64_t { TANH, RELU, SIGMOID, IDENTITY };
+
+// The layouts of these two are those of nn/grid/native.py.
+
+struct GridShape {
+  int64_t cell, activation, directions, batch, rows, cols, channels, size;
+  int64_t together;  // images that run side by side,
+  int64_t of_task;   // and those that one task takes, a multiple of that
+  int64_t flips[4];  // of each direction: 1 along rows, 2 along columns
+  void (*parallel)(void (*)(void *), void *, unsigned, unsigned);  // of OpenMP; null where there is none
+};
+
+// Null where there is none. Pixels of x, dx and mask are in the order of the image, all others in the order of travel.
+struct GridTensors {
+  const float *x;       // [batch][rows][cols][channels]
+  const uint8_t *mask;  // [batch][rows][cols]
+  const float *into, *bias, *left, *top;  // [directions * gates * size][..]
+  const float *edges[4];  // left, top, and of c left, top: [directions][batch][rows or cols][size]
+  float *h, *c;           // [directions][batch][rows + 1][cols + 1][size], the edges in front
+  float *gates;           // [directions][batch][rows][cols][5 * size]
+  const float *grad_h, *grad_c;  // [directions][batch][rows][cols][size]
+  float *partial;         // [directions][tasks][channels + 2 size + 1][width]
+  float *dx;              // [directions][batch][rows][cols][channels]
+  float *d_into, *d_bias, *d_left, *d_top;
+  float *d_edges[4];
+};
+
+inline float *allocated(int64_t count) {
+  return static_cast<float *>(aligned_alloc(64, (count + 15) / 16 * 64));
+}
+
+inline Floats load_part(const float *at, int64_t count) {
+  if (count >= LANES) return load(at);
+  float found[LANES] = {};
+  memcpy(found, at, count * 4);
+  return load(found);
+}
+
+inline void store_part(float *at, Floats x, int64_t count) {
+  if (count >= LANES) return store(at, x);
+  float found[LANES];
+  store(found, x);
+  memcpy(at, found, count * 4);
+}
+
+// Into memory that has room for a whole vector: zeros behind the numbers.
+inline void store_padded(float *at, Floats x, int64_t count) {
+  if (count < LANES) {
+    Ints lane;
+    UNROLLED for (int i = 0; i < LANES; i++) lane[i] = i;
+    x = lane < all(int32_t(count)) ? x : Floats{};
+  }
+  store(at, x);
+}
+
+constexpr float GRID_LOG2E = 1.44269504f;
+
+inline Floats exp_of(Floats x) {
+  Floats power = x * GRID_LOG2E;
+  return exp2_of(power > 126.0f ? all(126.0f) : power);
+}
+
+inline Floats sigmoid_of(Floats x) { return 1.0f / (1.0f + exp_of(-x)); }
+
+// Within 3e-7 of it, by a quotient of polynomials; beyond 7.9 it is 1.
+inline Floats tanh_of(Floats x) {
+  const float most = 7.90531110763549805f;
+  x = x > most ? all(most) : x < -most ? all(-most) : x;
+  Floats square = x * x, above = all(-2.76076847742355e-16f), below = all(1.19825839466702e-6f);
+  above = above * square + 2.00018790482477e-13f;
+  above = above * square - 8.60467152213735e-11f;
+  above = above * square + 5.12229709037114e-8f;
+  above = above * square + 1.48572235717979e-5f;
+  above = above * square + 6.37261928875436e-4f;
+  above = above * square + 4.89352455891786e-3f;
+  below = below * square + 1.18534705686654e-4f;
+  below = below * square + 2.26843463243900e-3f;
+  below = below * square + 4.89352518554385e-3f;
+  return x * above / below;
+}
+
+inline Floats activated(int64_t kind, Floats x) {
+  if (kind == TANH) return tanh_of(x);
+  if (kind == RELU) return x < 0.0f ? Floats{} : x;
+  return kind == SIGMOID ? sigmoid_of(x) : x;
+}
+
+// The slope of an activation from what it gave.
+inline Floats slope_of(int64_t kind, Floats y) {
+  if (kind == TANH) return 1.0f - y * y;
+  if (kind == RELU) return y > 0.0f ? all(1.0f) : Floats{};
+  return kind == SIGMOID ? y * (1.0f - y) : all(1.0f);
+}
+
+// Rows of numbers, and how many of each are multiplied.
+struct Segment {
+  const float *const *rows;
+  int64_t length;
+};
+
+template <int M, int V>
+inline void product_tile(const Segment *segments, int count, int64_t first, const float *weights, float *sums,
+                         int64_t width) {
+  Floats total[M][V];
+  UNROLLED for (int i = 0; i < M; i++)
+    UNROLLED for (int v = 0; v < V; v++) total[i][v] = load(sums + i * width + v * LANES);
+  for (int s = 0; s < count; s++) {
+    const float *row[M];
+    UNROLLED for (int i = 0; i < M; i++) row[i] = segments[s].rows[first + i];
+    for (int64_t k = 0; k < segments[s].length; k++, weights += V * LANES) {
+      Floats weight[V];
+      UNROLLED for (int v = 0; v < V; v++) weight[v] = load(weights + v * LANES);
+      UNROLLED for (int i = 0; i < M; i++) {
+        Floats number = all(row[i][k]);
+        UNROLLED for (int v = 0; v < V; v++) total[i][v] += number * weight[v];
+      }
+    }
+  }
+  UNROLLED for (int i = 0; i < M; i++)
+    UNROLLED for (int v = 0; v < V; v++) store(sums + i * width + v * LANES, total[i][v]);
+}
+
+template <int M, int V>
+inline void product_rows(const Segment *segments, int count, int64_t &first, int64_t rows, const float *weights,
+                         float *sums, int64_t width) {
+  for (; first + M <= rows; first += M)
+    product_tile<M, V>(segments, count, first, weights, sums + first * width, width);
+  if constexpr (M > 1) product_rows<M / 2, V>(segments, count, first, rows, weights, sums, width);
+}
+
+// sums[row][n] += sum over segments and k of their rows[row][k] * weights[k][n]; weights as `pack` lays them.
+inline void add_products(const Segment *segments, int count, int64_t rows, const float *weights, int64_t columns,
+                         float *sums, int64_t width) {
+  int64_t length = 0, n = 0, first;
+  for (int s = 0; s < count; s++) length += segments[s].length;
+  for (; n + 2 * LANES <= columns; n += 2 * LANES)
+    product_rows<GRID_ROWS, 2>(segments, count, first = 0, rows, weights + n * length, sums + n, width);
+  if (n < columns) product_rows<GRID_ROWS, 1>(segments, count, first = 0, rows, weights + n * length, sums + n, width);
+}
+
+// Weights [length][columns], given by a function of both, in blocks of two vectors of columns.
+template <class At>
+inline float *pack(float *to, int64_t length, int64_t columns, At at) {
+  for (int64_t n = 0; n < columns;) {
+    int64_t block = columns - n >= 2 * LANES ? 2 * LANES : LANES;
+    for (int64_t k = 0; k < length; k++)
+      for (int64_t j = 0; j < block; j++) *to++ = at(k, n + j);
+    n += block;
+  }
+  return to;
+}
+
+template <int M, int V>
+inline void outer_tile(const float *const *rows, const float *const *grads, int64_t count, int64_t k, int64_t n,
+                       float *sums, int64_t width) {
+  Floats total[M][V];
+  UNROLLED for (int i = 0; i < M; i++)
+    UNROLLED for (int v = 0; v < V; v++) total[i][v] = load(sums + (k + i) * width + n + v * LANES);
+  for (int64_t p = 0; p < count; p++) {
+    Floats grad[V];
+    UNROLLED for (int v = 0; v < V; v++) grad[v] = load(grads[p] + n + v * LANES);
+    UNROLLED for (int i = 0; i < M; i++) {
+      Floats number = all(rows[p][k + i]);
+      UNROLLED for (int v = 0; v < V; v++) total[i][v] += number * grad[v];
+    }
+  }
+  UNROLLED for (int i = 0; i < M; i++)
+    UNROLLED for (int v = 0; v < V; v++) store(sums + (k + i) * width + n + v * LANES, total[i][v]);
+}
+
+template <int M, int V>
+inline void outer_rows(const float *const *rows, const float *const *grads, int64_t count, int64_t &k, int64_t length,
+                       int64_t n, float *sums, int64_t width) {
+  for (; k + M <= length; k += M) outer_tile<M, V>(rows, grads, count, k, n, sums, width);
+  if constexpr (M > 1) outer_rows<M / 2, V>(rows, grads, count, k, length, n, sums, width);
+}
+
+// sums[k][n] += sum over p of rows[p][k] * grads[p][n]: the gradient of weights.
+inline void add_outer(const float *const *rows, int64_t length, const float *const *grads, int64_t count, float *sums,
+                      int64_t width) {
+  int64_t n = 0, k;
+  for (; n + 2 * LANES <= width; n += 2 * LANES)
+    outer_rows<GRID_ROWS, 2>(rows, grads, count, k = 0, length, n, sums, width);
+  if (n < width) outer_rows<GRID_ROWS, 1>(rows, grads, count, k = 0, length, n, sums, width);
+}
+
+struct GridCall {
+  const GridShape &shape;
+  const GridTensors &t;
+  int64_t size, padded, gates, groups, span;  // of a state, in whole vectors; gates; groups of sums; steps
+  float *packed;                              // weights of all directions
+
+  GridCall(const GridShape &shape, const GridTensors &t) : shape(shape), t(t), packed(nullptr) {
+    size = shape.size;
+    padded = (size + LANES - 1) / LANES * LANES;
+    gates = shape.cell == RNN ? 1 : shape.cell == LSTM ? 5 : 4;
+    groups = shape.cell == RNN ? 1 : 5;  // a gru sums up what its n gets from x and from states apart
+    span = shape.rows + shape.cols - 1;
+  }
+  ~GridCall() { free(packed); }
+
+  int64_t width() const { return gates * padded; }
+  int64_t tasks() const { return (shape.batch + shape.of_task - 1) / shape.of_task; }  // of one direction
+  int64_t most_rows() const { return shape.rows < shape.cols ? shape.rows : shape.cols; }
+  int64_t image(int64_t d, int64_t b) const { return d * shape.batch + b; }
+  int64_t pixel(int64_t d, int64_t b, int64_t row, int64_t col) const {
+    return (image(d, b) * shape.rows + row) * shape.cols + col;
+  }
+  // The state of a pixel; row or col -1 are the edges.
+  int64_t state(int64_t d, int64_t b, int64_t row, int64_t col) const {
+    return ((image(d, b) * (shape.rows + 1) + row + 1) * (shape.cols + 1) + col + 1) * size;
+  }
+  // Where the image has the pixel that a direction meets there.
+  int64_t seen(int64_t d, int64_t b, int64_t row, int64_t col) const {
+    int64_t flips = shape.flips[d];
+    row = flips & 1 ? shape.rows - 1 - row : row;
+    col = flips & 2 ? shape.cols - 1 - col : col;
+    return (b * shape.rows + row) * shape.cols + col;
+  }
+  bool there(int64_t d, int64_t b, int64_t row, int64_t col) const {
+    return !t.mask || t.mask[seen(d, b, row, col)];
+  }
+
+  // Weights forward: of all gates from x, left and top; of a gru's n from x, and from left and top, on their own.
+  int64_t inputs() const { return shape.channels + 2 * size; }
+  int64_t forward_weights() const { return inputs() * width(); }
+
+  float weight(int64_t d, int64_t gate, int64_t j, int64_t k) const {
+    if (j >= size) return 0.0f;
+    int64_t row = (d * gates + gate) * size + j;
+    if (k < shape.channels) return t.into[row * shape.channels + k];
+    k -= shape.channels;
+    return k < size ? t.left[row * size + k] : t.top[row * size + k - size];
+  }
+
+  float *pack_forward(int64_t d, float *to) const {
+    auto at = [&](int64_t gate, int64_t from) {
+      return [=](int64_t k, int64_t n) { return weight(d, gate + n / padded, n % padded, from + k); };
+    };
+    if (shape.cell != GRU) return pack(to, inputs(), width(), at(0, 0));
+    to = pack(to, inputs(), 3 * padded, at(0, 0));
+    to = pack(to, shape.channels, padded, at(3, 0));
+    return pack(to, 2 * size, padded, at(3, shape.channels));
+  }
+};
+
+// The cells of one diagonal of a few images, up to GRID_CHUNK at a time.
+struct Cells {
+  int64_t count;
+  int64_t b[GRID_CHUNK], row[GRID_CHUNK], col[GRID_CHUNK];
+  const float *x[GRID_CHUNK], *left[GRID_CHUNK], *top[GRID_CHUNK];
+};
+
+// Goes through the diagonals of images first .. end, in rising or falling order, and calls work(cells, step).
+template <class Work>
+inline void walk(const GridCall &call, int64_t d, int64_t first, int64_t end, bool back, Cells &cells, Work work) {
+  const GridShape &shape = call.shape;
+  for (int64_t turn = 0; turn < call.span; turn++) {
+    int64_t step = back ? call.span - 1 - turn : turn;
+    int64_t begin = step >= shape.cols ? step - shape.cols + 1 : 0, stop = step < shape.rows ? step + 1 : shape.rows;
+    cells.count = 0;
+    for (int64_t b = first; b < end; b++)
+      for (int64_t row = begin; row < stop; row++) {
+        int64_t i = cells.count++, col = step - row;
+        cells.b[i] = b, cells.row[i] = row, cells.col[i] = col;
+        cells.x[i] = call.t.x + call.seen(d, b, row, col) * shape.channels;
+        cells.left[i] = call.t.h + call.state(d, b, row, col - 1);
+        cells.top[i] = call.t.h + call.state(d, b, row - 1, col);
+        if (cells.count == GRID_CHUNK || (b == end - 1 && row == stop - 1)) {
+          work(step);
+          cells.count = 0;
+        }
+      }
+  }
+}
+
+// The sums of all groups of gates, [cells][groups * padded].
+inline void add_sums(const GridCall &call, int64_t d, const Cells &cells, const float *weights, float *sums) {
+  int64_t width = call.groups * call.padded, c = call.shape.channels;
+  for (int64_t i = 0; i < cells.count; i++) {
+    memset(sums + i * width, 0, width * 4);
+    if (!call.t.bias) continue;
+    for (int64_t gate = 0; gate < call.gates; gate++)
+      memcpy(sums + i * width + gate * call.padded, call.t.bias + (d * call.gates + gate) * call.size, call.size * 4);
+  }
+  Segment all[] = {{cells.x, c}, {cells.left, call.size}, {cells.top, call.size}};
+  if (call.shape.cell != GRU) return add_products(all, 3, cells.count, weights, width, sums, width);
+  add_products(all, 3, cells.count, weights, 3 * call.padded, sums, width);
+  weights += call.inputs() * 3 * call.padded;
+  add_products(all, 1, cells.count, weights, call.padded, sums + 3 * call.padded, width);
+  add_products(all + 1, 2, cells.count, weights + c * call.padded, call.padded, sums + 4 * call.padded, width);
+}
+
+// The sums of a cell become its gates, in place: i, f, l, g, o of an lstm; r, z, l, n, m of a gru.
+inline void open_gates(int64_t cell, float *sums, int64_t padded) {
+  for (int64_t v = 0; v < padded; v += LANES) {
+    float *at = sums + v;
+    Floats a = sigmoid_of(load(at));
+    store(at, a);
+    store(at + padded, sigmoid_of(load(at + padded)));
+    store(at + 2 * padded, sigmoid_of(load(at + 2 * padded)));
+    if (cell == LSTM) {
+      store(at + 3 * padded, tanh_of(load(at + 3 * padded)));
+      store(at + 4 * padded, sigmoid_of(load(at + 4 * padded)));
+    } else {
+      store(at + 3 * padded, tanh_of(load(at + 3 * padded) + a * load(at + 4 * padded)));
+    }
+  }
+}
+
+// Tasks that threads take one after another; which takes which makes no difference to the results.
+struct GridTasks {
+  const GridCall &call;
+  void (*work)(const GridCall &, float *memory, int64_t d, int64_t task);
+  int64_t scratch;  // floats that a thread works in
+  int64_t next, failed;
+};
+
+inline void take_grid_tasks(void *given) {
+  GridTasks &tasks = *static_cast<GridTasks *>(given);
+  int64_t each = tasks.call.tasks(), count = each * tasks.call.shape.directions;
+  float *memory = allocated(tasks.scratch);
+  if (!memory) __atomic_store_n(&tasks.failed, 1, __ATOMIC_RELAXED);
+  while (memory) {
+    int64_t task = __atomic_fetch_add(&tasks.next, 1, __ATOMIC_RELAXED);
+    if (task >= count) break;
+    tasks.work(tasks.call, memory, task / each, task % each);
+  }
+  free(memory);
+}
+
+inline int64_t run_grid(GridTasks &tasks, int64_t threads) {
+  auto parallel = tasks.call.shape.parallel;
+  int64_t count = tasks.call.tasks() * tasks.call.shape.directions;
+  if (threads > count) threads = count;
+  if (threads > 1 && parallel)
+    parallel(take_grid_tasks, &tasks, unsigned(threads), 0);
+  else
+    take_grid_tasks(&tasks);
+  return tasks.failed;
+}
+
+}  // namespace

@@ -1,0 +1,294 @@
+// The recurrence over a grid, backward: from the last diagonal to the first, with the gradients of the weights.
+//
+// What a cell hands to the cells left of it and above is held for one diagonal: gradients at its sums, and at the state
+// that an lstm or gru keeps. Each task sums up gradients of weights on its own; they are added in the order of the tasks.
+
+#include "grid.h"
+
+namespace {
+
+// The memory of one thread. Rings have a part for this diagonal and one for that after it.
+struct Scratch {
+  float *sums = nullptr, *gates = nullptr;    // [CHUNK][padded], [CHUNK][groups * padded]
+  float *inputs = nullptr, *slopes = nullptr;  // [CHUNK][channels in whole vectors], [CHUNK][width]: of a gru at pre, elsewhere d_hidden is
+  float *nothing = nullptr;          // [width] zeros
+  float *hidden = nullptr;           // a ring [2][together][rows][width]
+  float *carried[2] = {};       // rings [2][together][rows][padded], to the left and up
+
+  static int64_t whole(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
+
+  // Lays the parts out in this memory, if there is some, and gives how many floats they take.
+  int64_t lay(const GridCall &call, float *memory) {
+    int64_t ring = 2 * call.shape.together * call.shape.rows, total = 0;
+    auto part = [&](float *&to, int64_t count) {
+      if (memory) to = memory + total;
+      total += count;
+    };
+    part(sums, GRID_CHUNK * call.padded);
+    part(gates, GRID_CHUNK * call.groups * call.padded);
+    part(inputs, GRID_CHUNK * whole(call.shape.channels));
+    part(slopes, GRID_CHUNK * call.width());
+    part(nothing, call.width());
+    part(hidden, ring * call.width());
+    part(carried[0], ring * call.padded);
+    part(carried[1], ring * call.padded);
+    return total;
+  }
+};
+
+// Weights backward: of both states from the sums, then of x from the sums, behind those of forward.
+int64_t state_weights(const GridCall &call) { return 2 * call.width() * call.padded; }
+int64_t input_weights(const GridCall &call) { return call.width() * Scratch::whole(call.shape.channels); }
+int64_t all_weights(const GridCall &call) {
+  return call.forward_weights() + state_weights(call) + input_weights(call);
+}
+
+void pack_all(const GridCall &call, int64_t d, float *to) {
+  int64_t c = call.shape.channels, size = call.size, width = call.width(), padded = call.padded;
+  to = call.pack_forward(d, to);
+  to = pack(to, 2 * width, padded, [&](int64_t k, int64_t n) {
+    int64_t row = k % width;
+    return n < size ? call.weight(d, row / padded, row % padded, c + k / width * size + n) : 0.0f;
+  });
+  pack(to, width, Scratch::whole(c),
+       [&](int64_t k, int64_t n) { return n < c ? call.weight(d, k / padded, k % padded, n) : 0.0f; });
+}
+
+// Where a cell stands, and the rows that it reads and writes.
+struct Place {
+  int64_t d, b, row, col;
+  const float *grad;       // [padded] at h
+  const float *gates;      // [5 * padded]
+  const float *back[2];    // what the cells after it hand back of the kept state: from the right, from below
+  float *hidden, *pre;     // [width] gradients at the sums: of states, and of x
+  float *carried[2];
+};
+
+void end_rnn(const GridCall &call, const Place &p) {
+  const float *h = call.t.h + call.state(p.d, p.b, p.row, p.col);
+  for (int64_t v = 0; v < call.size; v += LANES) {
+    Floats y = load_part(h + v, call.size - v);
+    store_padded(p.hidden + v, load(p.grad + v) * slope_of(call.shape.activation, y), call.size - v);
+  }
+}
+
+void end_lstm(const GridCall &call, const Place &p) {
+  const GridTensors &t = call.t;
+  int64_t padded = call.padded, pixel = call.pixel(p.d, p.b, p.row, p.col) * call.size;
+  const float *c = t.c + call.state(p.d, p.b, p.row, p.col), *left = t.c + call.state(p.d, p.b, p.row, p.col - 1);
+  const float *top = t.c + call.state(p.d, p.b, p.row - 1, p.col);
+  for (int64_t v = 0; v < call.size; v += LANES) {
+    int64_t count = call.size - v;
+    const float *gate = p.gates + v;
+    Floats i = load(gate), f = load(gate + padded), share = load(gate + 2 * padded), g = load(gate + 3 * padded);
+    Floats o = load(gate + 4 * padded), out = tanh_of(load_part(c + v, count)), dh = load(p.grad + v);
+    Floats above = load_part(top + v, count), apart = load_part(left + v, count) - above;
+    Floats dc = dh * o * (1.0f - out * out) + load(p.back[0] + v) + load(p.back[1] + v);
+    if (t.grad_c) dc += load_part(t.grad_c + pixel + v, count);
+    float *to = p.hidden + v;
+    store_padded(to, dc * g * i * (1.0f - i), count);
+    store_padded(to + padded, dc * (above + share * apart) * f * (1.0f - f), count);
+    store_padded(to + 2 * padded, dc * f * apart * share * (1.0f - share), count);
+    store_padded(to + 3 * padded, dc * i * (1.0f - g * g), count);
+    store_padded(to + 4 * padded, dh * out * o * (1.0f - o), count);
+    Floats kept = dc * f;
+    store(p.carried[0] + v, kept * share);
+    store(p.carried[1] + v, kept * (1.0f - share));
+  }
+}
+
+void end_gru(const GridCall &call, const Place &p) {
+  int64_t padded = call.padded;
+  const float *left = call.t.h + call.state(p.d, p.b, p.row, p.col - 1);
+  const float *top = call.t.h + call.state(p.d, p.b, p.row - 1, p.col);
+  for (int64_t v = 0; v < call.size; v += LANES) {
+    int64_t count = call.size - v;
+    const float *gate = p.gates + v;
+    Floats r = load(gate), z = load(gate + padded), share = load(gate + 2 * padded), n = load(gate + 3 * padded);
+    Floats m = load(gate + 4 * padded), dh = load(p.grad + v) + load(p.back[0] + v) + load(p.back[1] + v);
+    Floats above = load_part(top + v, count), apart = load_part(left + v, count) - above;
+    Floats dn = dh * (1.0f - z) * (1.0f - n * n);
+    Floats of_gates[] = {dn * m * r * (1.0f - r), dh * (above + share * apart - n) * z * (1.0f - z),
+                         dh * z * apart * share * (1.0f - share)};
+    for (int gate = 0; gate < 3; gate++) {
+      store_padded(p.hidden + gate * padded + v, of_gates[gate], count);
+      store_padded(p.pre + gate * padded + v, of_gates[gate], count);
+    }
+    store_padded(p.hidden + 3 * padded + v, dn * r, count);
+    store_padded(p.pre + 3 * padded + v, dn, count);
+    Floats kept = dh * z;
+    store(p.carried[0] + v, kept * share);
+    store(p.carried[1] + v, kept * (1.0f - share));
+  }
+}
+
+// The gradients at states on an edge: what the cell beside it would have handed on.
+void end_edge(const GridCall &call, const Place &p, int side, const float *weights, Scratch &s) {
+  float *to = call.t.d_edges[side], *to_c = call.t.d_edges[2 + side];
+  if ((side ? p.row : p.col) || (!to && !to_c)) return;
+  int64_t length = side ? call.shape.cols : call.shape.rows, size = call.size;
+  int64_t at = (call.image(p.d, p.b) * length + (side ? p.col : p.row)) * size;
+  const float *from[2] = {side ? s.nothing : p.hidden, side ? p.hidden : s.nothing};
+  Segment both[] = {{from, call.width()}, {from + 1, call.width()}};
+  float *sums = s.sums;  // of a chunk that is done
+  memset(sums, 0, call.padded * 4);
+  if (call.shape.cell == GRU) memcpy(sums, p.carried[side], size * 4);
+  add_products(both, 2, 1, weights, call.padded, sums, call.padded);
+  if (to) memcpy(to + at, sums, size * 4);
+  if (to_c) memcpy(to_c + at, p.carried[side], size * 4);
+}
+
+struct Backward {
+  const GridCall &call;
+  Scratch &s;
+  int64_t d, first;  // the direction, and the first image of those side by side
+  const Cells &cells;
+  const float *weights;
+  float *partial;
+
+  float *ring(float *memory, int64_t width, int64_t step, int64_t i, int64_t row) const {
+    int64_t together = call.shape.together, rows = call.shape.rows;
+    return memory + (((step & 1) * together + cells.b[i] - first) * rows + row) * width;
+  }
+
+  Place place(int64_t step, int64_t i) const {
+    int64_t row = cells.row[i], col = cells.col[i], padded = call.padded;
+    bool right = col + 1 < call.shape.cols, below = row + 1 < call.shape.rows;
+    Place p = {d, cells.b[i], row, col, s.sums + i * padded, s.gates + i * call.groups * padded,
+               {right ? ring(s.carried[0], padded, step + 1, i, row) : s.nothing,
+                below ? ring(s.carried[1], padded, step + 1, i, row + 1) : s.nothing},
+               ring(s.hidden, call.width(), step, i, row), nullptr,
+               {ring(s.carried[0], padded, step, i, row), ring(s.carried[1], padded, step, i, row)}};
+    p.pre = call.shape.cell == GRU ? s.slopes + i * call.width() : p.hidden;
+    return p;
+  }
+
+  void find_gates(int64_t i) const {
+    const float *from = call.t.gates + call.pixel(d, cells.b[i], cells.row[i], cells.col[i]) * 5 * call.size;
+    float *to = s.gates + i * 5 * call.padded;
+    for (int64_t gate = 0; gate < 5; gate++)
+      for (int64_t v = 0; v < call.size; v += LANES)
+        store(to + gate * call.padded + v, load_part(from + gate * call.size + v, call.size - v));
+  }
+
+  // The gradients at h: those given, and what the cells on the right and below hand back.
+  void add_states(int64_t step) const {
+    const float *right[GRID_CHUNK], *below[GRID_CHUNK];
+    int64_t width = call.width(), size = call.size, padded = call.padded;
+    for (int64_t i = 0; i < cells.count; i++) {
+      int64_t row = cells.row[i], col = cells.col[i];
+      right[i] = col + 1 < call.shape.cols ? ring(s.hidden, width, step + 1, i, row) : s.nothing;
+      below[i] = row + 1 < call.shape.rows ? ring(s.hidden, width, step + 1, i, row + 1) : s.nothing;
+      const float *grad = call.t.grad_h ? call.t.grad_h + call.pixel(d, cells.b[i], row, col) * size : s.nothing;
+      for (int64_t v = 0; v < padded; v += LANES) store(s.sums + i * padded + v, load_part(grad + v, size - v));
+    }
+    Segment both[] = {{right, width}, {below, width}};
+    add_products(both, 2, cells.count, weights + call.forward_weights(), padded, s.sums, padded);
+  }
+
+  void end_cell(const Place &p) const {
+    if (call.there(d, p.b, p.row, p.col)) {
+      if (call.shape.cell == RNN) return end_rnn(call, p);
+      return call.shape.cell == LSTM ? end_lstm(call, p) : end_gru(call, p);
+    }
+    memset(p.hidden, 0, call.width() * 4);
+    memset(p.pre, 0, call.width() * 4);
+    memset(p.carried[0], 0, call.padded * 4);
+    memset(p.carried[1], 0, call.padded * 4);
+  }
+
+  void add_inputs(const float *const *pre) const {
+    int64_t c = call.shape.channels, whole = Scratch::whole(c);
+    memset(s.inputs, 0, cells.count * whole * 4);
+    Segment only = {pre, call.width()};
+    const float *by = weights + call.forward_weights() + state_weights(call);
+    add_products(&only, 1, cells.count, by, whole, s.inputs, whole);
+    float *dx = call.t.dx + d * call.shape.batch * call.shape.rows * call.shape.cols * c;
+    for (int64_t i = 0; i < cells.count; i++)
+      memcpy(dx + call.seen(d, cells.b[i], cells.row[i], cells.col[i]) * c, s.inputs + i * whole, c * 4);
+  }
+
+  void operator()(int64_t step) const {
+    const GridTensors &t = call.t;
+    int64_t count = cells.count, c = call.shape.channels, size = call.size, width = call.width();
+    add_states(step);
+    if (call.shape.cell != RNN && !t.gates) add_sums(call, d, cells, weights, s.gates);
+    const float *hidden[GRID_CHUNK], *pre[GRID_CHUNK];
+    for (int64_t i = 0; i < count; i++) {
+      Place p = place(step, i);
+      if (call.shape.cell != RNN) {
+        if (t.gates)
+          find_gates(i);
+        else
+          open_gates(call.shape.cell, s.gates + i * 5 * call.padded, call.padded);
+      }
+      end_cell(p);
+      hidden[i] = p.hidden, pre[i] = p.pre;
+    }
+    if (t.d_into) add_outer(cells.x, c, pre, count, partial, width);
+    if (t.d_left) add_outer(cells.left, size, hidden, count, partial + c * width, width);
+    if (t.d_top) add_outer(cells.top, size, hidden, count, partial + (c + size) * width, width);
+    if (t.d_bias) {
+      float *to = partial + (c + 2 * size) * width;
+      for (int64_t i = 0; i < count; i++)
+        for (int64_t v = 0; v < width; v += LANES) store(to + v, load(to + v) + load(pre[i] + v));
+    }
+    if (t.dx) add_inputs(pre);
+    for (int64_t i = 0; i < count; i++)
+      for (int side = 0; side < 2; side++)
+        end_edge(call, place(step, i), side, weights + call.forward_weights(), s);
+  }
+};
+
+void run_backward(const GridCall &call, float *memory, int64_t d, int64_t task) {
+  const GridShape &shape = call.shape;
+  Scratch s;
+  s.lay(call, memory);
+  memset(s.nothing, 0, call.width() * 4);
+  int64_t begin = task * shape.of_task, stop = begin + shape.of_task < shape.batch ? begin + shape.of_task : shape.batch;
+  int64_t each = (call.inputs() + 1) * call.width();
+  float *partial = call.t.partial + (d * call.tasks() + task) * each;
+  memset(partial, 0, each * 4);
+  Cells cells;
+  for (int64_t first = begin; first < stop; first += shape.together) {
+    int64_t end = first + shape.together < stop ? first + shape.together : stop;
+    Backward work = {call, s, d, first, cells, call.packed + d * all_weights(call), partial};
+    walk(call, d, first, end, true, cells, work);
+  }
+}
+
+// Writes the sum of all tasks' gradients of some inputs, [size of all gates][count].
+void end_weights(const GridCall &call, int64_t d, int64_t from, int64_t count, float *to) {
+  if (!to) return;
+  int64_t width = call.width(), each = (call.inputs() + 1) * width, tasks = call.tasks();
+  float *sums = call.t.partial + d * tasks * each;
+  for (int64_t task = 1; task < tasks; task++)
+    for (int64_t i = from * width; i < (from + count) * width; i += LANES)
+      store(sums + i, load(sums + i) + load(sums + task * each + i));
+  for (int64_t gate = 0; gate < call.gates; gate++)
+    for (int64_t j = 0; j < call.size; j++)
+      for (int64_t k = 0; k < count; k++)
+        to[((d * call.gates + gate) * call.size + j) * count + k] = sums[(from + k) * width + gate * call.padded + j];
+}
+
+}  // namespace
+
+// Gives 0, or 1 where there is too little memory.
+extern "C" int64_t LEVEL_NAME(lattend_grid_backward)(const GridShape *shape, const GridTensors *tensors,
+                                                     int64_t threads) {
+  GridCall call(*shape, *tensors);
+  call.packed = allocated(shape->directions * all_weights(call));
+  if (!call.packed) return 1;
+  for (int64_t d = 0; d < shape->directions; d++) pack_all(call, d, call.packed + d * all_weights(call));
+  Scratch s;
+  GridTasks tasks = {call, run_backward, s.lay(call, nullptr), 0, 0};
+  if (run_grid(tasks, threads)) return 1;
+  int64_t c = shape->channels, size = shape->size;
+  for (int64_t d = 0; d < shape->directions; d++) {
+    end_weights(call, d, 0, c, tensors->d_into);
+    end_weights(call, d, c, size, tensors->d_left);
+    end_weights(call, d, c + size, size, tensors->d_top);
+    end_weights(call, d, c + 2 * size, 1, tensors->d_bias);
+  }
+  return 0;
+}
