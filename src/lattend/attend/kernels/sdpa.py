@@ -40,8 +40,9 @@ MAX_FLASH = 256  # the head dimension
 ROWS_TOGETHER = 32  # the memory-efficient kernel has so many log-sum-exps in a row, the last ones unused
 # Measured on an H200. Numbers in the keys of a window from which on its backward pass is faster than ours
 SMALL_WINDOW = 256 * 128
-# Numbers in the keys of a block, and products of all blocks, below which our launch is over before torch's
-SMALL_BLOCK, SMALL_WORK = 768 * 64, 1 << 29
+# Numbers in the keys of a block below which a kernel of ours is over before torch's; in half precision that
+# is its launch, and the products of all blocks are few
+SMALL_BLOCK, SMALL_CAUSAL_FLOAT32, SMALL_WORK = 640 * 64, 2048 * 64, 1 << 29
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "the attended pairs are not whole or causal blocks of one size"
     if device == "cpu":
         return None
-    if q.shape[1] != k.shape[1] and (found.window is not None or library(q, v) is EFFICIENT):
+    if q.shape[1] != k.shape[1] and found.window is not None:
         return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if found.window is not None and library(q, v) is not CUDNN:
         return "it takes blocks of a window's size in half precision only, where cuDNN runs"
@@ -170,16 +171,18 @@ def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None:
         return None
-    keys, products = found.window or v.shape[2], q[..., 0].numel() * (0.5 if found.causal else 1)
-    numbers = min(SMALL_BLOCK, SMALL_WORK / products) if products else SMALL_BLOCK
-    return Crossover("forward", keys, max(q.shape[3], v.shape[3]), numbers)
+    keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
+    if q.dtype == torch.float32:
+        return Crossover("forward", keys, width, SMALL_CAUSAL_FLOAT32 if found.causal else SMALL_BLOCK)
+    rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
+    return Crossover("forward", keys, width, min(SMALL_BLOCK, SMALL_WORK / rows))
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
     run: Any = FLASH_ON_CPU if q.device.type == "cpu" else library(q, v)
+    given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
     how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
     if run in (CUDNN, EFFICIENT):
         how |= {"attn_bias": None, "compute_log_sumexp": True}
@@ -244,8 +247,9 @@ def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Ten
 
 
 def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """q, and k and v with a head for each of q's on a CPU; on a GPU they are shared."""
-    if q.device.type != "cpu" or q.shape[1] == k.shape[1]:
+    """q, and k and v with a head for each of q's, unless the function of torch shares them itself."""
+    shares = q.device.type == "cuda" and library(q, v) is not EFFICIENT
+    if shares or q.shape[1] == k.shape[1]:
         return q, k, v
     repeat = partial(Tensor.repeat_interleave, repeats=q.shape[1] // k.shape[1], dim=1)
     return q, tape.do(repeat, k), tape.do(repeat, v)
