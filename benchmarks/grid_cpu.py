@@ -105,7 +105,7 @@ def contenders(
     cell: str, n: int, h: int, batch: int
 ) -> dict[str, tuple[Callable[[Tensor], Tensor], list[Any]]]:
     """Each one's function of x, and the parameters it learns."""
-    net = lt.nn.GridRNN(C, h, cell, kernel="cpu")
+    net = lt.nn.GridRNN(C, h, cell)
     plain = lt.nn.GridRNN(C, h, cell, kernel="reference")
     plain.load_state_dict(net.state_dict())
     line = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[cell](

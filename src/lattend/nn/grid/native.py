@@ -63,7 +63,8 @@ def forward(
     if how.save_gates and how.cell.name != "rnn":
         gates = tape.empty((shape.directions, *x.shape[:3], 5 * shape.size), x.dtype, x.device)
     _run(tape, "grid_forward", shape, how.cell.gates, x, mask, *given, h, c, gates)
-    return *tape.do(inner, h, c), h, c, gates
+    states: Any = (h, c)
+    return *tape.do(inner, *states), *states, gates
 
 
 def backward(

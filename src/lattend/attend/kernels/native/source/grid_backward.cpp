@@ -122,10 +122,10 @@ void end_gru(const GridCall &call, const Place &p) {
   }
 }
 
-// The gradients at states on an edge: what the cell beside it would have handed on.
+// The gradients at states on an edge, which the cell beside it hands on: 0 on the left, 1 above.
 void end_edge(const GridCall &call, const Place &p, int side, const float *weights, Scratch &s) {
   float *to = call.t.d_edges[side], *to_c = call.t.d_edges[2 + side];
-  if ((side ? p.row : p.col) || (!to && !to_c)) return;
+  if (!to && !to_c) return;
   int64_t length = side ? call.shape.cols : call.shape.rows, size = call.size;
   int64_t at = (call.image(p.d, p.b) * length + (side ? p.col : p.row)) * size;
   const float *from[2] = {side ? s.nothing : p.hidden, side ? p.hidden : s.nothing};
@@ -234,9 +234,10 @@ struct Backward {
         for (int64_t v = 0; v < width; v += LANES) store(to + v, load(to + v) + load(pre[i] + v));
     }
     if (t.dx) add_inputs(pre);
-    for (int64_t i = 0; i < count; i++)
-      for (int side = 0; side < 2; side++)
-        end_edge(call, place(step, i), side, weights + call.forward_weights(), s);
+    for (int64_t i = 0; i < count; i++) {
+      if (!cells.col[i]) end_edge(call, place(step, i), 0, weights + call.forward_weights(), s);
+      if (!cells.row[i]) end_edge(call, place(step, i), 1, weights + call.forward_weights(), s);
+    }
   }
 };
 
