@@ -11,6 +11,7 @@ from lattend import amx
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.cpu import whole
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
@@ -65,12 +66,26 @@ class OneStep:
         return self.module.largest(call, q, k)
 
 
+class OnCpu(OneStep):
+    """Torch operations on a CPU; few pairs that depend on data have steps of their own."""
+
+    def forward(
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        run = whole.forward if whole.takes(call, q, k, v) else super().forward
+        return run(tape, call, q, k, v)
+
+    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+        small = given.grad_lse is None and whole.takes(call, given.q, given.k, given.v)
+        return (whole.backward if small else super().backward)(tape, call, given)
+
+
 # In the order they are preferred, but for what `preferred` says
 KERNELS: dict[str, Kernel] = {
     "sdpa": sdpa,
     "triton": triton,
     "native": native,
-    "cpu": OneStep(cpu),
+    "cpu": OnCpu(cpu),
     "dense": OneStep(dense),
     "reference": OneStep(reference),
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import add, mod, mul, neg, pos, sub
+from functools import partial, reduce
+from operator import add, invert, mod, mul, neg, pos, sub
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,20 @@ from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Node,
 ELEMENT = "batch"  # the name of a batch element
 
 
-def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
+def at_once(step: Callable[..., Any], *parts: Any) -> Any:
+    """What the step gives."""
+    return step(*parts)
+
+
+def evaluate(
+    node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None,
+    do: Callable[..., Any] = at_once,
+) -> Any:  # fmt: skip
     """The value of a term, or whether a condition holds, where the names have these values.
 
     Torch can differentiate it by the tensors, which are read at the nearest end where an index lies outside:
     a pair that is not attended may ask for any. A tensor with one axis more than it is looked up with has
-    the batch first.
+    the batch first. `do` takes each step on what is under it: at once, unless it notes them.
     """
     read = tensors or {}
 
@@ -36,21 +44,33 @@ def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor]
             case Lookup():
                 table = read[node.array]
                 places = parts if table.dim() == len(parts) else (names[ELEMENT], *parts)
-                return table[
-                    tuple(nearest(place, size) for place, size in zip(places, table.shape, strict=True))
-                ]
+                sizes = zip(places, table.shape, strict=True)
+                return do(_looked_up, table, *[do(nearest, place, size) for place, size in sizes])
             case Arith():
-                return reduce(_JOIN[node.op], parts) if len(parts) > 1 else _ALONE[node.op](parts[0])
+                join = partial(do, _JOIN[node.op]) if len(parts) > 1 else None
+                return do(_ALONE[node.op], parts[0]) if join is None else reduce(join, parts)
             case Compare():
-                return COMPARE[node.op](*parts)
+                return do(COMPARE[node.op], *parts)
             case And():
-                return reduce(lambda a, b: a & b, parts)
+                return reduce(partial(do, _both), parts)
             case Or():
-                return reduce(lambda a, b: a | b, parts)
+                return reduce(partial(do, _either), parts)
             case Not():
-                return not parts[0] if isinstance(parts[0], bool) else ~parts[0]
+                return not parts[0] if isinstance(parts[0], bool) else do(invert, parts[0])
 
     return expr.fold(node, step)
+
+
+def _both(a: Any, b: Any) -> Any:
+    return a & b
+
+
+def _either(a: Any, b: Any) -> Any:
+    return a | b
+
+
+def _looked_up(table: Tensor, *places: Any) -> Tensor:
+    return table[places]
 
 
 def nearest(place: Any, size: int) -> Any:

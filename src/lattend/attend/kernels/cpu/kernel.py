@@ -50,8 +50,6 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
 
 def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    if library.takes_whole(call, q, k, v):
-        return library.whole_forward(call, q, k, v)
     out, lse = (
         q.new_empty(*q.shape[:-1], v.shape[-1]),
         q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32)),
@@ -90,9 +88,6 @@ def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     grad_out, grad_lse, q, k, v, out, lse = given
-    if grad_lse is None and library.takes_whole(call, q, k, v):
-        dq, dk, dv = library.whole_backward(call, given)
-        return dq.to(q.dtype), per_kv_head(dk, k).to(k.dtype), per_kv_head(dv, v).to(v.dtype), []
     wide = torch.promote_types(q.dtype, torch.float32)
     dq = torch.empty_like(q, dtype=wide)
     dk, dv = (x.new_zeros(x.shape[0], q.shape[1], *x.shape[2:], dtype=wide) for x in (k, v))

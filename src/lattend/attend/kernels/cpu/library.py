@@ -3,8 +3,6 @@
 It takes plain scores only: no bias, softcap, dropout or padding. Tensors are [B, positions, D] with
 B = batch * heads; narrow floats are widened to float32 first. Tiles are read where they lie and may overlap.
 A query that is in several groups has their results weighed by their log-sum-exps; gradients are summed.
-Where few pairs depend on arrays that are given now, all of them are one call with a mask, since tiles would
-have to be found again each time.
 """
 
 from __future__ import annotations
@@ -17,66 +15,24 @@ from torch import Tensor
 
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.cpu.tile_group import Positions, Strided, TileGroup
-from lattend.attend.kernels.dense import all_pairs
-from lattend.attend.tensor_terms import evaluate
 
 MAX_WORK = 1 << 24  # multiply-adds of a product; beyond, products of many tiles at once are faster
-MAX_WHOLE = 1 << 17  # pairs of a head; beyond, finding tiles costs less than the pairs that they leave out
 
 
 def takes(call: AttentionCall, groups: Sequence[TileGroup], q: Tensor, v: Tensor) -> bool:
     """Whether scores are plain ones and the work is small."""
-    if not _is_plain(call, q, v):
+    if not is_plain(call, q, v):
         return False
     return q.shape[0] * q.shape[2] * sum(prod(group.shape) for group in groups) <= MAX_WORK
 
 
-def takes_whole(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether all pairs are one call: few, with plain scores, attended as arrays say that are given now."""
-    return bool(call.data) and q.shape[2] * k.shape[2] <= MAX_WHOLE and _is_plain(call, q, v)
-
-
-def _is_plain(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
+def is_plain(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
+    """Whether there is nothing but scores, of heads as wide as their values."""
     if call.term is not None or call.softcap is not None or call.seed is not None:
         return False
     if call.key_range is not None or call.key_mask is not None:
         return False
     return q.shape[-1] == v.shape[-1] and 0 not in q.shape and 0 not in v.shape
-
-
-def whole_forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output [batch, heads, n, D] and the log-sum-exp of a call that `takes_whole`."""
-    mask = _attended(call, q, k)
-    run = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    given = [_wide(x) for x in (q, *_of_query_heads(q, k, v))]
-    out, lse = run(*given, 0.0, False, attn_mask=_additive(mask, given[0]), scale=call.scale)
-    return out.to(q.dtype), lse.masked_fill(~mask.any(-1), -inf)
-
-
-def whole_backward(call: AttentionCall, given: BackwardInputs) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v, in float32 at least; those of k and v with a head for each of q's."""
-    grad, q, k, v, out, lse = (_wide(x) for x in given if x is not None)
-    run = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
-    mask, lse = _attended(call, q, k), lse.masked_fill(lse == -inf, 0)
-    tensors = (grad, q, *_of_query_heads(q, k, v), out, lse)
-    return run(*tensors, 0.0, False, attn_mask=_additive(mask, q), scale=call.scale)
-
-
-def _attended(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
-    """The attended pairs, [1 or batch, 1 or heads, n, m], found by torch."""
-    bound = {name: torch.as_tensor(array) for name, array in call.rule.data.items()}
-    found: Tensor = evaluate(call.rule.condition, all_pairs(q, k).names(call), {**bound, **call.data})
-    found = found[(None,) * (4 - found.dim())]
-    return found.expand(*found.shape[:2], q.shape[2], k.shape[2])
-
-
-def _additive(mask: Tensor, q: Tensor) -> Tensor:
-    return torch.zeros(mask.shape, dtype=q.dtype).masked_fill_(~mask, -inf)
-
-
-def _of_query_heads(q: Tensor, k: Tensor, v: Tensor) -> Sequence[Tensor]:
-    share = q.shape[1] // k.shape[1]
-    return (k, v) if share == 1 else [x.repeat_interleave(share, 1) for x in (k, v)]
 
 
 def forward(

@@ -1,0 +1,127 @@
+"""Few pairs on a CPU that depend on arrays given now: all of them are one call of torch's own attention.
+
+Tiles would have to be found again each time. The mask is evaluated step by step on a tape; what depends on
+positions alone is evaluated once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.kernels.cpu.library import is_plain
+from lattend.attend.kernels.dense import all_pairs
+from lattend.attend.memory import per_kv_head
+from lattend.attend.tape import Tape
+from lattend.attend.tensor_terms import evaluate
+
+MAX_PAIRS = 1 << 17  # of a head; beyond, finding tiles costs less than the pairs that they leave out
+aten = torch.ops.aten
+
+
+def takes(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether all pairs are one call: few, with plain scores, attended as arrays say that are given now."""
+    return bool(call.data) and q.shape[2] * k.shape[2] <= MAX_PAIRS and is_plain(call, q, v)
+
+
+def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output [batch, heads, n, D] and the log-sum-exp."""
+    mask, dtype = _attended(tape, call, q, k), q.dtype
+    q, k, v = (_wide(tape, x) for x in (q, *_of_query_heads(tape, q, k, v)))
+    run = partial(aten._scaled_dot_product_flash_attention_for_cpu.default, scale=call.scale)
+    out, lse = tape.do(partial(_masked, run), q, k, v, _additive(tape, mask, q))
+    lse = tape.do(_with_empty, lse, mask)
+    return _in_dtype(tape, out, dtype), lse
+
+
+def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+    """The gradients of q, k and v."""
+    grad, _, q, k, v, out, lse = given
+    mask = _attended(tape, call, q, k)
+    grad, q_, k_, v_, out, lse = (
+        _wide(tape, x) for x in (grad, q, *_of_query_heads(tape, q, k, v), out, lse)
+    )
+    lse = tape.do(_finite, lse)
+    run = partial(aten._scaled_dot_product_flash_attention_for_cpu_backward.default, scale=call.scale)
+    found = tape.do(partial(_masked, run), grad, q_, k_, v_, out, lse, _additive(tape, mask, q_))
+    dq, dk, dv = found
+    if dk.shape[1] != k.shape[1]:
+        dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
+    return *(_in_dtype(tape, x, like.dtype) for x, like in ((dq, q), (dk, k), (dv, v))), []  # pyright: ignore
+
+
+def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:
+    *given, mask = tensors
+    return run(*given, 0.0, False, attn_mask=mask)
+
+
+def _attended(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+    """The attended pairs, [1 or batch, 1 or heads, n, m]."""
+    bound = {name: torch.as_tensor(array) for name, array in call.rule.data.items()}
+    changing = {id(x) for x in call.data.values()}
+    held: list[Any] = []  # so that no id is another's
+
+    def do(step: Callable[..., Any], *parts: Any) -> Any:
+        """Notes a step on what may change; one on what stays is taken now, once for all calls."""
+        places = [place for place, part in enumerate(parts) if id(part) in changing]
+        if not places:
+            return step(*parts)
+        rest = [None if place in places else part for place, part in enumerate(parts)]
+
+        def again(*tensors: Tensor) -> Any:
+            whole = rest.copy()
+            for place, x in zip(places, tensors, strict=True):
+                whole[place] = x
+            return step(*whole)
+
+        found = tape.do(again if len(places) < len(parts) else step, *(parts[place] for place in places))
+        changing.add(id(found))
+        held.append(found)
+        return found
+
+    found = evaluate(call.rule.condition, all_pairs(q, k).names(call), {**bound, **call.data}, do)
+    axes, sizes = 4 - found.dim(), (q.shape[2], k.shape[2])
+
+    def shaped(x: Tensor) -> Tensor:
+        x = x[(None,) * axes] if axes else x
+        return x.expand(*x.shape[:2], *sizes)
+
+    return tape.do(shaped, found) if id(found) in changing else tape.keep(shaped(found))
+
+
+def _additive(tape: Tape, mask: Tensor, q: Tensor) -> Tensor:
+    nothing, never = (tape.keep(torch.tensor(x, dtype=q.dtype)) for x in (0.0, -inf))
+    return tape.do(torch.where, mask, nothing, never)
+
+
+def _with_empty(lse: Tensor, mask: Tensor) -> Tensor:
+    """The log-sum-exps, -inf of a query without keys: torch says 0 there."""
+    return lse.masked_fill(~mask.any(-1), -inf)
+
+
+def _finite(lse: Tensor) -> Tensor:
+    """exp(-inf - 0) is 0, and -inf + inf is NaN."""
+    return lse.masked_fill(lse == -inf, 0)
+
+
+def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Tensor]:
+    share = q.shape[1] // k.shape[1]
+    if share == 1:
+        return k, v
+    return [tape.do(partial(Tensor.repeat_interleave, repeats=share, dim=1), x) for x in (k, v)]
+
+
+def _wide(tape: Tape, x: Tensor) -> Tensor:
+    """In float32 at least, the numbers of a row side by side."""
+    x = _in_dtype(tape, x, torch.promote_types(x.dtype, torch.float32))
+    return x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x)
+
+
+def _in_dtype(tape: Tape, x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x if x.dtype == dtype else tape.do(partial(Tensor.to, dtype=dtype), x)
