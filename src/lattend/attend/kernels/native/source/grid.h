@@ -1,7 +1,7 @@
 // Recurrent nets on a grid: what a call is given, products of few rows with packed weights, and activations.
 //
-// Cells of one anti-diagonal do not wait for each other, so their rows are multiplied together, CHUNK at a time. A row is
-// computed in the same order whatever rows stand beside it: results do not depend on threads.
+// Cells of one anti-diagonal do not wait for each other, so their rows are multiplied together, some at a time. A row
+// is computed in the same order whatever rows stand beside it: results do not depend on threads.
 
 #pragma once
 
@@ -13,7 +13,6 @@ namespace {
 
 constexpr int GRID_ROWS = LANES == 16 ? 8 : 4;  // rows whose sums stay in registers, with two vectors each
 constexpr int GRID_CHUNK = 32;                  // rows whose sums stay in the nearest cache
-constexpr int MOST_GROUPS = 5;
 
 enum Cell : int64_t { RNN, LSTM, GRU };
 enum Activation : int64_t { TANH, RELU, SIGMOID, IDENTITY };
@@ -28,7 +27,7 @@ struct GridShape {
   void (*parallel)(void (*)(void *), void *, unsigned, unsigned);  // of OpenMP; null where there is none
 };
 
-// Null where there is none. Pixels of x, dx and mask are in the order of the image, all others in the order of travel.
+// Null where there is none. Pixels of x, dx and mask are in the order of the image, others in the order of travel.
 struct GridTensors {
   const float *x;       // [batch][rows][cols][channels]
   const uint8_t *mask;  // [batch][rows][cols]
@@ -219,7 +218,6 @@ struct GridCall {
 
   int64_t width() const { return gates * padded; }
   int64_t tasks() const { return (shape.batch + shape.of_task - 1) / shape.of_task; }  // of one direction
-  int64_t most_rows() const { return shape.rows < shape.cols ? shape.rows : shape.cols; }
   int64_t image(int64_t d, int64_t b) const { return d * shape.batch + b; }
   int64_t pixel(int64_t d, int64_t b, int64_t row, int64_t col) const {
     return (image(d, b) * shape.rows + row) * shape.cols + col;

@@ -1,7 +1,7 @@
 // The recurrence over a grid, backward: from the last diagonal to the first, with the gradients of the weights.
 //
-// What a cell hands to the cells left of it and above is held for one diagonal: gradients at its sums, and at the state
-// that an lstm or gru keeps. Each task sums up gradients of weights on its own; they are added in the order of the tasks.
+// What a cell hands to the cells left of it and above is held for one diagonal: gradients at its sums, and at the
+// state that an lstm or gru keeps. Each task sums up gradients of weights on its own; they are added in the tasks' order.
 
 #include "grid.h"
 
@@ -9,11 +9,12 @@ namespace {
 
 // The memory of one thread. Rings have a part for this diagonal and one for that after it.
 struct Scratch {
-  float *sums = nullptr, *gates = nullptr;    // [CHUNK][padded], [CHUNK][groups * padded]
-  float *inputs = nullptr, *slopes = nullptr;  // [CHUNK][channels in whole vectors], [CHUNK][width]: of a gru at pre, elsewhere d_hidden is
-  float *nothing = nullptr;          // [width] zeros
-  float *hidden = nullptr;           // a ring [2][together][rows][width]
-  float *carried[2] = {};       // rings [2][together][rows][padded], to the left and up
+  float *sums = nullptr, *gates = nullptr;  // [GRID_CHUNK][padded], [GRID_CHUNK][groups * padded]
+  float *inputs = nullptr;                  // [GRID_CHUNK][channels, in whole vectors]
+  float *slopes = nullptr;                  // [GRID_CHUNK][width] at W_in x of a gru; elsewhere these are `hidden`
+  float *nothing = nullptr;                 // [width] zeros
+  float *hidden = nullptr;                  // a ring [2][together][rows][width]
+  float *carried[2] = {};                   // rings [2][together][rows][padded], to the left and up
 
   static int64_t whole(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
 
@@ -246,7 +247,8 @@ void run_backward(const GridCall &call, float *memory, int64_t d, int64_t task) 
   Scratch s;
   s.lay(call, memory);
   memset(s.nothing, 0, call.width() * 4);
-  int64_t begin = task * shape.of_task, stop = begin + shape.of_task < shape.batch ? begin + shape.of_task : shape.batch;
+  int64_t begin = task * shape.of_task, stop = begin + shape.of_task;
+  if (stop > shape.batch) stop = shape.batch;
   int64_t each = (call.inputs() + 1) * call.width();
   float *partial = call.t.partial + (d * call.tasks() + task) * each;
   memset(partial, 0, each * 4);

@@ -61,7 +61,8 @@ void end_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t c
 void run_forward(const GridCall &call, float *sums, int64_t d, int64_t task) {
   const GridShape &shape = call.shape;
   const float *weights = call.packed + d * call.forward_weights();
-  int64_t begin = task * shape.of_task, stop = begin + shape.of_task < shape.batch ? begin + shape.of_task : shape.batch;
+  int64_t begin = task * shape.of_task, stop = begin + shape.of_task;
+  if (stop > shape.batch) stop = shape.batch;
   Cells cells;
   for (int64_t first = begin; first < stop; first += shape.together) {
     int64_t end = first + shape.together < stop ? first + shape.together : stop;
