@@ -88,12 +88,12 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, false);
     if (!s.keys.count) break;
-    scores_of(s.keys.key, s.keys.count, s.query_columns, layout.dims, s.scores);
+    scores_of(s.keys.key, s.keys.bits, s.keys.count, s.query_columns, layout.dims, s.scores);
     if (layout.softcap != 0) soften(call, s.keys, s.scores, nullptr);
     if (call.bias) add_bias(call, s, b, h, tile);
     block(s.keys, s.scores, BLOCKED);
     weigh(s.keys, s.scores, top, total, s.values, width);
-    gather_rows(s.scores, s.keys.value, s.keys.count, width, s.values);
+    gather_rows(s.scores, s.keys.bits, s.keys.value, s.keys.count, width, s.values);
   }
   end_tile(call, s, b, h, tile, top, total);
 }
@@ -139,6 +139,8 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
                nullptr,
                bias,
                nullptr};
+  use_large_pages(call.out, layout->out, layout->heads, layout->queries, layout->value_dims, call.sums_dtype(),
+                  *layout);
   if (!lists->covered) fill_without_keys(call);
   for (int64_t stage = 0; stage < lists->stages; stage++) {
     int64_t most = 0;
@@ -147,7 +149,7 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
       most = range[1] - range[0] > most ? range[1] - range[0] : most;
     }
     int64_t chunks = (most + TILES_OF_TASK - 1) / TILES_OF_TASK;
-    Tasks tasks = {call, attend_tiles, layout->batch * layout->heads * chunks, 0, 0, stage, chunks, nullptr, nullptr};
+    Tasks tasks = {call, attend_tiles, layout->batch * layout->heads * chunks, 0, 0, stage, chunks, nullptr};
     if (run(tasks, threads)) return 1;
   }
   return 0;

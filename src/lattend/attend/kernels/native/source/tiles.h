@@ -4,6 +4,10 @@
 
 #include <cstdlib>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "products.h"
 
 namespace {
@@ -72,11 +76,25 @@ inline Byte *row_of(Byte *tensor, const Strides &by, Dtype dtype, int64_t b, int
   return tensor + (b * by.by_batch + h * by.by_head + row * by.by_row) * bytes_of(dtype);
 }
 
+// Asks for large pages where a large result will be written: as small ones, each costs the first write to it a call
+// of the system, which takes longer than the sums that are written.
+inline void use_large_pages(char *tensor, const Strides &by, int64_t heads, int64_t rows, int64_t dims, Dtype dtype,
+                            const Layout &layout) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uintptr_t PAGE = 1 << 21;
+  int64_t numbers = (layout.batch - 1) * by.by_batch + (heads - 1) * by.by_head + (rows - 1) * by.by_row + dims;
+  uintptr_t at = reinterpret_cast<uintptr_t>(tensor), end = at + numbers * bytes_of(dtype);
+  if (at / PAGE + 2 > end / PAGE) return;
+  uintptr_t begin = (at + PAGE - 1) / PAGE * PAGE;
+  madvise(reinterpret_cast<void *>(begin), end / PAGE * PAGE - begin, MADV_HUGEPAGE);
+#endif
+}
+
 // Up to CHUNK keys of a tile: where they are, and their rows as floats, in place where these can be read so.
 struct Keys {
   int64_t count;
   int64_t position[CHUNK];
-  uint16_t bits[CHUNK];
+  uint16_t bits[CHUNK + AT_ONCE];  // each attended by some query; zeros behind the last
   const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
 };
 
@@ -147,6 +165,7 @@ inline void take_keys(const Call &call, Scratch &s, int64_t b, int64_t kv_head, 
     next += count;
   }
   keys.count = count;
+  memset(keys.bits + count, 0, AT_ONCE * sizeof(uint16_t));
   if (!count) return;
   find_rows(keys, row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, layout.dims, whole,
             s.key_copies, keys.key);
@@ -172,14 +191,15 @@ inline void block(const Keys &keys, float *scores, float otherwise) {
   }
 }
 
+struct KeySums;
+
 // Tasks that threads take one after another; which takes which makes no difference to the results.
 struct Tasks {
   const Call &call;
   void (*work)(Tasks &, Scratch &, int64_t);
   int64_t count, next, failed;
   int64_t stage, chunks;
-  float *key_sums;       // of the backward pass
-  const int64_t *spans;  // of its chunks
+  KeySums *key_sums;  // of the backward pass
 };
 
 inline void take_tasks(void *given) {
