@@ -104,7 +104,9 @@ void find_sums(const Layout &layout, const Keys &keys, KeySums &sums, float **ke
   }
 }
 
-void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, KeySums &sums) {
+// `after` is the tile that comes next.
+void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
+                        KeySums &sums) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads);
   int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
@@ -112,23 +114,36 @@ void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, cons
   float *key_sums[CHUNK], *value_sums[CHUNK];
   read_queries(call, s, b, h, tile, lse, delta);
   memset(s.query_sums, 0, ROWS * width * sizeof(float));
+  s.ahead.count = s.ahead.next = 0;
+  s.ahead.add(call, call.q, layout.q, call.dtype(), layout.dims, b, h, after);
+  s.ahead.add(call, call.out, layout.out, call.dtype(), layout.value_dims, b, h, after);
+  s.ahead.add(call, call.grad_out, layout.grad_out, call.dtype(), layout.value_dims, b, h, after);
+  s.ahead.add(call, call.dq, layout.dq, call.sums_dtype(), layout.dims, b, h, tile);
   int64_t next = call.lists.list_begins[tile.key_list];
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, true);
     const Keys &keys = s.keys;
     if (!keys.count) break;
+    s.ahead.fetch();
     find_sums(layout, keys, sums, key_sums, value_sums);
+    s.ahead.fetch();
     scores_of(keys.key, keys.bits, keys.count, s.query_columns, layout.dims, s.scores);
+    s.ahead.fetch();
     scores_of(keys.value, keys.bits, keys.count, s.grad_columns, layout.value_dims, s.slopes);
     if (layout.softcap != 0) soften(call, keys, s.scores, s.softened);
     if (call.bias) add_bias(call, s, b, h, tile);
+    s.ahead.fetch();
     block(keys, s.scores, BLOCKED);
     differentiate(keys, s.scores, s.slopes, lse, delta);
+    s.ahead.fetch();
     block(keys, s.slopes, 0.0f);
     if (call.bias_slopes) write_slopes(call, s, b, h, tile);
     if (layout.softcap != 0) soften_slopes(keys, s.slopes, s.softened);
+    s.ahead.fetch();
     scatter_rows(s.scores, keys.bits, keys.count, s.grad, value_width, value_sums);
+    s.ahead.fetch();
     scatter_rows(s.slopes, keys.bits, keys.count, s.query, width, key_sums);
+    s.ahead.fetch();
     gather_rows(s.slopes, keys.bits, keys.key, keys.count, width, s.query_sums);
   }
   write_query_sums(call, s, b, h, tile);
@@ -195,8 +210,9 @@ void differentiate_tiles(Tasks &tasks, Scratch &scratch, int64_t member, int64_t
   for (int64_t h = kv_head * share; h < (kv_head + 1) * share; h++) {
     const int64_t *range = call.range(h, stage);
     int64_t count = range[1] - range[0];
-    for (int64_t t = count * chunk / tasks.chunks; t < count * (chunk + 1) / tasks.chunks; t++)
-      differentiate_tile(call, scratch, b, h, call.lists.tiles[range[0] + t], sums);
+    const Tile *tile = call.lists.tiles + range[0] + count * chunk / tasks.chunks;
+    const Tile *end = call.lists.tiles + range[0] + count * (chunk + 1) / tasks.chunks;
+    for (; tile < end; tile++) differentiate_tile(call, scratch, b, h, *tile, tile[tile + 1 < end], sums);
   }
 }
 

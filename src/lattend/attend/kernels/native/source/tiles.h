@@ -76,10 +76,34 @@ inline Byte *row_of(Byte *tensor, const Strides &by, Dtype dtype, int64_t b, int
   return tensor + (b * by.by_batch + h * by.by_head + row * by.by_row) * bytes_of(dtype);
 }
 
+// Rows that are needed soon, fetched towards the nearest cache a few at a time, between products. Those of two tiles
+// may lie too far apart for the processor to foresee, and many at once wait for each other.
+struct RowsAhead {
+  const char *rows[4 * ROWS];
+  int64_t bytes[4 * ROWS];
+  int count, next;
+
+  void add(const Call &call, const char *tensor, const Strides &by, Dtype dtype, int64_t dims, int64_t b, int64_t h,
+           const Tile &tile) {
+    const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+    for (int r = 0; r < ROWS; r++) {
+      rows[count] = row_of(tensor, by, dtype, b, h, tile.query_base + offsets[r]);
+      bytes[count++] = dims * bytes_of(dtype);
+    }
+  }
+  void fetch() {
+    int end = next + ROWS / 2 < count ? next + ROWS / 2 : count;
+    for (; next < end; next++)
+      for (int64_t at = 0; at < bytes[next]; at += 64) __builtin_prefetch(rows[next] + at);
+  }
+};
+
 // Asks for large pages where a large result will be written: as small ones, each costs the first write to it a call
 // of the system, which takes longer than the sums that are written.
-inline void use_large_pages(char *tensor, const Strides &by, int64_t heads, int64_t rows, int64_t dims, Dtype dtype,
-                            const Layout &layout) {
+inline void use_large_pages([[maybe_unused]] char *tensor, [[maybe_unused]] const Strides &by,
+                            [[maybe_unused]] int64_t heads, [[maybe_unused]] int64_t rows,
+                            [[maybe_unused]] int64_t dims, [[maybe_unused]] Dtype dtype,
+                            [[maybe_unused]] const Layout &layout) {
 #if defined(MADV_HUGEPAGE)
   constexpr uintptr_t PAGE = 1 << 21;
   int64_t numbers = (layout.batch - 1) * by.by_batch + (heads - 1) * by.by_head + (rows - 1) * by.by_row + dims;
@@ -101,6 +125,7 @@ struct Keys {
 // The memory of one thread.
 struct Scratch {
   Keys keys;
+  RowsAhead ahead;
   float *memory;
   float *query, *query_columns;        // [16][dims], [dims][16]
   float *grad, *grad_columns;          // the same of the output's gradient
