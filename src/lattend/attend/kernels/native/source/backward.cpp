@@ -351,9 +351,9 @@ extern "C" int64_t LEVEL_NAME(lattend_backward)(const TileLists *lists, const La
                static_cast<char *>(dv),
                bias,
                bias_slopes};
-  use_large_pages(call.dq, layout->dq, layout->heads, layout->queries, layout->dims, call.sums_dtype(), *layout);
-  use_large_pages(call.dk, layout->dk, layout->kv_heads, layout->keys, layout->dims, call.dtype(), *layout);
-  use_large_pages(call.dv, layout->dv, layout->kv_heads, layout->keys, layout->value_dims, call.dtype(), *layout);
+  use_large_pages(*layout, call.dq, layout->dq, call.sums_dtype(), layout->heads, layout->queries, layout->dims);
+  use_large_pages(*layout, call.dk, layout->dk, call.dtype(), layout->kv_heads, layout->keys, layout->dims);
+  use_large_pages(*layout, call.dv, layout->dv, call.dtype(), layout->kv_heads, layout->keys, layout->value_dims);
   if (!lists->covered)
     for (int64_t b = 0; b < layout->batch; b++)
       for (int64_t h = 0; h < layout->heads; h++)

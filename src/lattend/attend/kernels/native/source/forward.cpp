@@ -150,8 +150,8 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
                nullptr,
                bias,
                nullptr};
-  use_large_pages(call.out, layout->out, layout->heads, layout->queries, layout->value_dims, call.sums_dtype(),
-                  *layout);
+  use_large_pages(*layout, call.out, layout->out, call.sums_dtype(), layout->heads, layout->queries,
+                  layout->value_dims);
   if (!lists->covered) fill_without_keys(call);
   for (int64_t stage = 0; stage < lists->stages; stage++) {
     int64_t most = 0;

@@ -98,20 +98,21 @@ struct RowsAhead {
   }
 };
 
-// Asks for large pages where a large result will be written: as small ones, each costs the first write to it a call
-// of the system, which takes longer than the sums that are written.
-inline void use_large_pages([[maybe_unused]] char *tensor, [[maybe_unused]] const Strides &by,
-                            [[maybe_unused]] int64_t heads, [[maybe_unused]] int64_t rows,
-                            [[maybe_unused]] int64_t dims, [[maybe_unused]] Dtype dtype,
-                            [[maybe_unused]] const Layout &layout) {
+// Asks for large pages where a large result will be written: with small ones each 4 KiB begin with a call of the
+// system, which takes longer than what is computed for them.
+inline void use_large_pages([[maybe_unused]] char *from, [[maybe_unused]] int64_t bytes) {
 #if defined(MADV_HUGEPAGE)
   constexpr uintptr_t PAGE = 1 << 21;
-  int64_t numbers = (layout.batch - 1) * by.by_batch + (heads - 1) * by.by_head + (rows - 1) * by.by_row + dims;
-  uintptr_t at = reinterpret_cast<uintptr_t>(tensor), end = at + numbers * bytes_of(dtype);
-  if (at / PAGE + 2 > end / PAGE) return;
-  uintptr_t begin = (at + PAGE - 1) / PAGE * PAGE;
-  madvise(reinterpret_cast<void *>(begin), end / PAGE * PAGE - begin, MADV_HUGEPAGE);
+  uintptr_t at = reinterpret_cast<uintptr_t>(from), begin = (at + PAGE - 1) / PAGE * PAGE;
+  if (bytes < 2 * int64_t(PAGE)) return;
+  madvise(reinterpret_cast<void *>(begin), (at + bytes) / PAGE * PAGE - begin, MADV_HUGEPAGE);
 #endif
+}
+
+inline void use_large_pages(const Layout &layout, char *tensor, const Strides &by, Dtype dtype, int64_t heads,
+                            int64_t rows, int64_t dims) {
+  int64_t last = (layout.batch - 1) * by.by_batch + (heads - 1) * by.by_head + (rows - 1) * by.by_row;
+  use_large_pages(tensor, (last + dims) * bytes_of(dtype));
 }
 
 // Up to CHUNK keys of a tile: where they are, and their rows as floats, in place where these can be read so.
