@@ -119,11 +119,24 @@ def test_random_rules(
         check(rule.at(n=n, **values), batch=1, heads=2, kv_heads=1, dtype=dtype, with_lse=with_lse)
 
 
-def test_more_keys_than_are_taken_at_once() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("dims", [(8, 5), (16, 32)])  # keys are summed in other memory, or in the results
+def test_more_keys_than_are_taken_at_once(dims: tuple[int, int], dtype: torch.dtype) -> None:
     for kv_heads in (1, 4):  # one kv head: its tiles are cut into chunks
-        check(lt.rules.strided(t=149).at(n=170), batch=1, heads=4, kv_heads=kv_heads)
-        check(lt.rules.sparse_strided(l=16).at(n=170), batch=1, heads=4, kv_heads=kv_heads)
-    check(lt.rules.full().at(n=17, m=300))
+        how: dict[str, Any] = {"batch": 1, "heads": 4, "kv_heads": kv_heads, "dims": dims, "dtype": dtype}
+        check(lt.rules.strided(t=149).at(n=170), **how)
+        check(lt.rules.sparse_strided(l=16).at(n=170), **how, inside=True)
+        check(lt.rule("k <= q and k % 50 < 9 and k < 140").at(n=170), **how)  # some keys have no queries
+        check(lt.rule("q + k >= 190").at(n=170), **how)  # later tiles have keys before those of earlier ones
+    check(lt.rules.full().at(n=17, m=300), dims=dims, dtype=dtype)
+
+
+@pytest.mark.parametrize("level", levels())
+def test_keys_that_only_half_of_a_tile_attends_to(level: str) -> None:
+    with library.at_level(level):
+        check(lt.rules.neighbourhood(r=3).at(rows=17, cols=22), batch=1, heads=2, kv_heads=2, dims=(16, 32))
+        check(lt.rule("k <= q and q % 16 < 8").at(n=70), batch=1)
+        check(lt.rule("k <= q and q % 16 >= 8").at(n=70), batch=1)
 
 
 @pytest.mark.parametrize("level", levels())

@@ -213,11 +213,26 @@ def best_rows(found: Plan, place: int) -> tuple[int, ...]:
     return min(ROWS[axes], key=work)
 
 
+class Places(NamedTuple):
+    """The positions that each of some tiles has: the first, and how far behind it each lies."""
+
+    firsts: Ints  # [tiles]
+    offsets: Ints  # [tiles, size], or [1, size] where tiles have the same
+
+    def at(self, which: NDArray[np.bool_] | slice) -> Places:
+        """Those of some of the tiles."""
+        return Places(self.firsts[which], self.offsets if len(self.offsets) == 1 else self.offsets[which])
+
+    def positions(self) -> Ints:
+        """[tiles, size]."""
+        return self.firsts[:, None] + self.offsets
+
+
 class EqualTiles(NamedTuple):
     """Tiles of one shape: their queries, their keys, and which pairs are attended."""
 
-    queries: Ints  # [tiles, rows]
-    keys: Ints  # [tiles, columns]
+    queries: Places
+    keys: Places
     mask: NDArray[np.bool_]  # [rows, columns], or [tiles, rows, columns] where they differ
 
 
@@ -231,11 +246,26 @@ def equal_tiles(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[E
         for a, axis in enumerate(part.axes)
     ]
     inner = [table[:, a * width + 4] - table[:, a * width + 3] for a in range(len(part.axes))]
-    kinds, which = np.unique(np.stack([*outer, *inner], axis=1), axis=0, return_inverse=True)
+    kinds, which = _distinct([*outer, *inner])
     for kind, sizes in enumerate(kinds):
-        rows = table[which.ravel() == kind]
+        rows = table[which == kind]
         axes = len(part.axes)
         yield from _alike(part, tiles, rows, sizes[:axes].tolist(), sizes[axes:].tolist(), head, arrays)
+
+
+def _distinct(columns: list[Ints]) -> tuple[Ints, Ints]:
+    """The different rows of a table in order, and which of them each of its rows is.
+
+    >>> _distinct([np.array([2, 1, 2]), np.array([5, 9, 5])])
+    (array([[1, 9],
+           [2, 5]]), array([1, 0, 1]))
+    """
+    sizes = tuple(int(column.max(initial=0)) + 1 for column in columns)
+    if prod(sizes) >= 1 << 62:
+        found, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        return found, which.ravel()
+    codes, which = np.unique(np.ravel_multi_index(columns, sizes), return_inverse=True)  # one number a row
+    return np.stack(np.unravel_index(codes, sizes), axis=1), which
 
 
 def rows_along(axis: PartAxis, size: int, slot: Ints, base: Ints) -> Ints:
@@ -251,9 +281,9 @@ def _alike(
 ) -> Iterator[EqualTiles]:
     """Tiles of one shape, cut into those with the same bounds."""
     rows = [_slots(part, table, a, outer[a], "outer") for a in range(len(outer))]  # [tiles, size] each
-    columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
+    listed = None
     if part.block_table is not None:
-        columns = [listed_positions(part, tiles, table[:, 2, None], np.arange(inner[0])[None])]
+        listed = listed_positions(part, tiles, table[:, 2, None], np.arange(inner[0])[None])
     names: dict[str, Any] = {**part.numbers, "head": head}
     for a, axis in enumerate(part.axes):
         shape = [len(table)] + [outer[a] if b == a else 1 for b in range(len(outer))]
@@ -265,13 +295,16 @@ def _alike(
         low = _extreme(np.maximum, 0, axis.lows, names, arrays, whole)
         high = _extreme(np.minimum, axis.inner_size - 1, axis.highs, names, arrays, whole)
         for position in (low, high + 1):
-            if part.block_table is None:
+            if listed is None:
                 slot = axis.inner_order.below(position, base[:, None]) - first[:, None]
             else:
-                slot = _count_below(columns[0], position, axis.inner_size)
+                slot = _count_below(listed, position, axis.inner_size)
             bounds.append(np.clip(slot, 0, inner[a]))
-    queries, keys = _flat(part, rows, "outer"), _flat(part, columns, "inner")
+    queries = _places(part, table, outer, "outer")
+    keys = _places(part, table, inner, "inner") if listed is None else _counted_from_first(listed)
     if not part.exact:
+        columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
+        columns = columns if listed is None else [listed]
         yield from _each_its_own(part, bounds, queries, keys, rows, columns, names, arrays, inner)
         return
     limits = np.stack(bounds, axis=1)
@@ -282,7 +315,7 @@ def _alike(
     for kind, shape in enumerate(shapes):
         mine = which.ravel() == kind
         mask = _mask(shape[None], inner)[0]
-        yield EqualTiles(queries[mine], keys[mine], mask)
+        yield EqualTiles(queries.at(mine), keys.at(mine), mask)
 
 
 def _count_below(columns: Ints, positions: Ints, size: int) -> Ints:
@@ -299,6 +332,21 @@ def _slots(part: Part, table: Ints, a: int, size: int, side: str) -> Ints:
     return order.positions(
         table[:, a * len(PER_AXIS) + slot, None] + np.arange(size), table[:, a * len(PER_AXIS) + base, None]
     )
+
+
+def _places(part: Part, table: Ints, sizes: list[int], side: str) -> Places:
+    """The flat positions of tiles; those at equal distances are counted for one tile only."""
+    orders = [axis.outer_order if side == "outer" else axis.inner_order for axis in part.axes]
+    if any(order.group > 1 for order in orders):
+        along = [_slots(part, table, a, size, side) for a, size in enumerate(sizes)]
+        return _counted_from_first(_flat(part, along, side))
+    firsts = [_slots(part, table, a, 1, side) for a in range(len(sizes))]
+    steps = [np.arange(size)[None] * order.period for size, order in zip(sizes, orders, strict=True)]
+    return Places(_flat(part, firsts, side)[:, 0], _flat(part, steps, side))
+
+
+def _counted_from_first(positions: Ints) -> Places:
+    return Places(positions[:, 0], positions - positions[:, :1])
 
 
 def _extreme(
@@ -331,25 +379,27 @@ def _mask(bounds: Ints, inner: list[int]) -> NDArray[np.bool_]:
 
 
 def _each_its_own(
-    part: Part, bounds: list[Ints], queries: Ints, keys: Ints, rows: list[Ints], columns: list[Ints],
+    part: Part, bounds: list[Ints], queries: Places, keys: Places, rows: list[Ints], columns: list[Ints],
     names: dict[str, Any], arrays: Data, inner: list[int],
 ) -> Iterator[EqualTiles]:  # fmt: skip
     """Tiles whose masks are computed pair by pair, some at a time."""
-    count = max(1, CHUNK // max(1, queries.shape[1] * keys.shape[1]))
+    shape = queries.offsets.shape[1], keys.offsets.shape[1]
+    count = max(1, CHUNK // max(1, prod(shape)))
     axes = len(inner)
-    for begin in range(0, len(queries), count):
+    for begin in range(0, len(queries.firsts), count):
         some = slice(begin, begin + count)
         env = dict(names)
         for a, axis in enumerate(part.axes):
             env[axis.outer] = _on_axis(rows[a][some], a, 2 * axes)
             env[axis.inner] = _on_axis(columns[a][some], axes + a, 2 * axes)
         held = np.asarray(evaluate(part.rest, env, arrays), bool)
-        sizes = (len(queries[some]), *(x.shape[1] for x in rows), *(x.shape[1] for x in columns))
-        held = np.broadcast_to(held, sizes).reshape(len(queries[some]), queries.shape[1], keys.shape[1])
+        tiles = len(queries.firsts[some])
+        sizes = (tiles, *(x.shape[1] for x in rows), *(x.shape[1] for x in columns))
+        held = np.broadcast_to(held, sizes).reshape(tiles, *shape)
         mask = held & _mask(np.stack(bounds, axis=1)[some], inner)
-        live = mask.any((1, 2))
+        live = np.asarray(mask.any((1, 2)))
         if live.any():
-            yield EqualTiles(queries[some][live], keys[some][live], mask[live])
+            yield EqualTiles(queries.at(some).at(live), keys.at(some).at(live), mask[live])
 
 
 def _on_axis(positions: Ints, axis: int, axes: int) -> Ints:
@@ -357,9 +407,10 @@ def _on_axis(positions: Ints, axis: int, axes: int) -> Ints:
     return positions.reshape(len(positions), *(positions.shape[1] if a == axis else 1 for a in range(axes)))
 
 
-def _group(queries: Ints, keys: Ints, mask: NDArray[np.bool_]) -> TileGroup:
+def _group(queries: Places, keys: Places, mask: NDArray[np.bool_]) -> TileGroup:
     given = None if mask.all() else torch.as_tensor(mask, device="cpu")
-    return tile_group(torch.as_tensor(queries, device="cpu"), torch.as_tensor(keys, device="cpu"), given)
+    outer, inner = (torch.as_tensor(some.positions(), device="cpu") for some in (queries, keys))
+    return tile_group(outer, inner, given)
 
 
 def _pairs(some: Members, group: TileGroup) -> PairPositions:

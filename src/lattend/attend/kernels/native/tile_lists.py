@@ -127,11 +127,12 @@ def _made(found: Plan) -> TileLists:
             mine = seen.copy()
             stage: list[Ints] = []
             for some in _equal_tiles(found, place, head):
-                before = seen[some.queries]
+                positions = some.queries.positions()
+                before = seen[positions]
                 covered &= bool((before.all(1) == before.any(1)).all())
-                mine[some.queries] = True
+                mine[positions] = True
                 stage.append(_rows(lists, some, before.sum(1) > 0))
-                pairs += some.queries.size * some.keys.shape[1]
+                pairs += positions.size * some.keys.offsets.shape[1]
             table = np.concatenate([np.empty((0, 5), np.int64), *stage])
             tables.append(table[np.argsort(table[:, 0], kind="stable")])
             ranges.append([end, end + len(table)])
@@ -159,19 +160,19 @@ def _equal_tiles(found: Plan, place: int, head: int) -> Iterator[EqualTiles]:
 
 def _rows(lists: _Lists, some: EqualTiles, merges: NDArray[np.bool_]) -> Ints:
     """The tiles as a table: where queries and keys begin, shape and list, and whether they merge."""
-    bits = _bits(some.mask)
-    bases, offsets = some.keys[:, 0], some.keys - some.keys[:, :1]
+    bits, offsets, outer = _bits(some.mask), some.keys.offsets, some.queries.offsets
+    tiles = len(some.keys.firsts)
     if bits.ndim == 1 and bool((offsets == offsets[:1]).all()):
-        which = np.broadcast_to(lists.add(offsets[:1], bits[None]), len(bases))
+        which = np.broadcast_to(lists.add(offsets[:1], bits[None]), tiles)
     else:
-        which = lists.add(offsets, np.broadcast_to(bits, offsets.shape))
-    outer = some.queries - some.queries[:, :1]
+        each = (tiles, offsets.shape[1])
+        which = lists.add(np.broadcast_to(offsets, each), np.broadcast_to(bits, each))
     if bool((outer == outer[:1]).all()):
-        places = np.full(len(outer), lists.shape(outer[0]))
+        places = np.full(tiles, lists.shape(outer[0]))
     else:
         shapes, shape = np.unique(outer, axis=0, return_inverse=True)
         places = np.array([lists.shape(row) for row in shapes])[shape.ravel()]
-    return np.stack([some.queries[:, 0], places, bases, which, merges.astype(np.int64)], 1)
+    return np.stack([some.queries.firsts, places, some.keys.firsts, which, merges.astype(np.int64)], 1)
 
 
 def _bits(mask: NDArray[np.bool_]) -> Ints:
@@ -180,7 +181,6 @@ def _bits(mask: NDArray[np.bool_]) -> Ints:
     >>> _bits(np.array([[True, False], [True, True]])).tolist()  # 14 bits more are those of the last row
     [65535, 65534]
     """
-    bits = np.zeros((*mask.shape[:-2], mask.shape[-1]), np.int64)
-    for row in range(ROWS):
-        bits |= mask[..., min(row, mask.shape[-2] - 1), :].astype(np.int64) << row
-    return bits
+    last = np.repeat(mask[..., -1:, :], ROWS - mask.shape[-2], axis=-2)
+    low, high = np.moveaxis(np.packbits(np.concatenate([mask, last], -2), axis=-2, bitorder="little"), -2, 0)
+    return low | high.astype(np.int64) << 8

@@ -9,10 +9,15 @@ namespace {
 constexpr int64_t MEMBERS = 8;       // with fewer kv heads in a batch, the tiles of each are cut into chunks
 constexpr int64_t TILES_OF_CHUNK = 8;  // at least
 
-// The gradients of some keys and values of one head, from key `first` on, as rows of floats.
+// Where a chunk of tiles adds up the gradients of keys and values, as rows of floats. Sums of keys from `first`
+// on are in place: in dk and dv, or in memory that is turned into them. Those of keys before it are in place for
+// an earlier chunk, so that this one has memory of its own for them, until all chunks are done.
 struct KeySums {
-  float *keys, *values;
-  int64_t first;
+  float *keys, *values;          // in place, of key 0
+  int64_t key_step, value_step;  // floats from row to row there
+  int64_t first, begun, end;     // sums in place from `begun` to `end` are not yet zeros
+  float *own_keys, *own_values;  // of key `own_first`
+  int64_t own_first, own_end;
 };
 
 // The queries of a tile and their output's gradients, as rows and as columns; log-sum-exps; and what is
@@ -78,7 +83,30 @@ void write_query_sums(const Call &call, Scratch &s, int64_t b, int64_t h, const 
   }
 }
 
-void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const KeySums &sums) {
+// The sums in place of keys before `end` begin: the rows are in the nearest cache when something is added.
+void begin_sums(const Layout &layout, KeySums &sums, int64_t end) {
+  for (; sums.begun < end; sums.begun++) {
+    memset(sums.keys + sums.begun * sums.key_step, 0, padded(layout.dims) * sizeof(float));
+    memset(sums.values + sums.begun * sums.value_step, 0, padded(layout.value_dims) * sizeof(float));
+  }
+}
+
+// The rows of sums of a tile's keys.
+void find_sums(const Layout &layout, const Keys &keys, KeySums &sums, float **key_sums, float **value_sums) {
+  int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
+  begin_sums(layout, sums, keys.position[keys.count - 1] + 1);
+  for (int64_t j = 0; j < keys.count; j++) {
+    int64_t key = keys.position[j];
+    bool in_place = key >= sums.first;
+    key_sums[j] = in_place ? sums.keys + key * sums.key_step : sums.own_keys + (key - sums.own_first) * width;
+    value_sums[j] =
+        in_place ? sums.values + key * sums.value_step : sums.own_values + (key - sums.own_first) * value_width;
+  }
+}
+
+// `after` is the tile that comes next.
+void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
+                        KeySums &sums) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads);
   int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
@@ -86,110 +114,134 @@ void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, cons
   float *key_sums[CHUNK], *value_sums[CHUNK];
   read_queries(call, s, b, h, tile, lse, delta);
   memset(s.query_sums, 0, ROWS * width * sizeof(float));
+  s.ahead.count = s.ahead.next = 0;
+  s.ahead.add(call, call.q, layout.q, call.dtype(), layout.dims, b, h, after);
+  s.ahead.add(call, call.out, layout.out, call.dtype(), layout.value_dims, b, h, after);
+  s.ahead.add(call, call.grad_out, layout.grad_out, call.dtype(), layout.value_dims, b, h, after);
+  s.ahead.add(call, call.dq, layout.dq, call.sums_dtype(), layout.dims, b, h, tile);
   int64_t next = call.lists.list_begins[tile.key_list];
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, true);
     const Keys &keys = s.keys;
     if (!keys.count) break;
-    for (int64_t j = 0; j < keys.count; j++) {
-      key_sums[j] = sums.keys + (keys.position[j] - sums.first) * width;
-      value_sums[j] = sums.values + (keys.position[j] - sums.first) * value_width;
-    }
-    scores_of(keys.key, keys.count, s.query_columns, layout.dims, s.scores);
-    scores_of(keys.value, keys.count, s.grad_columns, layout.value_dims, s.slopes);
+    s.ahead.fetch();
+    find_sums(layout, keys, sums, key_sums, value_sums);
+    s.ahead.fetch();
+    scores_of(keys.key, keys.bits, keys.count, s.query_columns, layout.dims, s.scores);
+    s.ahead.fetch();
+    scores_of(keys.value, keys.bits, keys.count, s.grad_columns, layout.value_dims, s.slopes);
     if (layout.softcap != 0) soften(call, keys, s.scores, s.softened);
     if (call.bias) add_bias(call, s, b, h, tile);
+    s.ahead.fetch();
     block(keys, s.scores, BLOCKED);
     differentiate(keys, s.scores, s.slopes, lse, delta);
+    s.ahead.fetch();
     block(keys, s.slopes, 0.0f);
     if (call.bias_slopes) write_slopes(call, s, b, h, tile);
     if (layout.softcap != 0) soften_slopes(keys, s.slopes, s.softened);
-    scatter_rows(s.scores, keys.count, s.grad, value_width, value_sums);
-    scatter_rows(s.slopes, keys.count, s.query, width, key_sums);
-    gather_rows(s.slopes, keys.key, keys.count, width, s.query_sums);
+    s.ahead.fetch();
+    scatter_rows(s.scores, keys.bits, keys.count, s.grad, value_width, value_sums);
+    s.ahead.fetch();
+    scatter_rows(s.slopes, keys.bits, keys.count, s.query, width, key_sums);
+    s.ahead.fetch();
+    gather_rows(s.slopes, keys.bits, keys.key, keys.count, width, s.query_sums);
   }
   write_query_sums(call, s, b, h, tile);
 }
 
-// The rows of dk and dv: the sums of all chunks, or zeros where none has the key.
-void write_key_sums(const Call &call, Scratch &s, int64_t b, int64_t kv_head, const KeySums *chunks,
-                    const int64_t *spans, int64_t count) {
-  const Layout &layout = call.layout;
-  int64_t widths[] = {padded(layout.dims), padded(layout.value_dims)}, dims[] = {layout.dims, layout.value_dims};
-  for (int64_t key = 0; key < layout.keys; key++)
-    for (int side = 0; side < 2; side++) {
-      float *row = side ? s.values : s.query;
-      memset(row, 0, widths[side] * sizeof(float));
-      for (int64_t c = 0; c < count; c++) {
-        if (key < spans[2 * c] || key >= spans[2 * c + 1]) continue;
-        const float *from = (side ? chunks[c].values : chunks[c].keys) + (key - chunks[c].first) * widths[side];
-        for (int64_t d = 0; d < widths[side]; d += LANES) store(row + d, load(row + d) + load(from + d));
-      }
-      const Strides &by = side ? layout.dv : layout.dk;
-      write_row(call.dtype(), row, dims[side], row_of(side ? call.dv : call.dk, by, call.dtype(), b, kv_head, key));
-    }
-}
-
 int64_t numbers_of_key(const Layout &layout) { return padded(layout.dims) + padded(layout.value_dims); }
 
-// Memory of a chunk: all its keys, then all its values.
-KeySums sums_at(const Layout &layout, float *memory, const int64_t *span) {
-  return {memory, memory + (span[1] - span[0]) * padded(layout.dims), span[0]};
+// Whether sums can be made in dk and dv themselves.
+bool in_results(const Layout &layout) {
+  return layout.dtype == FLOAT32 && layout.dims % 16 == 0 && layout.value_dims % 16 == 0;
 }
 
-// One of several chunks of tiles of a stage, for all query heads that share a kv head.
-void differentiate_chunk(Tasks &tasks, Scratch &scratch, int64_t task) {
+// The sums in place of one kv head: in dk and dv, or in this memory, all its keys, then all its values.
+KeySums sums_in_place(const Call &call, int64_t b, int64_t kv_head, float *memory) {
+  const Layout &layout = call.layout;
+  KeySums sums = {};
+  sums.end = layout.keys;
+  if (in_results(layout)) {
+    sums.keys = reinterpret_cast<float *>(row_of(call.dk, layout.dk, FLOAT32, b, kv_head, 0));
+    sums.values = reinterpret_cast<float *>(row_of(call.dv, layout.dv, FLOAT32, b, kv_head, 0));
+    sums.key_step = layout.dk.by_row;
+    sums.value_step = layout.dv.by_row;
+  } else {
+    sums.keys = memory;
+    sums.values = memory ? memory + layout.keys * padded(layout.dims) : nullptr;
+    sums.key_step = padded(layout.dims);
+    sums.value_step = padded(layout.value_dims);
+  }
+  return sums;
+}
+
+void add_row(float *to, const float *from, int64_t width) {
+  for (int64_t d = 0; d < width; d += LANES) store(to + d, load(to + d) + load(from + d));
+}
+
+// The gradients of the keys and values of one kv head, from the sums of its chunks, in their order.
+void finish_sums(const Call &call, int64_t b, int64_t kv_head, KeySums *chunks, int64_t count) {
+  const Layout &layout = call.layout;
+  int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
+  for (int64_t c = 0; c < count; c++) begin_sums(layout, chunks[c], chunks[c].end);
+  for (int64_t c = 0; c < count; c++) {
+    const KeySums &sums = chunks[c];
+    for (int64_t key = sums.own_first; key < sums.own_end; key++) {
+      int64_t at = key - sums.own_first;
+      add_row(sums.keys + key * sums.key_step, sums.own_keys + at * width, width);
+      add_row(sums.values + key * sums.value_step, sums.own_values + at * value_width, value_width);
+    }
+  }
+  if (in_results(layout)) return;
+  Dtype dtype = call.dtype();
+  for (int64_t key = 0; key < layout.keys; key++) {
+    write_row(dtype, chunks->keys + key * width, layout.dims, row_of(call.dk, layout.dk, dtype, b, kv_head, key));
+    write_row(dtype, chunks->values + key * value_width, layout.value_dims,
+              row_of(call.dv, layout.dv, dtype, b, kv_head, key));
+  }
+}
+
+// A chunk of the tiles of a stage, for all query heads that share a kv head.
+void differentiate_tiles(Tasks &tasks, Scratch &scratch, int64_t member, int64_t stage, int64_t chunk,
+                         KeySums &sums) {
   const Call &call = tasks.call;
   const Layout &layout = call.layout;
-  int64_t member = task / tasks.chunks, chunk = task % tasks.chunks, share = layout.heads / layout.kv_heads;
-  int64_t b = member / layout.kv_heads, kv_head = member % layout.kv_heads;
-  const int64_t *spans = tasks.spans + kv_head * tasks.chunks * 2;
-  float *memory = tasks.key_sums;
-  for (int64_t other = 0; other < task; other++) {
-    const int64_t *span = tasks.spans + other % (layout.kv_heads * tasks.chunks) * 2;
-    memory += (span[1] - span[0]) * numbers_of_key(layout);
-  }
-  KeySums sums = sums_at(layout, memory, spans + chunk * 2);
+  int64_t share = layout.heads / layout.kv_heads, b = member / layout.kv_heads, kv_head = member % layout.kv_heads;
   for (int64_t h = kv_head * share; h < (kv_head + 1) * share; h++) {
-    const int64_t *range = call.range(h, tasks.stage);
+    const int64_t *range = call.range(h, stage);
     int64_t count = range[1] - range[0];
-    for (int64_t t = count * chunk / tasks.chunks; t < count * (chunk + 1) / tasks.chunks; t++)
-      differentiate_tile(call, scratch, b, h, call.lists.tiles[range[0] + t], sums);
+    const Tile *tile = call.lists.tiles + range[0] + count * chunk / tasks.chunks;
+    const Tile *end = call.lists.tiles + range[0] + count * (chunk + 1) / tasks.chunks;
+    for (; tile < end; tile++) differentiate_tile(call, scratch, b, h, *tile, tile[tile + 1 < end], sums);
   }
 }
 
-// The gradients of the keys and values of one kv head, from the sums of its chunks.
-void add_chunks(Tasks &tasks, Scratch &scratch, int64_t member) {
-  const Layout &layout = tasks.call.layout;
-  int64_t kv_head = member % layout.kv_heads;
-  KeySums chunks[MEMBERS];
-  float *memory = tasks.key_sums;
-  for (int64_t task = 0; task < (member + 1) * tasks.chunks; task++) {
-    const int64_t *span = tasks.spans + task % (layout.kv_heads * tasks.chunks) * 2;
-    if (task >= member * tasks.chunks) chunks[task - member * tasks.chunks] = sums_at(layout, memory, span);
-    memory += (span[1] - span[0]) * numbers_of_key(layout);
-  }
-  write_key_sums(tasks.call, scratch, member / layout.kv_heads, kv_head, chunks,
-                 tasks.spans + kv_head * tasks.chunks * 2, tasks.chunks);
+void differentiate_chunk(Tasks &tasks, Scratch &scratch, int64_t task) {
+  differentiate_tiles(tasks, scratch, task / tasks.chunks, tasks.stage, task % tasks.chunks, tasks.key_sums[task]);
+}
+
+void finish_chunks(Tasks &tasks, Scratch &, int64_t member) {
+  int64_t kv_heads = tasks.call.layout.kv_heads;
+  finish_sums(tasks.call, member / kv_heads, member % kv_heads, tasks.key_sums + member * tasks.chunks, tasks.chunks);
 }
 
 // All tiles of one kv head, where there are as many heads as threads may be.
 void differentiate_member(Tasks &tasks, Scratch &scratch, int64_t member) {
   const Call &call = tasks.call;
   const Layout &layout = call.layout;
-  int64_t share = layout.heads / layout.kv_heads, b = member / layout.kv_heads, kv_head = member % layout.kv_heads;
-  int64_t span[] = {0, layout.keys};
-  float *memory = static_cast<float *>(calloc(layout.keys * numbers_of_key(layout) + 1, sizeof(float)));
-  if (!memory) {
-    __atomic_store_n(&tasks.failed, 1, __ATOMIC_RELAXED);
-    return;
+  int64_t b = member / layout.kv_heads, kv_head = member % layout.kv_heads;
+  float *memory = nullptr;
+  if (!in_results(layout)) {
+    memory = static_cast<float *>(malloc((layout.keys * numbers_of_key(layout) + 1) * sizeof(float)));
+    if (!memory) {
+      __atomic_store_n(&tasks.failed, 1, __ATOMIC_RELAXED);
+      return;
+    }
   }
-  KeySums sums = sums_at(layout, memory, span);
-  for (int64_t h = kv_head * share; h < (kv_head + 1) * share; h++)
-    for (int64_t stage = 0; stage < call.lists.stages; stage++)
-      for (int64_t t = call.range(h, stage)[0]; t < call.range(h, stage)[1]; t++)
-        differentiate_tile(call, scratch, b, h, call.lists.tiles[t], sums);
-  write_key_sums(call, scratch, b, kv_head, &sums, span, 1);
+  KeySums sums = sums_in_place(call, b, kv_head, memory);
+  for (int64_t stage = 0; stage < call.lists.stages; stage++)
+    differentiate_tiles(tasks, scratch, member, stage, 0, sums);
+  finish_sums(call, b, kv_head, &sums, 1);
   free(memory);
 }
 
@@ -226,20 +278,50 @@ int64_t chunks_of(const Call &call) {
   return most < 1 ? 1 : most < wanted ? most : wanted;
 }
 
+// The sums of all chunks, [members][chunks]; gives the floats of `memory` that they take, which may be null at first.
+int64_t place_sums(const Call &call, int64_t chunks, const int64_t *spans, float *memory, KeySums *sums) {
+  const Layout &layout = call.layout;
+  int64_t width = padded(layout.dims), taken = 0;
+  auto take = [&](int64_t floats) {
+    float *begin = memory ? memory + taken : nullptr;
+    taken += floats;
+    return begin;
+  };
+  for (int64_t member = 0; member < layout.batch * layout.kv_heads; member++) {
+    int64_t kv_head = member % layout.kv_heads, first = 0;
+    float *rows = in_results(layout) ? nullptr : take(layout.keys * numbers_of_key(layout));
+    KeySums place = sums_in_place(call, member / layout.kv_heads, kv_head, rows);
+    for (int64_t c = 0; c < chunks; c++) {
+      const int64_t *span = spans + (kv_head * chunks + c) * 2;
+      int64_t end = span[1] > first ? span[1] : first, own_end = span[1] < first ? span[1] : first;
+      KeySums &mine = sums[member * chunks + c] = place;
+      mine.first = mine.begun = first;
+      mine.end = c + 1 < chunks ? end : layout.keys;
+      mine.own_first = span[0];
+      mine.own_end = own_end > span[0] ? own_end : span[0];
+      mine.own_keys = take((mine.own_end - mine.own_first) * width);
+      mine.own_values = take((mine.own_end - mine.own_first) * padded(layout.value_dims));
+      first = end;
+    }
+  }
+  return taken;
+}
+
 int64_t run_in_chunks(const Call &call, int64_t chunks, int64_t threads) {
   const Layout &layout = call.layout;
-  int64_t members = layout.batch * layout.kv_heads, spans[2 * MEMBERS * MEMBERS], keys = 0;
+  int64_t members = layout.batch * layout.kv_heads, spans[2 * MEMBERS * MEMBERS];
+  KeySums sums[MEMBERS * MEMBERS];
   find_spans(call, chunks, spans);
-  for (int64_t i = 0; i < layout.kv_heads * chunks; i++) keys += spans[2 * i + 1] - spans[2 * i];
-  float *memory =
-      static_cast<float *>(calloc(layout.batch * keys * numbers_of_key(layout) + 1, sizeof(float)));
+  int64_t taken = place_sums(call, chunks, spans, nullptr, sums);
+  float *memory = static_cast<float *>(calloc(taken + 1, sizeof(float)));
   int64_t failed = !memory;
+  if (memory) place_sums(call, chunks, spans, memory, sums);
   for (int64_t stage = 0; stage < call.lists.stages && !failed; stage++) {
-    Tasks tasks = {call, differentiate_chunk, members * chunks, 0, 0, stage, chunks, memory, spans};
+    Tasks tasks = {call, differentiate_chunk, members * chunks, 0, 0, stage, chunks, sums};
     failed = run(tasks, threads);
   }
   if (!failed) {
-    Tasks tasks = {call, add_chunks, members, 0, 0, 0, chunks, memory, spans};
+    Tasks tasks = {call, finish_chunks, members, 0, 0, 0, chunks, sums};
     failed = run(tasks, threads);
   }
   free(memory);
@@ -269,6 +351,9 @@ extern "C" int64_t LEVEL_NAME(lattend_backward)(const TileLists *lists, const La
                static_cast<char *>(dv),
                bias,
                bias_slopes};
+  use_large_pages(*layout, call.dq, layout->dq, call.sums_dtype(), layout->heads, layout->queries, layout->dims);
+  use_large_pages(*layout, call.dk, layout->dk, call.dtype(), layout->kv_heads, layout->keys, layout->dims);
+  use_large_pages(*layout, call.dv, layout->dv, call.dtype(), layout->kv_heads, layout->keys, layout->value_dims);
   if (!lists->covered)
     for (int64_t b = 0; b < layout->batch; b++)
       for (int64_t h = 0; h < layout->heads; h++)
@@ -277,6 +362,6 @@ extern "C" int64_t LEVEL_NAME(lattend_backward)(const TileLists *lists, const La
                  layout->dims * bytes_of(call.sums_dtype()));
   int64_t chunks = chunks_of(call);
   if (chunks > 1) return run_in_chunks(call, chunks, threads);
-  Tasks tasks = {call, differentiate_member, layout->batch * layout->kv_heads, 0, 0, 0, 1, nullptr, nullptr};
+  Tasks tasks = {call, differentiate_member, layout->batch * layout->kv_heads, 0, 0, 0, 1, nullptr};
   return run(tasks, threads);
 }

@@ -74,7 +74,8 @@ void weigh(const Keys &keys, float *scores, float *top, float *total, float *val
     for (int64_t d = 0; d < width; d += LANES) store(values + r * width + d, load(values + r * width + d) * kept[r]);
 }
 
-void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile) {
+// `after` is the tile that comes next.
+void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
   const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
@@ -84,16 +85,23 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
              float(layout.scale), s.query + r * padded(layout.dims));
   transpose(s.query, layout.dims, s.query_columns);
   begin_tile(call, s, b, h, tile, top, total);
+  s.ahead.count = s.ahead.next = 0;
+  s.ahead.add(call, call.out, layout.out, call.sums_dtype(), layout.value_dims, b, h, tile);
+  s.ahead.add(call, call.q, layout.q, call.dtype(), layout.dims, b, h, after);
   int64_t next = call.lists.list_begins[tile.key_list];
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, false);
     if (!s.keys.count) break;
-    scores_of(s.keys.key, s.keys.count, s.query_columns, layout.dims, s.scores);
+    s.ahead.fetch();
+    scores_of(s.keys.key, s.keys.bits, s.keys.count, s.query_columns, layout.dims, s.scores);
+    s.ahead.fetch();
     if (layout.softcap != 0) soften(call, s.keys, s.scores, nullptr);
     if (call.bias) add_bias(call, s, b, h, tile);
     block(s.keys, s.scores, BLOCKED);
+    s.ahead.fetch();
     weigh(s.keys, s.scores, top, total, s.values, width);
-    gather_rows(s.scores, s.keys.value, s.keys.count, width, s.values);
+    s.ahead.fetch();
+    gather_rows(s.scores, s.keys.bits, s.keys.value, s.keys.count, width, s.values);
   }
   end_tile(call, s, b, h, tile, top, total);
 }
@@ -104,7 +112,10 @@ void attend_tiles(Tasks &tasks, Scratch &scratch, int64_t task) {
   const int64_t *range = call.range(h, tasks.stage);
   int64_t first = range[0] + task % tasks.chunks * TILES_OF_TASK;
   int64_t end = first + TILES_OF_TASK < range[1] ? first + TILES_OF_TASK : range[1];
-  for (int64_t t = first; t < end; t++) attend_tile(call, scratch, b, h, call.lists.tiles[t]);
+  for (int64_t t = first; t < end; t++) {
+    const Tile *tile = call.lists.tiles + t;
+    attend_tile(call, scratch, b, h, *tile, tile[t + 1 < end]);
+  }
 }
 
 void fill_without_keys(const Call &call) {
@@ -139,6 +150,8 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
                nullptr,
                bias,
                nullptr};
+  use_large_pages(*layout, call.out, layout->out, call.sums_dtype(), layout->heads, layout->queries,
+                  layout->value_dims);
   if (!lists->covered) fill_without_keys(call);
   for (int64_t stage = 0; stage < lists->stages; stage++) {
     int64_t most = 0;
@@ -147,7 +160,7 @@ extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Lay
       most = range[1] - range[0] > most ? range[1] - range[0] : most;
     }
     int64_t chunks = (most + TILES_OF_TASK - 1) / TILES_OF_TASK;
-    Tasks tasks = {call, attend_tiles, layout->batch * layout->heads * chunks, 0, 0, stage, chunks, nullptr, nullptr};
+    Tasks tasks = {call, attend_tiles, layout->batch * layout->heads * chunks, 0, 0, stage, chunks, nullptr};
     if (run(tasks, threads)) return 1;
   }
   return 0;

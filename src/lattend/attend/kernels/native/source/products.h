@@ -11,7 +11,18 @@ namespace {
 constexpr int ROWS = 16;             // queries of a tile
 constexpr int ACROSS = ROWS / LANES;  // vectors of queries
 constexpr int AT_ONCE = LANES == 16 ? 8 : LANES == 8 ? 4 : 2;  // keys whose scores stay in registers
+constexpr int HALF = ROWS / 2, HALF_LANES = LANES < HALF ? LANES : HALF, HALF_ACROSS = HALF / HALF_LANES;
 constexpr int BLOCK_ROWS = 4, BLOCK_VECTORS = LANES == 16 ? 4 : 2;  // sums that do
+
+typedef float HalfFloats __attribute__((vector_size(HALF_LANES * 4)));
+
+// The queries that attend to any of some keys.
+template <int KEYS>
+inline uint16_t bits_of_any(const uint16_t *bits) {
+  uint16_t some = 0;
+  UNROLLED for (int j = 0; j < KEYS; j++) some |= bits[j];
+  return some;
+}
 
 // Lanes of a and b by their places J; those with the bit STEP change sides.
 template <int STEP, int... J>
@@ -40,37 +51,60 @@ inline void transpose(const float *rows, int64_t dims, float *to) {
     }
 }
 
-// scores[key][query] = keys[key] · queries[:, query]; `count` is rounded up to AT_ONCE.
-inline void scores_of(const float *const *keys, int64_t count, const float *queries, int64_t dims, float *scores) {
-  for (int64_t first = 0; first < count; first += AT_ONCE) {
-    const float *key[AT_ONCE];
-    Floats sum[AT_ONCE][ACROSS];
+// The scores of AT_ONCE keys and the queries of ACROSS_HERE vectors.
+template <class Vector, int ACROSS_HERE>
+inline void score_block(const float *const *keys, const float *queries, int64_t dims, float *scores) {
+  constexpr int WIDTH = sizeof(Vector) / sizeof(float);
+  typedef Vector Anywhere __attribute__((aligned(4), may_alias));
+  const float *key[AT_ONCE];
+  Vector sum[AT_ONCE][ACROSS_HERE];
+  UNROLLED for (int j = 0; j < AT_ONCE; j++) {
+    key[j] = keys[j];
+    UNROLLED for (int a = 0; a < ACROSS_HERE; a++) sum[j][a] = Vector{};
+  }
+  for (int64_t d = 0; d < dims; d++) {
+    Vector query[ACROSS_HERE];
+    UNROLLED for (int a = 0; a < ACROSS_HERE; a++)
+      query[a] = *reinterpret_cast<const Anywhere *>(queries + d * ROWS + a * WIDTH);
     UNROLLED for (int j = 0; j < AT_ONCE; j++) {
-      key[j] = keys[first + j];
-      UNROLLED for (int a = 0; a < ACROSS; a++) sum[j][a] = Floats{};
+      Vector number = key[j][d] - Vector{};
+      UNROLLED for (int a = 0; a < ACROSS_HERE; a++) sum[j][a] += number * query[a];
     }
-    for (int64_t d = 0; d < dims; d++) {
-      Floats query[ACROSS];
-      UNROLLED for (int a = 0; a < ACROSS; a++) query[a] = load(queries + d * ROWS + a * LANES);
-      UNROLLED for (int j = 0; j < AT_ONCE; j++) {
-        Floats number = all(key[j][d]);
-        UNROLLED for (int a = 0; a < ACROSS; a++) sum[j][a] += number * query[a];
-      }
-    }
-    UNROLLED for (int j = 0; j < AT_ONCE; j++)
-      UNROLLED for (int a = 0; a < ACROSS; a++) store(scores + (first + j) * ROWS + a * LANES, sum[j][a]);
+  }
+  UNROLLED for (int j = 0; j < AT_ONCE; j++)
+    UNROLLED for (int a = 0; a < ACROSS_HERE; a++)
+      *reinterpret_cast<Anywhere *>(scores + j * ROWS + a * WIDTH) = sum[j][a];
+}
+
+// scores[key][query] = keys[key] · queries[:, query]; `count` is rounded up to AT_ONCE. Where none of some
+// keys is attended by the first or the last eight queries, their scores are not computed.
+inline void scores_of(const float *const *keys, const uint16_t *bits, int64_t count, const float *queries,
+                      int64_t dims, float *scores) {
+  for (int64_t first = 0; first < count; first += AT_ONCE) {
+    float *to = scores + first * ROWS;
+    uint16_t some = bits_of_any<AT_ONCE>(bits + first);
+    if (!(some >> HALF))
+      score_block<HalfFloats, HALF_ACROSS>(keys + first, queries, dims, to);
+    else if (!(some & ((1 << HALF) - 1)))
+      score_block<HalfFloats, HALF_ACROSS>(keys + first, queries + HALF, dims, to + HALF);
+    else
+      score_block<Floats, ACROSS>(keys + first, queries, dims, to);
   }
 }
 
 template <int VECTORS>
-inline void gather_columns(const float *weights, const float *const *rows, int64_t count, int64_t column,
-                           int64_t width, float *sums) {
+inline void gather_columns(const float *weights, const uint16_t *bits, const float *const *rows, int64_t count,
+                           int64_t column, int64_t width, float *sums) {
   constexpr int QUERIES = BLOCK_ROWS * (BLOCK_VECTORS / VECTORS);
   for (int first = 0; first < ROWS; first += QUERIES) {
+    const uint16_t mine = ((1 << QUERIES) - 1) << first;
+    int64_t begin = 0, end = count;
+    while (begin < end && !(bits[begin] & mine)) begin++;
+    while (begin < end && !(bits[end - 1] & mine)) end--;
     Floats sum[QUERIES][VECTORS];
     UNROLLED for (int i = 0; i < QUERIES; i++)
       UNROLLED for (int v = 0; v < VECTORS; v++) sum[i][v] = load(sums + (first + i) * width + column + v * LANES);
-    for (int64_t k = 0; k < count; k++) {
+    for (int64_t k = begin; k < end; k++) {
       Floats row[VECTORS];
       UNROLLED for (int v = 0; v < VECTORS; v++) row[v] = load(rows[k] + column + v * LANES);
       UNROLLED for (int i = 0; i < QUERIES; i++) {
@@ -84,12 +118,14 @@ inline void gather_columns(const float *weights, const float *const *rows, int64
 }
 
 template <int KEYS, int VECTORS>
-inline void scatter_block(const float *weights, const float *queries, int64_t width, int64_t column,
-                          float *const *sums) {
+inline void scatter_block(const float *weights, const uint16_t *bits, const float *queries, int64_t width,
+                          int64_t column, float *const *sums) {
+  uint32_t some = bits_of_any<KEYS>(bits);
+  int begin = __builtin_ctz(some), end = 32 - __builtin_clz(some);
   Floats sum[KEYS][VECTORS];
   UNROLLED for (int j = 0; j < KEYS; j++)
     UNROLLED for (int v = 0; v < VECTORS; v++) sum[j][v] = load(sums[j] + column + v * LANES);
-  for (int i = 0; i < ROWS; i++) {
+  for (int i = begin; i < end; i++) {
     Floats row[VECTORS];
     UNROLLED for (int v = 0; v < VECTORS; v++) row[v] = load(queries + i * width + column + v * LANES);
     UNROLLED for (int j = 0; j < KEYS; j++) {
@@ -102,33 +138,36 @@ inline void scatter_block(const float *weights, const float *queries, int64_t wi
 }
 
 template <int VECTORS>
-inline void scatter_columns(const float *weights, int64_t count, const float *queries, int64_t width, int64_t column,
-                            float *const *sums) {
+inline void scatter_columns(const float *weights, const uint16_t *bits, int64_t count, const float *queries,
+                            int64_t width, int64_t column, float *const *sums) {
   int64_t k = 0;
   for (; k + BLOCK_ROWS <= count; k += BLOCK_ROWS)
-    scatter_block<BLOCK_ROWS, VECTORS>(weights + k * ROWS, queries, width, column, sums + k);
-  for (; k < count; k++) scatter_block<1, VECTORS>(weights + k * ROWS, queries, width, column, sums + k);
+    scatter_block<BLOCK_ROWS, VECTORS>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
+  for (; k < count; k++) scatter_block<1, VECTORS>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
 }
 
+// In both sums pairs are left out that nobody attends to, as far as they lie at the ends; other weights are 0.
+
 // sums[query] += sum over keys of weights[key][query] * rows[key]; a row of sums has `width` floats.
-inline void gather_rows(const float *weights, const float *const *rows, int64_t count, int64_t width, float *sums) {
+inline void gather_rows(const float *weights, const uint16_t *bits, const float *const *rows, int64_t count,
+                        int64_t width, float *sums) {
   int64_t column = 0;
   for (; column + BLOCK_VECTORS * LANES <= width; column += BLOCK_VECTORS * LANES)
-    gather_columns<BLOCK_VECTORS>(weights, rows, count, column, width, sums);
+    gather_columns<BLOCK_VECTORS>(weights, bits, rows, count, column, width, sums);
   for (; column + 2 * LANES <= width; column += 2 * LANES)
-    gather_columns<2>(weights, rows, count, column, width, sums);
-  for (; column < width; column += LANES) gather_columns<1>(weights, rows, count, column, width, sums);
+    gather_columns<2>(weights, bits, rows, count, column, width, sums);
+  for (; column < width; column += LANES) gather_columns<1>(weights, bits, rows, count, column, width, sums);
 }
 
 // sums[key] += sum over queries of weights[key][query] * queries[query], rows of `width` floats.
-inline void scatter_rows(const float *weights, int64_t count, const float *queries, int64_t width,
-                         float *const *sums) {
+inline void scatter_rows(const float *weights, const uint16_t *bits, int64_t count, const float *queries,
+                         int64_t width, float *const *sums) {
   int64_t column = 0;
   for (; column + BLOCK_VECTORS * LANES <= width; column += BLOCK_VECTORS * LANES)
-    scatter_columns<BLOCK_VECTORS>(weights, count, queries, width, column, sums);
+    scatter_columns<BLOCK_VECTORS>(weights, bits, count, queries, width, column, sums);
   for (; column + 2 * LANES <= width; column += 2 * LANES)
-    scatter_columns<2>(weights, count, queries, width, column, sums);
-  for (; column < width; column += LANES) scatter_columns<1>(weights, count, queries, width, column, sums);
+    scatter_columns<2>(weights, bits, count, queries, width, column, sums);
+  for (; column < width; column += LANES) scatter_columns<1>(weights, bits, count, queries, width, column, sums);
 }
 
 }  // namespace

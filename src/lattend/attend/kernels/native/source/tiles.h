@@ -4,6 +4,10 @@
 
 #include <cstdlib>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "products.h"
 
 namespace {
@@ -72,17 +76,57 @@ inline Byte *row_of(Byte *tensor, const Strides &by, Dtype dtype, int64_t b, int
   return tensor + (b * by.by_batch + h * by.by_head + row * by.by_row) * bytes_of(dtype);
 }
 
+// Rows that are needed soon, fetched towards the nearest cache a few at a time, between products. Those of two tiles
+// may lie too far apart for the processor to foresee, and many at once wait for each other.
+struct RowsAhead {
+  const char *rows[4 * ROWS];
+  int64_t bytes[4 * ROWS];
+  int count, next;
+
+  void add(const Call &call, const char *tensor, const Strides &by, Dtype dtype, int64_t dims, int64_t b, int64_t h,
+           const Tile &tile) {
+    const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+    for (int r = 0; r < ROWS; r++) {
+      rows[count] = row_of(tensor, by, dtype, b, h, tile.query_base + offsets[r]);
+      bytes[count++] = dims * bytes_of(dtype);
+    }
+  }
+  void fetch() {
+    int end = next + ROWS / 2 < count ? next + ROWS / 2 : count;
+    for (; next < end; next++)
+      for (int64_t at = 0; at < bytes[next]; at += 64) __builtin_prefetch(rows[next] + at);
+  }
+};
+
+// Asks for large pages where a large result will be written: with small ones each 4 KiB begin with a call of the
+// system, which takes longer than what is computed for them.
+inline void use_large_pages([[maybe_unused]] char *from, [[maybe_unused]] int64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uintptr_t PAGE = 1 << 21;
+  uintptr_t at = reinterpret_cast<uintptr_t>(from), begin = (at + PAGE - 1) / PAGE * PAGE;
+  if (bytes < 2 * int64_t(PAGE)) return;
+  madvise(reinterpret_cast<void *>(begin), (at + bytes) / PAGE * PAGE - begin, MADV_HUGEPAGE);
+#endif
+}
+
+inline void use_large_pages(const Layout &layout, char *tensor, const Strides &by, Dtype dtype, int64_t heads,
+                            int64_t rows, int64_t dims) {
+  int64_t last = (layout.batch - 1) * by.by_batch + (heads - 1) * by.by_head + (rows - 1) * by.by_row;
+  use_large_pages(tensor, (last + dims) * bytes_of(dtype));
+}
+
 // Up to CHUNK keys of a tile: where they are, and their rows as floats, in place where these can be read so.
 struct Keys {
   int64_t count;
   int64_t position[CHUNK];
-  uint16_t bits[CHUNK];
+  uint16_t bits[CHUNK + AT_ONCE];  // each attended by some query; zeros behind the last
   const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
 };
 
 // The memory of one thread.
 struct Scratch {
   Keys keys;
+  RowsAhead ahead;
   float *memory;
   float *query, *query_columns;        // [16][dims], [dims][16]
   float *grad, *grad_columns;          // the same of the output's gradient
@@ -147,6 +191,7 @@ inline void take_keys(const Call &call, Scratch &s, int64_t b, int64_t kv_head, 
     next += count;
   }
   keys.count = count;
+  memset(keys.bits + count, 0, AT_ONCE * sizeof(uint16_t));
   if (!count) return;
   find_rows(keys, row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, layout.dims, whole,
             s.key_copies, keys.key);
@@ -172,14 +217,15 @@ inline void block(const Keys &keys, float *scores, float otherwise) {
   }
 }
 
+struct KeySums;
+
 // Tasks that threads take one after another; which takes which makes no difference to the results.
 struct Tasks {
   const Call &call;
   void (*work)(Tasks &, Scratch &, int64_t);
   int64_t count, next, failed;
   int64_t stage, chunks;
-  float *key_sums;       // of the backward pass
-  const int64_t *spans;  // of its chunks
+  KeySums *key_sums;  // of the backward pass
 };
 
 inline void take_tasks(void *given) {
