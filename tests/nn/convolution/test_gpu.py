@@ -73,7 +73,9 @@ def agree(conv: nn.Conv2d, x: Tensor, dtype: torch.dtype) -> None:
     wanted = outputs_and_gradients(exact, x.double(), by)
     for _ in range(2):  # the second time, from a record
         found = outputs_and_gradients(layer, x, by)
-        assert found[0].stride() == exact(x.double()).stride() and found[1].stride() == x.stride()
+        assert found[1].stride() == x.stride()
+        if DEVICE == "cpu":  # on a GPU torch keeps no order of channels in float64
+            assert found[0].stride() == exact(x.double()).stride()
         found[2] = found[2].permute(2, 1, 0).reshape(conv.weight.shape)
         for mine, theirs in zip(found, wanted, strict=True):
             assert mine.dtype == dtype

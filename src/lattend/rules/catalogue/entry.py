@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from lattend.budget import UNLIMITED
@@ -23,6 +24,19 @@ def entry(
 
     Tests know that its sets are quick.
     """
-    bare = Rule.of(parse(text), where=parse(where), data=data, source=text)
-    plain = replace(bare, about=about, budget=UNLIMITED)
-    return plain.at(**{name: value for name, value in given.items() if value is not None})
+    numbers = {name: value for name, value in given.items() if value is not None}
+    if data is None and all(type(value) is int for value in numbers.values()):  # True is no 1
+        return _known(text, about, where, tuple(numbers.items()))
+    return _made(text, about, where, data).at(**numbers)
+
+
+@lru_cache(maxsize=256)
+def _known(text: str, about: About, where: str, numbers: tuple[tuple[str, int], ...]) -> Rule:
+    """A rule without arrays, which is the same each time: people write lt.rules.causal() where they call."""
+    return _made(text, about, where, None).at(**dict(numbers))
+
+
+def _made(text: str, about: About, where: str, data: Mapping[str, Any] | None) -> Rule:
+    return replace(
+        Rule.of(parse(text), where=parse(where), data=data, source=text), about=about, budget=UNLIMITED
+    )
