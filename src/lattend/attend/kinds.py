@@ -14,18 +14,28 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import _is_tracing, _len_torch_dispatch_stack  # pyright: ignore
+from torch._C import (  # pyright: ignore
+    _get_cublas_allow_tf32,  # pyright: ignore
+    _get_cudnn_sdp_enabled,  # pyright: ignore
+    _get_flash_sdp_enabled,  # pyright: ignore
+    _get_mem_efficient_sdp_enabled,  # pyright: ignore
+    _is_tracing,  # pyright: ignore
+    _len_torch_dispatch_stack,
+)
 from torch._C._functorch import get_interpreter_stack
 from torch.autograd import forward_ad
 
 from lattend.attend import host
 from lattend.attend.call import OPTIONS, Kind
-from lattend.attend.kernels.tolerance import uses_tf32
 
 PLAIN = (Tensor, torch.nn.Parameter)
-cuda = torch.backends.cuda
-# Which functions torch may take for its own attention on a GPU
-ALLOWED = (cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.cudnn_sdp_enabled)
+# What torch is told of a GPU: whether float32 may be rounded to TF32, and what its own attention may take
+TOLD = (
+    _get_cublas_allow_tf32,
+    _get_flash_sdp_enabled,
+    _get_mem_efficient_sdp_enabled,
+    _get_cudnn_sdp_enabled,
+)
 
 
 def is_plain(*tensors: Tensor) -> bool:
@@ -49,12 +59,12 @@ def _watched() -> bool:
 def tensors_by_python(*tensors: Tensor) -> Kind:
     """All of the tensors but their values, and which of them are the same one.
 
-    On a GPU also what torch is told there: how float32 is multiplied, and what its own attention may take.
+    On a GPU also what torch is told of it.
     """
     first, ids = tensors[0], [*map(id, tensors)]
-    told = (uses_tf32(), *[allowed() for allowed in ALLOWED]) if first.is_cuda else None
+    told = [bool(said()) for said in TOLD] if first.is_cuda else []
     same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
-    return same, told, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
+    return same, *told, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
 
 def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
@@ -81,7 +91,7 @@ kind_of_plain: Callable[..., Kind | None] = plain_by_python
 if (_host := host.module()) is not None:
     _host.know(
         *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
-        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, (uses_tf32, *ALLOWED),
-        OPTIONS, tensors_by_python,
+        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, OPTIONS,
+        tensors_by_python,
     )  # fmt: skip
     kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain

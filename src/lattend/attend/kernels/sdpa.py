@@ -167,15 +167,19 @@ def crossover(call: AttentionCall, q: Tensor) -> Crossover | None:
 
 
 def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
-    """Up to which blocks a kernel of ours has the output sooner on a GPU; None where there are none."""
+    """Up to which blocks a kernel of ours is over sooner on a GPU; None where there are none.
+
+    Where heads share keys, their gradients are summed head by head.
+    """
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None:
         return None
     keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
-    if q.dtype == torch.float32:
-        return Crossover("forward", keys, width, SMALL_CAUSAL_FLOAT32 if found.causal else SMALL_BLOCK)
-    rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
-    return Crossover("forward", keys, width, min(SMALL_BLOCK, SMALL_WORK / rows))
+    numbers = SMALL_CAUSAL_FLOAT32 if found.causal else SMALL_BLOCK
+    if q.dtype != torch.float32:
+        rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
+        numbers = min(SMALL_BLOCK, SMALL_WORK / rows)
+    return Crossover("forward", keys, width, numbers * v.shape[1] / max(1, q.shape[1]))
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
