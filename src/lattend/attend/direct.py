@@ -146,9 +146,9 @@ def kind_of_call(
     if type(rule) is not str:
         found = read_rule(rule)
         written = found.key, tuple(found.values.items())
-    if not values and bias is None and sinks is None:
+    if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)
         tensors = kind_of_plain(options, *qkv)
-        return None if tensors is None else (written, options, tensors)
+        return None if tensors is None else (written, *values.items(), options, tensors)
     numbers, arrays = list[Any](), list[Tensor]()
     for name, x in values.items():
         if type(x) is int:

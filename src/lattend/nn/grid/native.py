@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.direct import is_plain
 from lattend.attend.kernels.native import library
+from lattend.attend.kinds import is_plain
 from lattend.attend.tape import Tape
 from lattend.nn.grid.call import How
 from lattend.nn.grid.inputs import inner

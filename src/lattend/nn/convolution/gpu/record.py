@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import Kind
-from lattend.attend.direct import is_plain
-from lattend.attend.record import kind_of_tensors
+from lattend.attend.kinds import is_plain, kind_of_tensors
 from lattend.attend.tape import Steps, Tape
 from lattend.nn.convolution.geometry import Geometry
 from lattend.recent import Recent
