@@ -22,7 +22,6 @@ IN_MODULES = {
     "torch._C._functorch.get_interpreter_stack",
     "torch._C._functorch.is_batchedtensor",
     "torch._C._functorch.is_functorch_wrapped_tensor",
-    "torch._C._get_cublas_allow_tf32",
     "torch._C._get_cudnn_sdp_enabled",
     "torch._C._get_flash_sdp_enabled",
     "torch._C._get_mem_efficient_sdp_enabled",

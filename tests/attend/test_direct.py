@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
 from lattend.attend import direct
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.record import RECORDS
 from lattend.attend.tape import Tape
 from lattend.errors import LattendError
@@ -291,3 +292,57 @@ def test_a_known_kind_is_not_checked_again(rule: str, monkeypatch: pytest.Monkey
         assert torch.equal(lt.attention(x, x, x, rule, **values), wanted)
         with pytest.raises(TypeError):
             lt.attention(x[:, :1], x, x, rule, **values)
+
+
+def test_keys_that_autocast_casts_are_cast_each_time() -> None:
+    x = torch.randn(1, 2, 8, 8, device=DEVICE)
+    with fresh(), torch.autocast(DEVICE, dtype=torch.bfloat16):
+        for rule in ("k <= q", "strided(5)"):
+            first, second = (lt.attention(x.bfloat16(), x, x, rule) for _ in range(2))
+            assert torch.equal(first, second)
+
+
+def test_a_tensor_that_is_read_with_another_sign_is_so_each_time() -> None:
+    x = torch.randn(1, 2, 8, 8, device=DEVICE)
+    negative: Tensor = torch._neg_view(x)  # pyright: ignore
+    with fresh():
+        for _ in range(2):
+            torch.testing.assert_close(
+                lt.attention(negative, x, x, "causal"), lt.attention(-x, x, x, "causal")
+            )
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.bool])
+@pytest.mark.parametrize(
+    "rule", ["seg[q] - seg[k] <= 0", "100*seg[q] >= 150*seg[k]", "seg[seg[q]] == seg[k]"]
+)
+def test_narrow_arrays_do_not_overflow(rule: str, dtype: torch.dtype) -> None:
+    x, seg = torch.randn(1, 2, 8, 8, device=DEVICE), torch.arange(8, device=DEVICE) % 3
+    seg = seg.to(dtype)
+    with fresh():
+        wanted = lt.attention(x, x, x, rule, seg=seg.long())
+        for _ in range(2):
+            torch.testing.assert_close(lt.attention(x, x, x, rule, seg=seg), wanted)
+
+
+def test_a_text_of_another_type_is_a_text() -> None:
+    class Text(str):
+        pass
+
+    x, seg = torch.randn(1, 2, 8, 8, device=DEVICE), torch.arange(8, device=DEVICE) // 3
+    rule = Text("seg[q] == seg[k]")
+    with fresh():
+        first, second = (lt.attention(x, x, x, rule, seg=seg) for _ in range(2))
+        assert torch.equal(first, second)
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="an older torch")
+def test_tf32_may_be_allowed_by_its_newer_name() -> None:
+    matmul: Any = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    try:
+        for said in ("tf32", "ieee"):
+            matmul.fp32_precision = said
+            assert uses_tf32() == (said == "tf32")
+    finally:
+        matmul.fp32_precision = before

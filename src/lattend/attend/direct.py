@@ -143,7 +143,7 @@ def kind_of_call(
 ) -> Kind | None:  # fmt: skip
     """The kind of a plain call; None of one that is not remembered."""
     written: Kind = rule
-    if type(rule) is not str:
+    if not isinstance(rule, str):
         found = read_rule(rule)
         written = found.key, tuple(found.values.items())
     if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import (  # pyright: ignore
-    _get_cublas_allow_tf32,  # pyright: ignore
     _get_cudnn_sdp_enabled,  # pyright: ignore
     _get_flash_sdp_enabled,  # pyright: ignore
     _get_mem_efficient_sdp_enabled,  # pyright: ignore
@@ -27,15 +26,12 @@ from torch.autograd import forward_ad
 
 from lattend.attend import host
 from lattend.attend.call import OPTIONS, Kind
+from lattend.attend.kernels.tolerance import uses_tf32
 
 PLAIN = (Tensor, torch.nn.Parameter)
-# What torch is told of a GPU: whether float32 may be rounded to TF32, and what its own attention may take
-TOLD = (
-    _get_cublas_allow_tf32,
-    _get_flash_sdp_enabled,
-    _get_mem_efficient_sdp_enabled,
-    _get_cudnn_sdp_enabled,
-)
+CAST = 3  # q, k and v, which autocast casts
+# What torch is told of a GPU: what its own attention may take
+TOLD = (_get_flash_sdp_enabled, _get_mem_efficient_sdp_enabled, _get_cudnn_sdp_enabled)
 
 
 def is_plain(*tensors: Tensor) -> bool:
@@ -43,7 +39,7 @@ def is_plain(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling():  # first: Dynamo guards what it traces
         return False
     for x in tensors:
-        if type(x) not in PLAIN or x.is_meta:
+        if type(x) not in PLAIN or x.is_meta or x.is_neg():  # whose memory holds -x
             return False
     return not _watched()
 
@@ -59,10 +55,12 @@ def _watched() -> bool:
 def tensors_by_python(*tensors: Tensor) -> Kind:
     """All of the tensors but their values, and which of them are the same one.
 
-    On a GPU also what torch is told of it.
+    On a GPU also what torch is told of it, of float32 whether it may be rounded to TF32.
     """
     first, ids = tensors[0], [*map(id, tensors)]
     told = [bool(said()) for said in TOLD] if first.is_cuda else []
+    if first.is_cuda and any(x.dtype == torch.float32 for x in tensors):
+        told.append(uses_tf32())
     same = None if len(set(ids)) == len(ids) else tuple(map(ids.index, ids))
     return same, *told, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
@@ -77,10 +75,10 @@ def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
     if not OPTIONS.issuperset(types) or not is_plain(*tensors):
         return None
     device = tensors[0].device.type
-    if device not in ("cpu", "cuda"):
+    if device not in ("cpu", "cuda") or any(x.device != tensors[0].device for x in tensors):
         return None
     autocast = torch.is_autocast_enabled(device)
-    if autocast and tensors[0].dtype != torch.get_autocast_dtype(device):
+    if autocast and any(x.dtype != torch.get_autocast_dtype(device) for x in tensors[:CAST]):
         return None
     gradient = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     return types, autocast, gradient, tensors_by_python(*tensors)
@@ -91,7 +89,7 @@ kind_of_plain: Callable[..., Kind | None] = plain_by_python
 if (_host := host.module()) is not None:
     _host.know(
         *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
-        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, OPTIONS,
-        tensors_by_python,
+        torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, torch.float32,
+        uses_tf32, OPTIONS, tensors_by_python,
     )  # fmt: skip
     kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain

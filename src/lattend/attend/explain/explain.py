@@ -36,6 +36,7 @@ from lattend.attend.explain.text import (
 )
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.sdpa import why_not_backward
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.needed import needed_pairs
 from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError, NamingError
@@ -422,6 +423,6 @@ def _tf32(taken: str | None, q: Tensor) -> str:
         return f"not used: it is a format of GPUs, and q is on {q.device.type}"
     if taken == "reference":
         return "not used: the reference computes in float64"
-    if torch.backends.cuda.matmul.allow_tf32:
+    if uses_tf32():
         return "used: torch.backends.cuda.matmul.allow_tf32 is True"
     return "not used: torch.backends.cuda.matmul.allow_tf32 is False; True is faster, and rounds factors"

@@ -39,12 +39,12 @@ Held shared(PyObject *borrowed) {
 // What `know` was told of torch, in its order.
 enum Name {
     TENSOR, PARAMETER, DISPATCH_STACK, INTERPRETER_STACK, FORWARD_AD, IS_TRACING, IS_GRAD_ENABLED,
-    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, TOLD_OF_CUDA, OPTION_TYPES, OTHERWISE, NAMES
+    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, TOLD_OF_CUDA, FLOAT32, USES_TF32, OPTION_TYPES, OTHERWISE, NAMES
 };
 PyObject *known[NAMES];
 
 // Names of attributes and devices, made once.
-PyObject *dtype_, *shape_, *stride_, *data_ptr_, *is_cuda_, *is_cpu_, *get_device_, *requires_grad_, *level_;
+PyObject *dtype_, *shape_, *stride_, *data_ptr_, *is_cuda_, *is_cpu_, *is_neg_, *get_device_, *requires_grad_, *level_;
 PyObject *cpu_, *cuda_;
 
 // 1 or 0, or -1 with an exception set.
@@ -62,7 +62,9 @@ enum Outcome { FOUND, FAILED, UNKNOWN };
 
 struct Kind {
     std::vector<int64_t> words;
-    bool cuda = false;  // of some tensor
+    bool cuda = false, float32 = false;  // of some tensor
+    bool together = true;                // on one device
+    int64_t device = -2;                 // of the first
 
     Kind() { words.reserve(64); }
 
@@ -81,19 +83,24 @@ struct Kind {
         Held dtype(PyObject_GetAttr(x, dtype_));  // one object for each, which stays
         if (!dtype) return FAILED;
         words.push_back(reinterpret_cast<intptr_t>(dtype.object));
+        float32 = float32 || dtype.object == known[FLOAT32];
         const int on_gpu = truth(Held(PyObject_GetAttr(x, is_cuda_)));
         if (on_gpu < 0) return FAILED;
-        int64_t device = -1;
+        int64_t mine = -1;
         if (on_gpu) {
             Held index = method(x, get_device_);
             if (!index) return FAILED;
-            device = PyLong_AsLongLong(index.object);
+            mine = PyLong_AsLongLong(index.object);
         } else {
             const int on_cpu = truth(Held(PyObject_GetAttr(x, is_cpu_)));
             if (on_cpu != 1) return on_cpu < 0 ? FAILED : UNKNOWN;
         }
-        words.push_back(device);
+        words.push_back(mine);
+        device = device == -2 ? mine : device;
+        together = together && device == mine;
         cuda = cuda || on_gpu;
+        const int negative = truth(method(x, is_neg_));  // its memory holds -x
+        if (negative != 0) return negative < 0 ? FAILED : UNKNOWN;
         Outcome outcome = numbers(Held(PyObject_GetAttr(x, shape_)));
         if (outcome != FOUND) return outcome;
         outcome = numbers(method(x, stride_));
@@ -118,6 +125,11 @@ struct Kind {
             const int told = truth(Held(PyObject_CallNoArgs(PyTuple_GetItem(known[TOLD_OF_CUDA], i))));
             if (told < 0) return FAILED;
             words.push_back(told);
+        }
+        if (cuda && float32) {
+            const int tf32 = truth(Held(PyObject_CallNoArgs(known[USES_TF32])));
+            if (tf32 < 0) return FAILED;
+            words.push_back(tf32);
         }
         return FOUND;
     }
@@ -169,17 +181,21 @@ PyObject *kind_of_tensors(PyObject *, Given given, Py_ssize_t count) {
     return PyObject_Call(known[OTHERWISE], whole.object, nullptr);
 }
 
-// Whether autocast is on; UNKNOWN where it would cast this dtype.
-Outcome autocast(Kind &kind, PyObject *q) {
+// Whether autocast is on; UNKNOWN where it would cast q, k or v.
+Outcome autocast(Kind &kind, Given given, Py_ssize_t count) {
     PyObject *device = kind.cuda ? cuda_ : cpu_;
     const int on = truth(Held(PyObject_CallFunctionObjArgs(known[IS_AUTOCAST_ENABLED], device, nullptr)));
     if (on < 0) return FAILED;
     kind.words.push_back(on);
     if (!on) return FOUND;
-    Held dtype(PyObject_GetAttr(q, dtype_));
     Held cast(PyObject_CallFunctionObjArgs(known[AUTOCAST_DTYPE], device, nullptr));
-    if (!dtype || !cast) return FAILED;
-    return dtype.object == cast.object ? FOUND : UNKNOWN;
+    if (!cast) return FAILED;
+    for (Py_ssize_t i = 0; i < count && i < 3; ++i) {
+        Held dtype(PyObject_GetAttr(given[i], dtype_));
+        if (!dtype) return FAILED;
+        if (dtype.object != cast.object) return UNKNOWN;
+    }
+    return FOUND;
 }
 
 // Whether a gradient is wanted.
@@ -207,7 +223,8 @@ Outcome plain_call(Kind &kind, PyObject *options, Given given, Py_ssize_t count)
     const int seen = watched();
     if (seen != 0) return seen < 0 ? FAILED : UNKNOWN;
     Outcome outcome = kind.tensors(given, count);
-    if (outcome == FOUND) outcome = autocast(kind, given[0]);
+    if (outcome == FOUND && !kind.together) return UNKNOWN;
+    if (outcome == FOUND) outcome = autocast(kind, given, count);
     return outcome == FOUND ? gradient(kind, given, count) : outcome;
 }
 
@@ -491,7 +508,7 @@ PyMODINIT_FUNC PyInit_compiled() {
         {&dtype_, "dtype"},           {&shape_, "shape"},       {&stride_, "stride"},
         {&data_ptr_, "data_ptr"},     {&is_cuda_, "is_cuda"},   {&is_cpu_, "is_cpu"},
         {&get_device_, "get_device"}, {&level_, "_current_level"}, {&requires_grad_, "requires_grad"},
-        {&cpu_, "cpu"},               {&cuda_, "cuda"},
+        {&cpu_, "cpu"},               {&cuda_, "cuda"},         {&is_neg_, "is_neg"},
     };
     for (const auto &[to, name] : names) {
         *to = PyUnicode_InternFromString(name);

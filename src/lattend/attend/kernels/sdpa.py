@@ -204,7 +204,10 @@ def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tenso
     how: dict[str, Any] = {"is_causal": causal, "scale": scale}
     if q.shape[1] != k.shape[1]:
         how["enable_gqa"] = True
-    taken = torch._fused_sdp_choice(q, k, v, **how)  # pyright: ignore
+    try:
+        taken = torch._fused_sdp_choice(q, k, v, **how)  # pyright: ignore
+    except RuntimeError:  # none that it is allowed to take
+        return None
     return partial(scaled_dot_product_attention, **how) if FUNCTIONS.get(taken) is run else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 TOLERANCE: dict[torch.dtype, float] = {
@@ -14,4 +16,6 @@ TOLERANCE: dict[torch.dtype, float] = {
 
 def uses_tf32() -> bool:
     """Whether float32 products on a GPU may round their factors to TF32, as torch is told for its own."""
-    return bool(torch.backends.cuda.matmul.allow_tf32)
+    matmul: Any = torch.backends.cuda.matmul
+    said = getattr(matmul, "fp32_precision", None)  # the newer name, by which the older may not be asked for
+    return matmul.allow_tf32 if said is None else said == "tf32"

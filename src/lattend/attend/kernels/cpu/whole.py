@@ -63,8 +63,9 @@ def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:
 
 def _attended(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The attended pairs, [1 or batch, 1 or heads, n, m]."""
-    bound = {name: torch.as_tensor(array) for name, array in call.rule.data.items()}
-    changing = {id(x) for x in call.data.values()}
+    bound = {name: torch.as_tensor(array).long() for name, array in call.rule.data.items()}
+    given = {name: _in_dtype(tape, x, torch.int64) for name, x in call.data.items()}  # narrow ones overflow
+    changing = {id(x) for x in given.values()}
     held: list[Any] = []  # so that no id is another's
 
     def do(step: Callable[..., Any], *parts: Any) -> Any:
@@ -85,7 +86,7 @@ def _attended(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
         held.append(found)
         return found
 
-    found = evaluate(call.rule.condition, all_pairs(q, k).names(call), {**bound, **call.data}, do)
+    found = evaluate(call.rule.condition, all_pairs(q, k).names(call), {**bound, **given}, do)
     axes, sizes = 4 - found.dim(), (q.shape[2], k.shape[2])
 
     def shaped(x: Tensor) -> Tensor:

@@ -23,12 +23,12 @@ def launch(
     compiled = kernel[(programs,)](*arguments, **constants)
     if compiled is None:  # by Triton's interpreter
         again = Launch(partial(kernel[(programs,)], **constants), arguments, _itself)
-        tape.note(again, again.tensors)
+        tape.note(again, again.given())
     else:
         names = kernel.arg_names[len(arguments) :]
         whole = [*arguments, *(constants[name] for name in names)]
         again = Launch(compiled[(programs, 1, 1)], whole, Tensor.data_ptr)
-        tape.note(driver_launch(compiled, programs, whole, again), again.tensors)
+        tape.note(driver_launch(compiled, programs, whole, again), again.given())
 
 
 class Launch:
@@ -42,7 +42,7 @@ class Launch:
         self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Tensor], Any]
     ) -> None:
         self._run, self._arguments, self._seen = run, [*arguments], seen
-        self.tensors: list[Tensor] = []
+        self.tensors: list[Tensor] = []  # until they are asked for: nothing of a first call is kept
         self._plain: list[tuple[int, int]] = []  # the places of an argument and of its tensor
         self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
         for place, argument in enumerate(arguments):
@@ -59,6 +59,11 @@ class Launch:
             else:
                 continue
             self._arguments[place] = None
+
+    def given(self) -> list[Tensor]:
+        """The tensors of the first call, in the order in which later ones are given."""
+        found, self.tensors = self.tensors, []
+        return found
 
     def __call__(self, *tensors: Tensor) -> None:
         arguments, seen = self._arguments.copy(), self._seen
