@@ -45,22 +45,25 @@ def single(x: Any) -> Any:
     return x if x is None else x.detach().float().requires_grad_(x.requires_grad)
 
 
-def close(found: list[Tensor], wanted: list[Tensor]) -> None:
+def errors(found: list[Tensor], wanted: list[Tensor]) -> list[float]:
     assert len(found) == len(wanted)
-    for a, b in zip(found, wanted, strict=True):
-        assert a.dtype == torch.float32 and a.shape == b.shape
-        away = (a.double() - b).norm() / b.norm().clamp_min(1e-30)
-        assert away <= 2 * TOLERANCE[torch.float32], f"{list(b.shape)} is off by {away:.1e}"
+    assert all(a.dtype == torch.float32 and a.shape == b.shape for a, b in zip(found, wanted, strict=True))
+    pairs = [(a.detach().double(), b.detach()) for a, b in zip(found, wanted, strict=True)]
+    return [float((a - b).norm() / b.norm().clamp_min(1e-30)) for a, b in pairs]
 
 
 def compare(
     reference: GridRNN, x: Tensor, states: GridStates | None, mask: Tensor | None, **kind: Any
 ) -> None:
+    """Errors are within the table's; or four times torch's own in float32, where states are saturated."""
     exact = gradients(reference, x, states, mask)
-    net = by("native", reference, **kind).float()
     own = None if states is None else GridStates(single(states.left), single(states.top))
+    torchs = errors(gradients(by("diagonals", reference).float(), x.float(), own, mask), exact)
+    net = by("native", reference, **kind).float()
     for _ in range(2):  # the second call repeats the steps of the first
-        close(gradients(net, x.float(), own, mask), exact)
+        away = errors(gradients(net, x.float(), own, mask), exact)
+        for mine, plain in zip(away, torchs, strict=True):
+            assert mine <= max(2 * TOLERANCE[torch.float32], 4 * plain), (away, torchs)
 
 
 @settings(max_examples=120, deadline=None)
@@ -120,7 +123,8 @@ def test_one_gradient_alone(name: str, wanted: int) -> None:
         return list(torch.autograd.grad(states, own[wanted], grad, materialize_grads=True))
 
     for of in range(2 if name == "lstm" else 1):
-        close(found("native", torch.float32, of), found("diagonals", torch.float64, of))
+        away = errors(found("native", torch.float32, of), found("diagonals", torch.float64, of))
+        assert max(away) <= 2 * TOLERANCE[torch.float32]
 
 
 @pytest.mark.parametrize("name", NAMES)
