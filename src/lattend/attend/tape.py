@@ -28,6 +28,14 @@ class Noted(NamedTuple):
     in_place: bool  # whether it changed what it was given: a launch, a copy into memory
     first: Step | None = None  # gives the first result alone
 
+    def alone(self) -> Noted:
+        """The step that gives the first result and no other."""
+        return (
+            self
+            if self.first is None
+            else Noted(self.first, self.places, self.found[:1], False, self.in_place)
+        )
+
 
 class Tape:
     """The steps of a call, each a function of tensors that were given or that an earlier step gave.
@@ -103,6 +111,10 @@ class Tape:
                 return self.do(torch.empty_like, x)
         return self.do(partial(torch.empty_strided, sizes, order, dtype=dtype, device=device))
 
+    def in_dtype(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """The same numbers in a dtype."""
+        return x if x.dtype == dtype else self.do(partial(Tensor.to, dtype=dtype), x)
+
     def steps(self, *results: Tensor) -> Steps | None:
         """The steps that lead to these results, a tuple, if they can be repeated."""
         places = self._places_of(results)
@@ -143,9 +155,8 @@ def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
     for one in reversed(noted):
         if one.in_place or read.intersection(one.found):
             read.update(one.places)
-            if one.first is not None and not read.intersection(one.found[1:]):
-                one = one._replace(step=one.first, found=one.found[:1], several=False)  # noqa: PLW2901
-            found.append(one)
+            alone = one.first is not None and not read.intersection(one.found[1:])
+            found.append(one.alone() if alone else one)
     return found[::-1]
 
 

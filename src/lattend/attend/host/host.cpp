@@ -36,6 +36,16 @@ Held shared(PyObject *borrowed) {
     return Held(borrowed);
 }
 
+PyObject *called(PyObject *function, Given given, Py_ssize_t count) {
+    Held whole(PyTuple_New(count));
+    if (!whole) return nullptr;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        Py_INCREF(given[i]);
+        PyTuple_SetItem(whole.object, i, given[i]);
+    }
+    return PyObject_Call(function, whole.object, nullptr);
+}
+
 // What `know` was told of torch, in its order.
 enum Name {
     TENSOR, PARAMETER, DISPATCH_STACK, INTERPRETER_STACK, FORWARD_AD, IS_TRACING, IS_GRAD_ENABLED,
@@ -172,14 +182,10 @@ PyObject *kind_of_tensors(PyObject *, Given given, Py_ssize_t count) {
         case FAILED: return nullptr;
         default: break;
     }
-    Held whole(PyTuple_New(count));
-    if (!whole) return nullptr;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        Py_INCREF(given[i]);
-        PyTuple_SetItem(whole.object, i, given[i]);
-    }
-    return PyObject_Call(known[OTHERWISE], whole.object, nullptr);
+    return called(known[OTHERWISE], given, count);
 }
+
+constexpr Py_ssize_t CAST = 3;  // q, k and v, which autocast casts
 
 // Whether autocast is on; UNKNOWN where it would cast q, k or v.
 Outcome autocast(Kind &kind, Given given, Py_ssize_t count) {
@@ -190,7 +196,7 @@ Outcome autocast(Kind &kind, Given given, Py_ssize_t count) {
     if (!on) return FOUND;
     Held cast(PyObject_CallFunctionObjArgs(known[AUTOCAST_DTYPE], device, nullptr));
     if (!cast) return FAILED;
-    for (Py_ssize_t i = 0; i < count && i < 3; ++i) {
+    for (Py_ssize_t i = 0; i < count && i < CAST; ++i) {
         Held dtype(PyObject_GetAttr(given[i], dtype_));
         if (!dtype) return FAILED;
         if (dtype.object != cast.object) return UNKNOWN;
@@ -435,13 +441,7 @@ PyObject *launch(PyObject *self, Given given, Py_ssize_t count) {
                            nullptr, block);
     Py_END_ALLOW_THREADS
     if (!failed) Py_RETURN_NONE;
-    Held tensors(PyTuple_New(count));
-    if (!tensors) return nullptr;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        Py_INCREF(given[i]);
-        PyTuple_SetItem(tensors.object, i, given[i]);
-    }
-    return PyObject_Call(state->otherwise.object, tensors.object, nullptr);
+    return called(state->otherwise.object, given, count);
 }
 
 PyMethodDef launch_definition = {"launch", fast(launch), METH_FASTCALL, nullptr};

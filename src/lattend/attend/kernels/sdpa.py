@@ -186,7 +186,7 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     run: Any = FLASH_ON_CPU if q.device.type == "cpu" else library(q, v)
-    given = [_in_windows(tape, x, found.window) for x in _of_query_heads(tape, q, k, v)]
+    given = [_in_windows(tape, x, found.window) for x in of_query_heads(tape, q, k, v)]
     how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
     if run in (CUDNN, EFFICIENT):
         how |= {"attn_bias": None, "compute_log_sumexp": True}
@@ -215,7 +215,7 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    whole = (grad_out, *_of_query_heads(tape, q, k, v), out)
+    whole = (grad_out, *of_query_heads(tape, q, k, v), out)
     cut = [_in_windows(tape, x, found.window) for x in whole]
     sums = _shaped(tape, lse, cut[1].shape[:-1])
     if q.device.type == "cpu":
@@ -253,7 +253,7 @@ def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Ten
     return dq, dk, dv
 
 
-def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """q, and k and v with a head for each of q's, unless the function of torch shares them itself."""
     shares = q.device.type == "cuda" and library(q, v) is not EFFICIENT
     if shares or q.shape[1] == k.shape[1]:

@@ -6,7 +6,7 @@ positions alone is evaluated once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import inf
 from typing import Any
@@ -17,6 +17,7 @@ from torch import Tensor
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.cpu.library import is_plain
 from lattend.attend.kernels.dense import all_pairs
+from lattend.attend.kernels.sdpa import of_query_heads
 from lattend.attend.memory import per_kv_head
 from lattend.attend.tape import Tape
 from lattend.attend.tensor_terms import evaluate
@@ -33,27 +34,25 @@ def takes(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, D] and the log-sum-exp."""
     mask, dtype = _attended(tape, call, q, k), q.dtype
-    q, k, v = (_wide(tape, x) for x in (q, *_of_query_heads(tape, q, k, v)))
+    q, k, v = (_wide(tape, x) for x in of_query_heads(tape, q, k, v))
     run = partial(aten._scaled_dot_product_flash_attention_for_cpu.default, scale=call.scale)
     out, lse = tape.do(partial(_masked, run), q, k, v, _additive(tape, mask, q))
     lse = tape.do(_with_empty, lse, mask)
-    return _in_dtype(tape, out, dtype), lse
+    return tape.in_dtype(out, dtype), lse
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v."""
     grad, _, q, k, v, out, lse = given
     mask = _attended(tape, call, q, k)
-    grad, q_, k_, v_, out, lse = (
-        _wide(tape, x) for x in (grad, q, *_of_query_heads(tape, q, k, v), out, lse)
-    )
+    grad, q_, k_, v_, out, lse = (_wide(tape, x) for x in (grad, *of_query_heads(tape, q, k, v), out, lse))
     lse = tape.do(_finite, lse)
     run = partial(aten._scaled_dot_product_flash_attention_for_cpu_backward.default, scale=call.scale)
     found = tape.do(partial(_masked, run), grad, q_, k_, v_, out, lse, _additive(tape, mask, q_))
     dq, dk, dv = found
     if dk.shape[1] != k.shape[1]:
         dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
-    return *(_in_dtype(tape, x, like.dtype) for x, like in ((dq, q), (dk, k), (dv, v))), []  # pyright: ignore
+    return *(tape.in_dtype(x, like.dtype) for x, like in ((dq, q), (dk, k), (dv, v))), []  # pyright: ignore
 
 
 def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:
@@ -64,7 +63,7 @@ def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:
 def _attended(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The attended pairs, [1 or batch, 1 or heads, n, m]."""
     bound = {name: torch.as_tensor(array).long() for name, array in call.rule.data.items()}
-    given = {name: _in_dtype(tape, x, torch.int64) for name, x in call.data.items()}  # narrow ones overflow
+    given = {name: tape.in_dtype(x, torch.int64) for name, x in call.data.items()}  # narrow ones overflow
     changing = {id(x) for x in given.values()}
     held: list[Any] = []  # so that no id is another's
 
@@ -111,18 +110,7 @@ def _finite(lse: Tensor) -> Tensor:
     return lse.masked_fill(lse == -inf, 0)
 
 
-def _of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Tensor]:
-    share = q.shape[1] // k.shape[1]
-    if share == 1:
-        return k, v
-    return [tape.do(partial(Tensor.repeat_interleave, repeats=share, dim=1), x) for x in (k, v)]
-
-
 def _wide(tape: Tape, x: Tensor) -> Tensor:
     """In float32 at least, the numbers of a row side by side."""
-    x = _in_dtype(tape, x, torch.promote_types(x.dtype, torch.float32))
+    x = tape.in_dtype(x, torch.promote_types(x.dtype, torch.float32))
     return x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x)
-
-
-def _in_dtype(tape: Tape, x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x if x.dtype == dtype else tape.do(partial(Tensor.to, dtype=dtype), x)

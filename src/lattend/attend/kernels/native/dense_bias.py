@@ -56,7 +56,7 @@ class DenseBias:
         for name, tensor in self.call.bias.items():
             read = [leaf for leaf in leaves(self.term, self.call.bias) if tensor_of(leaf) == name]
             amounts = [self._gradient(leaf, tensor, slopes) for leaf in read]
-            found.append(in_dtype(self.tape, reduce(partial(self.tape.do, torch.add), amounts), tensor.dtype))
+            found.append(self.tape.in_dtype(reduce(partial(self.tape.do, torch.add), amounts), tensor.dtype))
         return found
 
     def _of(self, term: Term) -> Tensor:
@@ -65,7 +65,7 @@ class DenseBias:
             return self._positional(partial(_number, term, self.names))
         if isinstance(term, Arith):
             return self.tape.do(JOINED[term.op], *map(self._of, term.args))
-        tensor = in_dtype(self.tape, self.call.bias[tensor_of(term)], torch.float32)
+        tensor = self.tape.in_dtype(self.call.bias[tensor_of(term)], torch.float32)
         if not isinstance(term, Lookup):
             return tensor
         read = self._read(term, tensor)
@@ -139,8 +139,3 @@ def _on_a_plane(places: Tensor) -> tuple[int, int]:
     """The shape of places that no head and no element changes: queries and keys, either of them maybe 1."""
     rows, columns = (1, 1, *places.shape)[-2:]
     return rows, columns
-
-
-def in_dtype(tape: Tape, x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The same numbers in a dtype."""
-    return x if x.dtype == dtype else tape.do(partial(Tensor.to, dtype=dtype), x)

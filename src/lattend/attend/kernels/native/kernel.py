@@ -17,7 +17,7 @@ from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import crossovers, library
-from lattend.attend.kernels.native.dense_bias import DenseBias, in_dtype
+from lattend.attend.kernels.native.dense_bias import DenseBias
 from lattend.attend.kernels.native.tile_lists import (
     MAX_ENTRIES,
     TileLists,
@@ -103,7 +103,7 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
         bias = DenseBias(tape, call, q, k).values()
     layout = _layout(call, q, k, v, dtype, bias, out=out)
     _run(tape, "forward", lists, layout, q, k, v, real, bias, out, lse)
-    return in_dtype(tape, out, q.dtype), lse
+    return tape.in_dtype(out, q.dtype), lse
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
@@ -132,7 +132,7 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
         biases = dense.gradients(slopes)
     else:
         biases = [tape.do(torch.zeros_like, x) for x in call.bias.values()]
-    return in_dtype(tape, dq, q.dtype), dk, dv, biases
+    return tape.in_dtype(dq, q.dtype), dk, dv, biases
 
 
 def _with_rows(tape: Tape, x: Tensor) -> Tensor:

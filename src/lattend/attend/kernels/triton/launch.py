@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -202,7 +201,7 @@ class Runner:
                 constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, ready.tiles * batch * heads, arguments, constants)
-        return (out if ends else _as(tape, q.dtype, sums)), lse
+        return (out if ends else tape.in_dtype(sums, q.dtype)), lse
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""
@@ -261,7 +260,7 @@ class Runner:
                 constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dq_kernel, ready.tiles * batch * heads, arguments, constants)
-        return found if ends else _as(tape, q.dtype, sums)
+        return found if ends else tape.in_dtype(sums, q.dtype)
 
     def backward_dkdv(
         self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
@@ -286,7 +285,9 @@ class Runner:
                 constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dkdv_kernel, ready.tiles * batch * kv_heads, arguments, constants)
-        return (found_k, found_v) if ends else (_as(tape, k.dtype, sums_k), _as(tape, v.dtype, sums_v))
+        return (
+            (found_k, found_v) if ends else (tape.in_dtype(sums_k, k.dtype), tape.in_dtype(sums_v, v.dtype))
+        )
 
 
 def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
@@ -301,10 +302,6 @@ def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...
 
 def _filled(value: float) -> Callable[[Tensor], Tensor]:
     return lambda x: x.fill_(value)
-
-
-def _as(tape: Tape, dtype: torch.dtype, x: Tensor) -> Tensor:
-    return tape.do(partial(Tensor.to, dtype=dtype), x)
 
 
 def _as_bytes(mask: Tensor) -> Tensor:

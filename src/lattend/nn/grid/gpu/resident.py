@@ -18,10 +18,10 @@ from lattend.nn.grid.gpu.wavefront import (
     announce,
     load_rows,
     load_weights,
-    product,
     slope,
     wait_for,
 )
+from lattend.nn.tile_product import product
 
 
 @triton.jit

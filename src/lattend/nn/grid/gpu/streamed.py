@@ -13,12 +13,12 @@ from lattend.nn.grid.gpu.wavefront import (
     announce,
     load_rows,
     load_weights,
-    product,
     sigmoid,
     slope,
     tanh,
     wait_for,
 )
+from lattend.nn.tile_product import product
 
 
 @triton.jit
