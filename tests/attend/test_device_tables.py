@@ -110,8 +110,8 @@ def check_documents(
     heads = {"heads": 2} if "head" in text else {}
     found = plan(lt.rule(text, data=dict.fromkeys(arrays)), n=sizes[0], m=sizes[1], **heads)
     ascending = all((x.diff() >= 0).all() for name, x in arrays.items() if name != "begin")
-    for _, _, mine, theirs in tables(found, arrays):
-        mine = mine.cpu().expand_as(theirs)
+    for _, _, made, theirs in tables(found, arrays):
+        mine = made.cpu().expand_as(theirs)
         unlike = [INNER_FIRST, INNER_END, FULL_FIRST, FULL_END]
         assert torch.equal(mine[..., :INNER_FIRST], theirs[..., :INNER_FIRST])
         begin, end, full_begin, full_end = (mine[..., place] for place in unlike)

@@ -187,6 +187,7 @@ def range_of(Entries, Zones, low, high, size, ZONE: tl.constexpr, CHUNK: tl.cons
 
 @triton.jit
 def any_of(x):
+    """Whether one of them holds."""
     return tl.max(x.to(tl.int32), 0) > 0
 
 
@@ -252,7 +253,7 @@ def tile_table_kernel(
     if CUT:
         rows, _, _, _, inside = outer_rows(Header, sent, ROWS, 1, 1, ROWS, (0,), WIDE)
         size = tl.load(Header + 5)
-        low, high = BOUNDS(rows, rows, rows, head, batch, Header, Data, WIDE)
+        low, high, _ = BOUNDS(rows, rows, rows, head, batch, Header, Data, WIDE)
         low, high = within(low.to(tl.int64), 0, size), within(high.to(tl.int64), -1, size - 1)
         some = inside & (low <= high)
         first, last = tl.min(tl.where(some, low, size), 0), tl.max(tl.where(some, high, -1), 0)
