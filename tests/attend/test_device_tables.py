@@ -124,6 +124,15 @@ def check_documents(
             assert torch.equal((full_end - full_begin), (full_most - full_least))
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 5), (2, 3, 17)])
+def test_heavy_tiles_come_first(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_tables, "CHUNK", 4)
+    table = torch.randint(0, 9, (*shape, 7), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
+    found = device_tables._heavy_first(Tape(), table.to(DEVICE)).cpu()  # pyright: ignore[reportPrivateUsage]
+    order = (table[..., INNER_FIRST] - table[..., INNER_END]).sort(dim=-1, stable=True).indices
+    assert torch.equal(found, table.gather(2, order[..., None].expand_as(table)))
+
+
 def listed(part: Part, table: Tensor) -> list[set[Tile]]:
     """For each batch element and head, the rows of its tiles, their blocks and their ranges of slots."""
     assert part.block_table is not None

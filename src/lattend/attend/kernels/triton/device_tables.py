@@ -33,6 +33,7 @@ from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 
 CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at once
+LEAST_ORDERED = 64  # tiles: fewer run all at once
 ZONE = 64  # positions
 ZONES = 16  # of one program
 ZONE_NUMBERS = 3  # the least entry, the greatest, and whether there is no other
@@ -98,7 +99,16 @@ def device_table(
         "WIDE": wide,
     }
     launch(tape, tile_table_kernel, programs, arguments, constants)
-    return table
+    return table if blocks is not None or programs < LEAST_ORDERED else _heavy_first(tape, table)
+
+
+def _heavy_first(tape: Tape, table: Tensor) -> Tensor:
+    """The table, of which the plan's order is that of the rule without its data, in order again."""
+    batch, heads, tiles, _ = table.shape
+    found = tape.empty(table.shape, table.dtype, table.device)
+    arguments, constants = (table, found, tiles), {"CHUNK": CHUNK}
+    launch(tape, heavy_first_kernel, batch * heads * tiles, arguments, constants)
+    return found
 
 
 def _next_element(x: Tensor) -> int:
@@ -306,3 +316,21 @@ def tile_table_kernel(
     tl.store(entry + 4, end.to(tl.int32))
     tl.store(entry + WIDTH - 2, full_begin.to(tl.int32))
     tl.store(entry + WIDTH - 1, full_end.to(tl.int32))
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def heavy_first_kernel(Table, Found, tiles, CHUNK: tl.constexpr):
+    """Puts one tile behind those with more inner slots; of equal ones the first stays first."""
+    program = tl.program_id(0)
+    tile, first = program % tiles, (program // tiles * tiles).to(tl.int64)
+    entry = Table + (first + tile) * 7
+    mine, before = tl.load(entry + 4) - tl.load(entry + 3), tile * 0
+    for begin in range(0, tiles, CHUNK):
+        other = begin + tl.arange(0, CHUNK)
+        there = other < tiles
+        place = Table + (first + other) * 7
+        slots = tl.load(place + 4, mask=there, other=0) - tl.load(place + 3, mask=there, other=0)
+        ahead = there & ((slots > mine) | ((slots == mine) & (other < tile)))
+        before += tl.sum(ahead.to(tl.int32), 0)
+    for column in tl.static_range(7):
+        tl.store(Found + (first + before) * 7 + column, tl.load(entry + column))

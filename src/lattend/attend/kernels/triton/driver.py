@@ -15,12 +15,11 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from triton.runtime import driver as triton_driver
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.attend import host
 from lattend.recent import Recent
@@ -31,6 +30,17 @@ MAX_DESCRIPTORS = 64  # of one argument that are kept, by address: torch's alloc
 ADDRESS, DESCRIBED = "address", "described"
 
 
+@runtime_checkable
+class Described(Protocol):
+    """A TMA descriptor, Triton's or Gluon's."""
+
+    base: Tensor
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str
+
+
 class Parameter(NamedTuple):
     """One parameter of a kernel: its bytes, or what is to be put there at each launch."""
 
@@ -38,7 +48,7 @@ class Parameter(NamedTuple):
     value: bytes
     kind: str = ""  # ADDRESS or DESCRIBED, of the tensor with this number
     tensor: int = -1
-    descriptor: TensorDescriptor | None = None
+    descriptor: Described | None = None
 
 
 class DriverLaunch:
@@ -104,7 +114,7 @@ class DriverLaunch:
 class Descriptors:
     """The TMA descriptors of tensors that differ from a checked one in their address alone."""
 
-    def __init__(self, checked: TensorDescriptor, meta: Mapping[str, Any]) -> None:
+    def __init__(self, checked: Described, meta: Mapping[str, Any]) -> None:
         from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST
 
         if meta["fp4_padded"] or checked.strides[-1] != 1:
@@ -136,7 +146,7 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
     """
     tensors = 0
     for kind, argument in flattened(signature, arguments):
-        if isinstance(argument, TensorDescriptor):
+        if isinstance(argument, Described):
             sizes = [*(struct.pack("<i", x) for x in argument.shape)]
             sizes += [struct.pack("<q", x) for x in argument.strides]
             yield Parameter(DESCRIPTOR, bytes(DESCRIPTOR), DESCRIBED, tensors, argument)
@@ -147,7 +157,7 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
         elif kind != "constexpr":
             packed = packed_number(kind, argument)
             yield Parameter(len(packed), packed)
-        tensors += isinstance(argument, Tensor | TensorDescriptor)
+        tensors += isinstance(argument, Tensor | Described)
 
 
 def flattened(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -206,7 +216,7 @@ def driver_launch(
         parameters = [*parameters_of(signature, arguments)]
         if len(metadata.tensordesc_meta or ()) != sum(p.kind == DESCRIBED for p in parameters):
             return otherwise
-        tensors = sum(isinstance(x, Tensor | TensorDescriptor) for _, x in flattened(signature, arguments))
+        tensors = sum(isinstance(x, Tensor | Described) for _, x in flattened(signature, arguments))
         return DriverLaunch(compiled, programs, parameters, otherwise).compiled(tensors)
     except (AttributeError, ImportError, LookupError, OSError, ValueError):
         return otherwise
