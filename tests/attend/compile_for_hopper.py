@@ -1,4 +1,4 @@
-"""Compiles the forward kernel in Gluon for Hopper, with no GPU; prints counts of its machine code, as JSON."""
+"""Compiles the forward kernel in Gluon for Hopper, no GPU needed; prints counts of its machine code."""
 
 # Triton has no stubs
 # pyright: basic, reportMissingTypeStubs=false

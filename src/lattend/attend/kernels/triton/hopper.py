@@ -1,10 +1,12 @@
 """The forward kernel on Hopper, in Gluon: the warps of a program have two trades.
 
-One warp loads: it has TMA copy the tile's queries and then, step by step, keys and values to shared memory.
+One warp loads: it has TMA copy a tile's queries and then, step by step, keys and values to shared memory.
 Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
-the exponentials of the next step's scores, so that the tensor cores do not wait for them. forward.py is the
-same function for any rule, chip and call; this one takes rules on a line whose keys follow each other, and
-calls without a bias, a soft cap, dropout or padding. It cannot run under Triton's interpreter.
+the exponentials of the next step's scores, so that the tensor cores do not wait for them. A program takes
+several tiles, and its next one is loaded while the last results are written.
+
+forward.py is the same function for any rule, chip and call; this one takes rules on a line whose keys follow
+each other, and calls without a bias, a soft cap, dropout or padding. Triton's interpreter does not run it.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -45,12 +47,26 @@ OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader
 
 
 @gluon.jit
-def tile_of(Table, heads, tiles, table_batch, table_head, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
-    """Batch element and head of this program, the first slot and base of its queries, the first of its keys
-    and how many, and its steps: all, those with a mask, and the first full one.
+def turns_of(works):
+    """How many tiles this program takes."""
+    return works // gl.num_programs(0) + (work_at(works // gl.num_programs(0)) < works).to(gl.int32)
+
+
+@gluon.jit
+def work_at(turn):
+    """The tile of a turn: heavy ones come first, and who took the heaviest takes the lightest next."""
+    program, programs = gl.program_id(0), gl.num_programs(0)
+    return turn * programs + gl.where(turn % 2 == 0, program, programs - 1 - program)
+
+
+@gluon.jit
+def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
+    """Batch element and head of a turn, the first slot and base of its queries, the first of its keys and how
+    many, and its steps: all, those with a mask, and the first full one.
     """
-    program = gl.program_id(0)
-    tile, pair = program % tiles, program // tiles
+    heads, _, _, tiles, table_batch, table_head, works = numbers
+    pairs = works // tiles
+    tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
     batch, head = pair // heads, pair % heads
     entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
@@ -100,19 +116,23 @@ def load(
 ):
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer = buffers
-    q_ready, k_ready, k_free, v_ready, v_free = barriers
-    heads, share, _, tiles, table_batch, table_head = numbers
-    batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
-        Table, heads, tiles, table_batch, table_head, STEP, HAS_FULL
-    )
-    mbarrier.expect(q_ready, GROUPS * Q.block_type.nbytes)
-    for group in gl.static_range(GROUPS):
-        place = [batch, head, slot + outer_base + group * ROWS, 0]
-        tma.async_copy_global_to_shared(Q, place, q_ready, q_buffer.index(group))
-    for index in range(steps):
-        at = first + step_at(index, steps, masked, full_first) * STEP
-        load_block(K, k_buffer, k_ready, k_free, index, batch, head // share, at, STAGES)
-        load_block(V, v_buffer, v_ready, v_free, index, batch, head // share, at, STAGES)
+    q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
+    share, works = numbers[1], numbers[6]
+    done = 0  # steps of earlier turns
+    for turn in range(turns_of(works)):
+        batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
+            turn, Table, numbers, STEP, HAS_FULL
+        )
+        mbarrier.wait(q_free, (turn & 1) ^ 1)
+        mbarrier.expect(q_ready, GROUPS * Q.block_type.nbytes)
+        for group in gl.static_range(GROUPS):
+            place = [batch, head, slot + outer_base + group * ROWS, 0]
+            tma.async_copy_global_to_shared(Q, place, q_ready, q_buffer.index(group))
+        for index in range(steps):
+            at = first + step_at(index, steps, masked, full_first) * STEP
+            load_block(K, k_buffer, k_ready, k_free, done + index, batch, head // share, at, STAGES)
+            load_block(V, v_buffer, v_ready, v_free, done + index, batch, head // share, at, STAGES)
+        done += steps
 
 
 @gluon.jit
@@ -124,13 +144,27 @@ def scores(q, k_buffer, index, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.
 
 
 @gluon.jit
-def attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST: gl.constexpr, S: gl.constexpr):
+def spread(tensors, LAYOUT: gl.constexpr):
+    """The tensors, handed to the threads that need them."""
+    found = ()
+    for place in gl.static_range(len(tensors)):
+        found = found + (gl.convert_layout(tensors[place], LAYOUT),)  # noqa: RUF005
+    return found
+
+
+@gluon.jit
+def attended(
+    s, oa, low, span, entries, at, head, batch, Header, Data,
+    COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr,
+):  # fmt: skip
     """The scores, -inf where a pair is not attended; the step's keys begin with `at`."""
     keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
     gap = keys[None, :] - low[:, None]  # what lies below wraps around
     kept = gap.to(gl.uint32, bitcast=True) <= span.to(gl.uint32, bitcast=True)[:, None]
-    if REST is not None:
-        kept &= REST(oa, oa, oa, keys, keys, keys, entries, head, batch, Header, Data, False)
+    if PAIRS is not None:  # each key is looked up by one thread
+        one = at + gl.arange(0, s.shape[1], gl.BlockedLayout([1], [32], [4], [0]))
+        columns = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
+        kept &= PAIRS(oa, oa, oa, keys, keys, keys, entries, columns, head, batch, Header, Data, False)
     return gl.where(kept, s, -float("inf"))
 
 
@@ -147,13 +181,14 @@ def softened(s, m, total, sharpness):
 @gluon.jit
 def compute(
     GROUP: gl.constexpr, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, out_strides, numbers,
-    BOUNDS: gl.constexpr, REST: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr,
-    DV: gl.constexpr, DVP: gl.constexpr, HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
+    HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries."""
     q_buffer, k_buffer, v_buffer = buffers
-    q_ready, k_ready, k_free, v_ready, v_free = barriers
-    heads, _, rows, tiles, table_batch, table_head = numbers
+    q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
+    heads, rows, works = numbers[0], numbers[2], numbers[6]
     o_batch, o_head, o_row = out_strides
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
@@ -161,74 +196,79 @@ def compute(
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
-
-    batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
-        Table, heads, tiles, table_batch, table_head, STEP, HAS_FULL
-    )
-    oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
-    low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
-    high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
-    low, span = gl.where(high < low, -2147483648, low), gl.where(high < low, 0, high - low)
-
-    m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
-    total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
-    o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
-
     q = q_buffer.index(GROUP).reshape((ROWS, DP))
-    mbarrier.wait(q_ready, 0)
-    arrived(k_ready, 0, STAGES)
-    s = warpgroup_mma_wait(0, deps=[scores(q, k_buffer, 0, STEP, STAGES, DP, S)])
-    mbarrier.arrive(k_free.index(0), count=1)
-    at = first + step_at(0, steps, masked, full_first) * STEP
-    s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST, S)
-    p, m, total, shrink = softened(s, m, total, sharpness)
-    weights = gl.convert_layout(p.to(dtype), WEIGHTS)
-    arrived(k_ready, 1, STAGES, steps > 1)
-    for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-        begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
-        for index in range(begin, end):
-            s_begun = scores(q, k_buffer, index, STEP, STAGES, DP, S)
-            arrived(v_ready, index - 1, STAGES)
-            values = v_buffer.index((index - 1) % STAGES).reshape((STEP, DVP))
-            o_begun = warpgroup_mma(weights, values, o, is_async=True)
-            s = warpgroup_mma_wait(1, deps=[s_begun])
-            mbarrier.arrive(k_free.index(index % STAGES), count=1)
-            if not FULL:
-                at = first + step_at(index, steps, masked, full_first) * STEP
-                s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST, S)
-            p, m, total, shrink = softened(s, m, total, sharpness)
-            # a wait for the next keys, and a branch therefore, keeps the exponentials before the wait for o
-            arrived(k_ready, index + 1, STAGES, index + 1 < steps)
-            o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
-            mbarrier.arrive(v_free.index((index - 1) % STAGES), count=1)
-            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-            weights = gl.convert_layout(p.to(dtype), WEIGHTS)
-    arrived(v_ready, steps - 1, STAGES)
-    values = v_buffer.index((steps - 1) % STAGES).reshape((STEP, DVP))
-    o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
+    done = 0  # steps of earlier turns
+    for turn in range(turns_of(works)):
+        batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
+            turn, Table, numbers, STEP, HAS_FULL
+        )
+        oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
+        low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
+        high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
+        low, span = gl.where(high < low, -2147483648, low), gl.where(high < low, 0, high - low)
+        m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
+        total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
+        o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
 
-    row, here = queries(Header, slot, outer_base, GROUP, OF_SUMS)
-    column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
-    mask = here[:, None] & (column[None, :] < DV)
-    before = (batch * heads + head).to(gl.int64) * rows
-    states = State + (before + row)[:, None] * DV + column[None, :]
-    if CONTINUES:
-        earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
-        higher = gl.maximum(m, earlier)
-        base = gl.where(higher == -float("inf"), 0.0, higher)
-        shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
-        o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-        o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
-        m, total = higher, total * shrink + share
-    o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
-    lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
-    gl.store(Lse + before + oa, lse, mask=inside)
-    if ENDS:
-        Out += batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
-        gl.store(Out + row.to(gl.int64)[:, None] * o_row + column[None, :], o.to(dtype), mask=mask)
-    else:
-        gl.store(states, o, mask=mask)
+        mbarrier.wait(q_ready, turn & 1)
+        arrived(k_ready, done, STAGES)
+        s = warpgroup_mma_wait(0, deps=[scores(q, k_buffer, done, STEP, STAGES, DP, S)])
+        mbarrier.arrive(k_free.index(done % STAGES), count=1)
+        at = first + step_at(0, steps, masked, full_first) * STEP
+        s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, COLUMNS, PAIRS, S)
+        p, m, total, shrink = softened(s, m, total, sharpness)
+        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+        arrived(k_ready, done + 1, STAGES, steps > 1)
+        for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+            begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
+            for index in range(begin, end):
+                now, last = done + index, done + index - 1
+                s_begun = scores(q, k_buffer, now, STEP, STAGES, DP, S)
+                arrived(v_ready, last, STAGES)
+                values = v_buffer.index(last % STAGES).reshape((STEP, DVP))
+                o_begun = warpgroup_mma(weights, values, o, is_async=True)
+                s = warpgroup_mma_wait(1, deps=[s_begun])
+                mbarrier.arrive(k_free.index(now % STAGES), count=1)
+                if not FULL:
+                    at = first + step_at(index, steps, masked, full_first) * STEP
+                    s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, COLUMNS, PAIRS, S)
+                p, m, total, shrink = softened(s, m, total, sharpness)
+                # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
+                arrived(k_ready, now + 1, STAGES, index + 1 < steps)
+                o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
+                mbarrier.arrive(v_free.index(last % STAGES), count=1)
+                o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+                weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+        mbarrier.arrive(q_free, count=1)
+        done += steps
+        arrived(v_ready, done - 1, STAGES)
+        values = v_buffer.index((done - 1) % STAGES).reshape((STEP, DVP))
+        o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
+        mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
+
+        row, here = queries(Header, slot, outer_base, GROUP, OF_SUMS)
+        column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
+        mask = here[:, None] & (column[None, :] < DV)
+        before = (batch * heads + head).to(gl.int64) * rows
+        states = State + (before + row)[:, None] * DV + column[None, :]
+        if CONTINUES:
+            earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
+            higher = gl.maximum(m, earlier)
+            base = gl.where(higher == -float("inf"), 0.0, higher)
+            shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
+            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+            o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+            m, total = higher, total * shrink + share
+        o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
+        lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
+        gl.store(Lse + before + oa, lse, mask=inside)
+        if ENDS:
+            rows_out = Out + batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
+            rows_out += row.to(gl.int64)[:, None] * o_row
+            gl.store(rows_out + column[None, :], o.to(dtype), mask=mask)
+        else:
+            gl.store(states, o, mask=mask)
 
 
 @gluon.jit
@@ -249,33 +289,33 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     return found
 
 
-@gluon.jit(do_not_specialize=PLAIN)
+@gluon.jit(do_not_specialize=[*PLAIN, "works"])
 def attention_fwd_hopper_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: gl.constexpr, REST: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr,
-    DV: gl.constexpr, DVP: gl.constexpr, HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    heads, share, rows, tiles, table_batch, table_head, works,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
+    HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
-    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
     q_buffer = gl.allocate_shared_memory(Q.dtype, [GROUPS, 1, 1, ROWS, DP], Q.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
     v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
-    q_ready = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
-    mbarrier.init(q_ready, count=1)
+    q_ready, q_free = barriers_of(1, 1).index(0), barriers_of(1, GROUPS).index(0)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, k_ready, k_free, v_ready, v_free)
-    strides, numbers = (o_batch, o_head, o_row), (heads, share, rows, tiles, table_batch, table_head)
+    buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, q_free, k_ready, k_free, v_ready, v_free)
+    strides, numbers = (o_batch, o_head, o_row), (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
                 0, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
-                BOUNDS, REST, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
             )),
             (compute, (
                 1, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
-                BOUNDS, REST, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
             )),
             (load, (Q, K, V, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
         ],
@@ -298,7 +338,8 @@ def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: 
     """The compile-time arguments."""
     return {
         "BOUNDS": functions.bounds,
-        "REST": functions.rest,
+        "COLUMNS": functions.columns,
+        "PAIRS": functions.pairs,
         "STEP": shape.step,
         "STAGES": shape.stages,
         "DP": padded(q.shape[-1]),

@@ -210,9 +210,10 @@ class Runner:
                 from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
 
                 loaded = gluon.loaded(q, k, v, ready.shape)
-                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes)
+                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes, programs)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
-                launch(tape, gluon.attention_fwd_hopper_kernel, programs, arguments, constants)
+                at_once = min(programs, _processors(q.device))
+                launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
             else:
                 arguments = (
                     q, *ready.inner(k, v), *made, *_weighing(tape, call, lse),
@@ -360,6 +361,11 @@ def _sent(part: Part, table: Tensor) -> Tensor:
     """The plan's table as the kernels read it, entries in order; no full range is known without the data."""
     # a table with lists behind it lies so already and is not copied
     return (table if depends_on_data(part) or not part.cut_by else without_full(table)).contiguous()
+
+
+def _processors(device: torch.device) -> int:
+    """The multiprocessors of a GPU; an H200's where there is none."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 132
 
 
 def _whole_16_bytes(x: Tensor) -> bool:

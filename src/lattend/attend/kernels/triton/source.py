@@ -2,8 +2,9 @@
 
 A part gives `bounds`, from an outer position to its least and greatest inner position on each axis and to
 what the rest looks up there, once for all its pairs; and `rest`, from a pair of positions to whether the pair
-is attended. A bias gives `bias`, what is added to a score, and `slopes`, which adds to its gradients. Numbers
-of the rule are read from memory, so that one compiled kernel serves all of their values.
+is attended: `columns`, what it looks up at inner positions, and then `pairs`. A bias gives `bias`, what is
+added to a score, and `slopes`, which adds to its gradients. Numbers of the rule are read from memory, so that
+one compiled kernel serves all of their values.
 """
 
 # Triton has no stubs
@@ -54,6 +55,8 @@ class Generated:
 
     bounds: Any
     rest: Any | None
+    columns: Any | None
+    pairs: Any | None
     bias: Any | None
     slopes: Any | None  # adds to the gradients of the bias
     numbers: tuple[str, ...]
@@ -83,11 +86,13 @@ def _generated(
     columns = {name: f"{place}[:, None]" for name, place in outer.items()}
     columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
     writer.names = {**columns, HEAD: "head"}
-    checked = biased = slopes = None
+    checked = looked_up = pairs = biased = slopes = None
     entries: list[str] = []
     if rest != Truth(True):
-        pairs, entries = writer.on_pairs(rest, outer, set(inner))
-        checked = _function("rest", _on_pairs("rest", pairs, "entries, "))
+        condition, entries, lookups = writer.on_pairs(rest, outer, inner)
+        looked_up = _function("columns", _on_columns(lookups))
+        pairs = _function("pairs", _on_pairs("pairs", condition, "entries, columns, "))
+        checked = _function("rest", REST, columns=looked_up, pairs=pairs)
     values = ", ".join([*(f"{end} + oa * 0" for end in ends), f"({', '.join([*entries, 'oa'])},)"])
     bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
     if term is not None:
@@ -96,7 +101,20 @@ def _generated(
         biased = _function("bias", _on_pairs("bias", f"{writer.write(term)} + {every}"))
         slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
     numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
-    return Generated(_function("bounds", bounds), checked, biased, slopes, numbers, arrays)
+    row = _function("bounds", bounds)
+    return Generated(row, checked, looked_up, pairs, biased, slopes, numbers, arrays)
+
+
+REST = """def rest(oa, ob, oc, ia, ib, ic, entries, head, batch, Header, Data, WIDE: tl.constexpr):
+    found = columns(ia, ib, ic, head, batch, Header, Data, WIDE)
+    return pairs(oa, ob, oc, ia, ib, ic, entries, found, head, batch, Header, Data, WIDE)
+"""
+
+
+def _on_columns(lookups: Sequence[str]) -> str:
+    """A function of the inner positions of a tile."""
+    given = "ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
+    return f"def columns({given}):\n    return ({', '.join([*lookups, 'ia'])},)\n"
 
 
 def _on_pairs(name: str, value: str, more: str = "") -> str:
@@ -139,9 +157,13 @@ def _nested(function: str, values: Sequence[str]) -> str:
     return reduce(lambda best, value: f"{function}({best}, {value})", values)
 
 
-def _function(name: str, source: str) -> Any:
-    """A Triton function from its source, which stays readable for Triton and in tracebacks."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+def _function(name: str, source: str, **called: Any) -> Any:
+    """A Triton function from its source, which stays readable for Triton and in tracebacks.
+
+    `called` are other such functions that it calls.
+    """
+    whole = "".join([source, *(function.__module__ for function in called.values())])
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
     file = f"<lattend {name} {digest}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     if file not in _FILES:
@@ -150,6 +172,7 @@ def _function(name: str, source: str) -> Any:
         _FILES.append(file)
     namespace: dict[str, Any] = {
         **_NAMESPACE,
+        **called,
         "__name__": f"lattend.attend.kernels.triton.generated_{digest}",
     }
     exec(compile(source, file, "exec"), namespace)
@@ -168,20 +191,26 @@ class _Writer:
     def write(self, node: Node) -> str:
         return expr.fold(node, self._step)
 
-    def on_pairs(self, node: Node, outer: Mapping[str, str], inner: set[str]) -> tuple[str, list[str]]:
-        """A condition on pairs, and what it looks up at outer positions alone: the `entries` it is given."""
-        pairs, found = self.names, list[str]()
+    def on_pairs(
+        self, node: Node, outer: Mapping[str, str], inner: Mapping[str, str]
+    ) -> tuple[str, list[str], list[str]]:
+        """A condition on pairs, and what it looks up at outer positions alone and at inner ones alone: the
+        `entries` and `columns` that it is given.
+        """
+        pairs, entries, columns = self.names, list[str](), list[str]()
 
         def step(node: Node, parts: Sequence[str]) -> str:
             names = set(expr.names(node))
-            if not isinstance(node, Lookup) or names & inner or not names & set(outer):
+            rows, cols = names & set(outer), names & set(inner)
+            if not isinstance(node, Lookup) or bool(rows) == bool(cols):
                 return self._step(node, parts)
-            self.names = {**pairs, **outer}
+            self.names = {**pairs, **outer, **inner}
+            found = entries if rows else columns
             found.append(self.write(node))
             self.names = pairs
-            return f"entries[{len(found) - 1}][:, None]"
+            return f"entries[{len(found) - 1}][:, None]" if rows else f"columns[{len(found) - 1}][None, :]"
 
-        return expr.fold(node, step), found
+        return expr.fold(node, step), entries, columns
 
     def _step(self, node: Node, parts: Sequence[str]) -> str:
         match node:
