@@ -12,12 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lattend.attend.bias import Bias
 from lattend.attend.decode import step
 from lattend.attend.decode.entries import entry_at
 from lattend.attend.decode.line_bias import bias_at
+from lattend.attend.decode.native_step import Slots, native_step
 from lattend.attend.decode.ragged import check_path
+from lattend.attend.decode.repeated import KnownStep, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import NewTokens, Scoring, StepMask
+from lattend.attend.record import exactly
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
@@ -71,12 +75,10 @@ class DynamicStore:
 
     def attend(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """The outputs of the new tokens, whose keys and values join the past."""
-        s, start = new.q.shape[2], self.table.lengths
+        s = new.q.shape[2]
         if s == 1 and new.sizes is None and self.table.shared and not new.entries:
-            found = self._one(new, how)
-            self.drafted = start, _ONE
-            return found
-        sizes = np.full(len(start), s)
+            return self.one(new.q, new.k, new.v, KnownStep(how), how.bias)
+        sizes = np.full(len(self.table.lengths), s)
         if new.known_sizes is not None and self.batch:
             given = new.known_sizes.cpu().numpy().astype(np.int64)
             if not (given == s).all():
@@ -95,17 +97,41 @@ class DynamicStore:
         self.table.lengths = self.table.lengths + sizes
         return found
 
-    def _one(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
-        """One token of each row, all at the same position."""
-        q, table = new.q, self.table
+    def one(
+        self, q: Tensor, k: Tensor, v: Tensor, known: KnownStep, bias: Bias | Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """One token of each row, where all go in step; a step of the kind that is known."""
+        table, start = self.table, self.table.lengths
         slot = table.step()
         if slot is None:
-            self._admit(new, _ONE, now=table.lengths)
+            self._admit(NewTokens(q, k, v, {}), _ONE, now=table.lengths)
             table.lengths = table.lengths + 1
-        else:
-            self.keys.narrow(2, slot, 1).copy_(new.k)
-            self.values.narrow(2, slot, 1).copy_(new.v)
-        keys, values = self.keys, self.values
+        self.drafted = start, _ONE
+        place = known.place
+        if place is None or place[0] is not self.keys or place[1] is not table.positions:
+            known.place = self.keys, table.positions
+            slots = self._slots()
+            known.run = slots and native_step(q, k, v, slots, known.given(bias))
+        if known.run is not None:
+            tensors = () if bias is None else tensors_of(bias).values()
+            return known.run(q, k, v, *tensors, int(start[0]), -1 if slot is None else slot, table.count)
+        if slot is not None:
+            self.keys.narrow(2, slot, 1).copy_(k)
+            self.values.narrow(2, slot, 1).copy_(v)
+        with exactly(q):
+            return self._one_by_torch(q, known.given(bias))
+
+    def _slots(self) -> Slots | None:
+        """Where keys lie; None under a rule that reads arrays or may leave 64 bits, which is checked."""
+        if self.retention.whole and not self.table.rollback:
+            return Slots(self.keys, self.values, self.table.positions)
+        if not self.attended.plain:
+            return None
+        return Slots(self.keys, self.values, self.table.positions, self.attended.condition)
+
+    def _one_by_torch(self, q: Tensor, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        """The same, once its key is in a slot, by operations of torch."""
+        keys, values, table = self.keys, self.values, self.table
         if table.count < table.capacity:
             keys, values = keys.narrow(2, 0, table.count), values.narrow(2, 0, table.count)
         if how.bias is None and self.retention.whole and not table.rollback:

@@ -40,6 +40,7 @@ class SlotTable:
     def __init__(self, retention: Retention, slots: int, rollback: int) -> None:
         self.retention, self.rollback = retention, rollback
         self._soon, self._soon_from = np.zeros(0, np.int64), 0
+        self._soon_one_by_one: list[int] = []
         self.most = None if retention.most is None else retention.most + rollback
         self.positions = np.full((1, slots), FREE)
         self.last = np.full((1, slots), NEVER)
@@ -95,10 +96,10 @@ class SlotTable:
 
         None where there is more to do, by `admit`; nothing is changed then.
         """
-        if not self.shared or self._due == NEVER:
+        if self._due == NEVER or len(self.positions) != 1:
             return None
         position, slot = int(self.lengths[0]), self.count
-        last = int(self._next_last_queries(position, 1)[0])
+        last = self._last_query(position)
         if last < position or (slot == self.capacity and self._due >= position):
             return None
         if self._due < position:
@@ -184,6 +185,15 @@ class SlotTable:
         self.positions[rows, slots], self.last[rows, slots] = new[rows, places], last[rows, places]
         return Copies(rows, slots, places), None
 
+    def _last_query(self, position: int) -> int:
+        """The last query of a key, and `rollback` more; looked up in numbers of Python."""
+        place = position - self._soon_from
+        if not 0 <= place < len(self._soon_one_by_one):
+            self._next_last_queries(position, 1)
+            self._soon_one_by_one = self._soon.tolist()
+            place = position - self._soon_from
+        return self._soon_one_by_one[place]
+
     def _last_queries(self, positions: Integers) -> Integers:
         """The last queries of keys at these positions, and `rollback` more."""
         if not positions.size:
@@ -198,7 +208,7 @@ class SlotTable:
             keys = np.arange(first, first + max(size, AHEAD))
             found = self.retention.last(keys)
             self._soon = np.maximum(found, keys) + self.rollback if self.rollback else found
-            self._soon_from, start = first, 0
+            self._soon_from, start, self._soon_one_by_one = first, 0, []
         return self._soon[start : start + size]
 
     def _make_room(self, slots: int) -> None:
