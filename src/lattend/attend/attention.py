@@ -180,7 +180,7 @@ def attention(
         entries = cache.check_rule(key, bound, values)
         how = {"scale": scale, "bias": bias, "padding": padding, "softcap": softcap, "sinks": sinks}
         found = cache.attend(q, k, v, return_lse=return_lse, **how, **entries)
-        cache.remember(kind, q, scale, softcap, return_lse, bias)
+        cache.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
     if cu_seqlens is not None:
         if padding is not None:

@@ -5,7 +5,7 @@ It holds the keys that the rule can still reach and no others, and its room grow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,13 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.decode import step
+from lattend.attend.decode.at_once import at_once
 from lattend.attend.decode.entries import entry_at
 from lattend.attend.decode.line_bias import bias_at
-from lattend.attend.decode.native_step import Slots, native_step
 from lattend.attend.decode.ragged import check_path
-from lattend.attend.decode.repeated import KnownStep, tensors_of
+from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
-from lattend.attend.decode.step import NewTokens, Scoring, StepMask
+from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
 from lattend.attend.record import exactly
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
@@ -54,6 +54,9 @@ class DynamicStore:
         self.retention, self.attended = retention, attended
         self.table = SlotTable(retention, slots, rollback)
         self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
+        self.steps = KnownSteps()
+        self._on_device: Tensor | None = None  # positions where a GPU reads them
+        self._placed: tuple[int, int] | None = None  # the table's changes, and the next position
         self.drafted: tuple[Integers, Integers] | None = None  # where the last call began, and its tokens
 
     @property
@@ -77,7 +80,8 @@ class DynamicStore:
         """The outputs of the new tokens, whose keys and values join the past."""
         s = new.q.shape[2]
         if s == 1 and new.sizes is None and self.table.shared and not new.entries:
-            return self.one(new.q, new.k, new.v, KnownStep(how), how.bias)
+            known = self.steps.of(new.q, new.k, new.v, how)
+            return self.one(new.q, new.k, new.v, how.bias, known)
         sizes = np.full(len(self.table.lengths), s)
         if new.known_sizes is not None and self.batch:
             given = new.known_sizes.cpu().numpy().astype(np.int64)
@@ -98,7 +102,7 @@ class DynamicStore:
         return found
 
     def one(
-        self, q: Tensor, k: Tensor, v: Tensor, known: KnownStep, bias: Bias | Tensor | None
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None, known: KnownStep
     ) -> tuple[Tensor, Tensor | None]:
         """One token of each row, where all go in step; a step of the kind that is known."""
         table, start = self.table, self.table.lengths
@@ -107,27 +111,42 @@ class DynamicStore:
             self._admit(NewTokens(q, k, v, {}), _ONE, now=table.lengths)
             table.lengths = table.lengths + 1
         self.drafted = start, _ONE
-        place = known.place
-        if place is None or place[0] is not self.keys or place[1] is not table.positions:
-            known.place = self.keys, table.positions
-            slots = self._slots()
-            known.run = slots and native_step(q, k, v, slots, known.given(bias))
+        if not known.is_for(self.keys, table.positions):
+            known.run, known.places = self._at_once(q, k, v, known.given(bias)), (self.keys, table.positions)
         if known.run is not None:
+            position = int(start[0])
+            if self._on_device is not None:
+                self._place(position)
             tensors = () if bias is None else tensors_of(bias).values()
-            return known.run(q, k, v, *tensors, int(start[0]), -1 if slot is None else slot, table.count)
+            return known.run(q, k, v, *tensors, position, -1 if slot is None else slot, table.count)
         if slot is not None:
             self.keys.narrow(2, slot, 1).copy_(k)
             self.values.narrow(2, slot, 1).copy_(v)
         with exactly(q):
             return self._one_by_torch(q, known.given(bias))
 
-    def _slots(self) -> Slots | None:
-        """Where keys lie; None under a rule that reads arrays or may leave 64 bits, which is checked."""
-        if self.retention.whole and not self.table.rollback:
-            return Slots(self.keys, self.values, self.table.positions)
-        if not self.attended.plain:
+    def _at_once(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> Callable[..., Any] | None:
+        """What takes such steps at once; not of a rule that reads arrays or may leave 64 bits."""
+        whole, positions = self.retention.whole and not self.table.rollback, self.table.positions
+        if not whole and not self.attended.plain:
             return None
-        return Slots(self.keys, self.values, self.table.positions, self.attended.condition)
+        if q.is_cuda:
+            if whole and step.left_to_flash(q, v, how):
+                return None
+            if self._on_device is None or self._on_device.shape != positions.shape:
+                self._on_device, self._placed = step.moved(positions, q.device), None
+            positions = self._on_device
+        condition = None if whole else self.attended.condition
+        return at_once(q, k, v, Slots(self.keys, self.values, positions, condition), how)
+
+    def _place(self, position: int) -> None:
+        """Bring the positions on the device up to those of a table that has taken this step.
+
+        The steps that are taken there write them too, so that they differ only after something else.
+        """
+        if self._on_device is not None and self._placed != (self.table.changes, position):
+            self._on_device.copy_(step.moved(self.table.positions, self._on_device.device))
+        self._placed = self.table.changes, position + 1
 
     def _one_by_torch(self, q: Tensor, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """The same, once its key is in a slot, by operations of torch."""

@@ -225,7 +225,7 @@ class KVCache(Shown):
                 return self.again(known, q, k, v, bias)
         run = self._attend if self.static else self._attend_in_python
         found = run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
-        self.remember(kind, q, scale, softcap, return_lse, bias)
+        self.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
 
     def known(self, kind: Kind | None) -> KnownStep | None:
@@ -233,18 +233,22 @@ class KVCache(Shown):
         return self._known.get(kind)
 
     def remember(
-        self, kind: Kind | None, q: Tensor, scale: float | None, softcap: float | None, return_lse: bool,
-        bias: Bias | Tensor | None,
+        self, kind: Kind | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
+        *options: Any,
     ) -> None:  # fmt: skip
-        """Take a step of this kind, which has been checked, for one that needs no checks."""
-        if kind is None or self.growing or q.dim() != 4 or q.shape[2] != 1:
+        """Take a step of this kind, which has been checked, for one that needs no checks.
+
+        Options are scale, softcap and return_lse.
+        """
+        if kind is None or self.growing or qkv[0].dim() != 4 or qkv[0].shape[2] != 1:
             return
-        how = scoring(q, scale, softcap, return_lse)
+        how = scoring(qkv[0], *options)
         if bias is not None:
             if not self.static and not fits_any_length(bias, self._line):
                 return
-            how = how._replace(bias=on_a_line(bias, self._line, len(self) if not self.static else self.capacity, q))
-        self._known.find(kind, lambda: KnownStep(how))
+            seen = self.capacity if self.static else len(self)
+            how = how._replace(bias=on_a_line(bias, self._line, seen, qkv[0]))
+        self._known.find(kind, lambda: self._store.steps.of(*qkv, how))
 
     def again(
         self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None
@@ -255,9 +259,10 @@ class KVCache(Shown):
             if self.retention.length is not None:
                 self._check_length(1)
             if not store.in_step:
-                found = store.attend(NewTokens(q, k, v, {}), known.given(bias))
+                with exactly(q):
+                    found = store.attend(NewTokens(q, k, v, {}), known.given(bias))
                 return found if known.how.return_lse else found[0]
-        found = store.one(q, k, v, known, bias)
+        found = store.one(q, k, v, bias, known)
         return found if known.how.return_lse else found[0]
 
     @left_to_python

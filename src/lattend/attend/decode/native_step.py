@@ -1,4 +1,4 @@
-"""A step of decoding as one call of compiled code: it puts the new key into its slot, and attends to the slots.
+"""A step of decoding as one call of compiled code: it puts the new key into its slot, and attends to all.
 
 The condition and the bias go with it as programs (decode/program.py), so that the host evaluates nothing.
 """
@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.decode.program import Instruction, NoProgram, program
-from lattend.attend.decode.step import Scoring
+from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
 from lattend.attend.kernels.native.kernel import DTYPES, caller
-from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Condition
 
 MAX_TABLES, MAX_AXES = 6, 4  # as in source/terms.h
 TABLE_DTYPES = {**DTYPES, torch.float64: 3, torch.int64: 4}
@@ -34,23 +30,6 @@ POSITION, SLOT, SLOTS = range(TABLES + MAX_TABLES, TABLES + MAX_TABLES + 3)
 
 # q, k, v, the tensors of a bias, and the new token's position and slot, and the slots in use
 NativeStep = Callable[..., tuple[Tensor, Tensor | None]]
-
-
-class Slots(NamedTuple):
-    """Where keys lie, and what says which of them a query attends to; without a condition it is all of them.
-
-    `positions` of the keys are [batch, slots], or [1, slots] where all rows have the same, on the host. A
-    static cache has them in a tensor, as its `state`: lengths, greatest lengths, and drafted tokens; and
-    its `ring`: pinned slots, those of the ring, the reach, and the length.
-    """
-
-    keys: Tensor
-    values: Tensor
-    positions: NDArray[np.int64] | Tensor | None = None
-    condition: Condition | None = None
-    data: Mapping[str, Tensor] = {}
-    state: tuple[Tensor, ...] = ()
-    ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
 
 
 class _Program(ctypes.Structure):
@@ -87,14 +66,16 @@ def native_step(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> 
         return None
     if any(x.stride(-1) != 1 and x.shape[-1] != 1 for x in (q, k, v)):
         run = native_step(q.contiguous(), k.contiguous(), v.contiguous(), slots, how)
-        return run and (lambda q, k, v, *others: run(q.contiguous(), k.contiguous(), v.contiguous(), *others))
+        return None if run is None else partial(_with_rows, run)
     learned = {} if how.bias is None else {name: x.detach() for name, x in how.bias.tensors.items()}
     tables = [*slots.data.values(), *learned.values()]
     if len(tables) > MAX_TABLES or any(x.dim() > MAX_AXES or x.dtype not in TABLE_DTYPES for x in tables):
         return None
     try:
         condition = None if slots.condition is None else program(slots.condition, (*slots.data,))
-        bias = None if how.bias is None else program(how.bias.term, (*slots.data,), (*learned,), gives_real=True)
+        bias = (
+            None if how.bias is None else program(how.bias.term, (*slots.data,), (*learned,), gives_real=True)
+        )
     except NoProgram:
         return None
     step = _step_of(q, k, v, slots, how, tables)
@@ -103,9 +84,11 @@ def native_step(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> 
     return _call(q, v, slots, how, len(learned), step, kept)
 
 
-def _step_of(
-    q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring, tables: Sequence[Tensor]
-) -> _Step:
+def _with_rows(run: NativeStep, q: Tensor, k: Tensor, v: Tensor, *others: Any) -> Any:
+    return run(q.contiguous(), k.contiguous(), v.contiguous(), *others)
+
+
+def _step_of(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring, tables: Sequence[Tensor]) -> _Step:
     (batch, heads, _, dims), keys, values = q.shape, slots.keys, slots.values
     step = _Step(batch, heads, keys.shape[1], dims, values.shape[3], DTYPES[q.dtype])
     step.out[:] = (heads * values.shape[3], values.shape[3], values.shape[3])

@@ -16,9 +16,9 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Node, Not, Num, Or, Truth
 
 NAMES = (
-    "NUMBER QUERY KEY HEAD ELEMENT LOOK_UP TO_REAL LOWER_TO_REAL ADD SUBTRACT MULTIPLY DIVIDE REMAINDER LEAST "
-    "MOST NEGATIVE SIZE LESS AT_MOST GREATER AT_LEAST EQUAL UNEQUAL BOTH EITHER NOT REAL_ADD REAL_SUBTRACT "
-    "REAL_MULTIPLY REAL_NEGATIVE"
+    "NUMBER QUERY KEY HEAD ELEMENT LOOK_UP TO_REAL LOWER_TO_REAL ADD SUBTRACT MULTIPLY DIVIDE REMAINDER "
+    "LEAST MOST NEGATIVE SIZE LESS AT_MOST GREATER AT_LEAST EQUAL UNEQUAL BOTH EITHER NOT "
+    "REAL_ADD REAL_SUBTRACT REAL_MULTIPLY REAL_NEGATIVE"
 )
 CODES = {name: code for code, name in enumerate(NAMES.split())}
 MAX_DEPTH = 16
@@ -53,7 +53,7 @@ class _Code(NamedTuple):
 def program(
     node: Node, whole: Sequence[str] = (), real: Sequence[str] = (), *, gives_real: bool = False
 ) -> list[Instruction]:
-    """The instructions of a term or condition that reads these tables, of whole numbers and then of real ones.
+    """The instructions of a term or condition that reads these tables, first those of whole numbers.
 
     Raises NoProgram where a divisor is not a number, or a stack or a number would be too large.
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from lattend.attend.bias import Bias
 from lattend.attend.call import Kind
 from lattend.attend.decode.step import Scoring
-from lattend.attend.kinds import kind_of_plain
+from lattend.attend.kinds import is_plain, kind_of_plain, kind_of_tensors
+from lattend.recent import Recent
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
 
@@ -24,16 +25,21 @@ TABLE = object()  # for the text of a bias that is a tensor
 
 
 class KnownStep:
-    """A kind of step that fits its cache: how its scores are made, and what takes it at once, if anything.
+    """A kind of step: how its scores are made, and what takes it at once, if anything does.
 
-    The latter holds addresses, and is made again when the store says that its tensors lie elsewhere.
+    The latter holds addresses, and is made again when the store's tensors lie elsewhere.
     """
 
-    def __init__(self, how: Scoring) -> None:
+    def __init__(self, how: Scoring, plain: bool = True) -> None:
         self.how = how._replace(bias=None)  # no tensor of a first call is kept
+        self.plain = plain
         self.text = None if how.bias is None else how.bias.text
-        self.place: Any = None  # of the store's tensors
         self.run: Callable[..., Any] | None = None
+        self.places: tuple[object, object] = (None, None)  # of the store's keys and positions
+
+    def is_for(self, keys: object, positions: object) -> bool:
+        """Whether `run` was made for these; where somebody watches, none is made."""
+        return (self.places[0] is keys and self.places[1] is positions) or not self.plain
 
     def given(self, bias: Bias | Tensor | None) -> Scoring:
         """How scores are made with the tensors that are given now."""
@@ -49,6 +55,21 @@ def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
     return bias.tensors if isinstance(bias, Bias) else {"table": bias}
 
 
+class KnownSteps(Recent[Kind, KnownStep]):
+    """The kinds of steps that a store has taken."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_KINDS)
+
+    def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
+        """The step on such tensors with such scores."""
+        text, tensors = (None, ()) if how.bias is None else (how.bias.key, how.bias.tensors.values())
+        if not is_plain(q, k, v, *tensors):
+            return KnownStep(how, plain=False)
+        kind = how._replace(bias=None), text, kind_of_tensors(q, k, v, *tensors)
+        return self.find(kind, lambda: KnownStep(how))
+
+
 def kind_of_step(
     qkv: tuple[Tensor, Tensor, Tensor],
     rule: RuleLike | None,
@@ -61,7 +82,7 @@ def kind_of_step(
     `rule` and `values` are those that attention is given, if it is; options are numbers, names and None.
     """
     written: Any = rule
-    if type(rule) is Rule:
+    if isinstance(rule, Rule):
         written = rule.key, tuple(rule.values.items())
     elif rule is not None and type(rule) is not str:
         return None  # what a function means may change

@@ -44,6 +44,7 @@ class SlotTable:
         self.most = None if retention.most is None else retention.most + rollback
         self.positions = np.full((1, slots), FREE)
         self.last = np.full((1, slots), NEVER)
+        self.changes = 0  # of positions, those by `step` aside
         self.reset()
 
     @property
@@ -64,6 +65,7 @@ class SlotTable:
 
     def reset(self) -> None:
         """Free all slots; all rows go in step."""
+        self.changes += 1
         self.positions, self.last = self.positions[:1], self.last[:1]
         self.positions[:], self.last[:] = FREE, NEVER
         self.lengths, self.floor = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -71,18 +73,21 @@ class SlotTable:
         self._due = FOREVER  # the first position at which a key in a slot is past its last query
 
     def reset_rows(self, rows: Integers) -> None:
+        self.changes += 1
         self.positions[rows], self.last[rows] = FREE, NEVER
         self.lengths[rows] = self.floor[rows] = 0
         self._due = NEVER
 
     def split(self, batch: int) -> None:
         """Give each row a table of its own."""
+        self.changes += 1
         if not self.shared or batch < 2:
             return
         self.positions, self.last = (np.repeat(x, batch, 0) for x in (self.positions, self.last))
         self.lengths, self.floor = (np.repeat(x, batch) for x in (self.lengths, self.floor))
 
     def select(self, rows: Integers) -> None:
+        self.changes += 1
         if not len(rows):  # a batch of none goes in step
             self.reset()
         elif not self.shared:
@@ -125,6 +130,7 @@ class SlotTable:
 
         Gives what is to be copied into slots from the new keys, and then from slots to slots.
         """
+        self.changes += 1
         return self._admit_shared(int(sizes[0]), int(now[0])) if self.shared else self._admit(sizes, now)
 
     def _admit_shared(self, size: int, now: int) -> tuple[Copies, Copies | None]:
@@ -226,12 +232,14 @@ class SlotTable:
 
     def crop(self, lengths: Integers) -> None:
         """Take back the tokens of each row from these lengths on."""
+        self.changes += 1
         self._check_floor(lengths)
         self._free(self.positions >= lengths[:, None])
         self.lengths = lengths
 
     def keep(self, starts: Integers, paths: list[Integers]) -> None:
         """Of the tokens from `starts` on keep those at these offsets, at consecutive positions."""
+        self.changes += 1
         lengths = starts + np.array([len(path) for path in paths])
         self._check_floor(lengths)
         drafted = self.positions >= starts[:, None]

@@ -17,6 +17,7 @@ from lattend.attend.bias import Bias
 from lattend.attend.kernels.sdpa import FLASH, flash_takes
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
+from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
@@ -49,6 +50,23 @@ class NewTokens(NamedTuple):
     entries: Mapping[str, Tensor]
     sizes: Tensor | None = None
     known_sizes: Tensor | None = None
+
+
+class Slots(NamedTuple):
+    """Where keys lie, and what says which of them a query attends to; without a condition it is all of them.
+
+    `positions` of the keys are [batch, slots], or [1, slots] where all rows have the same. A static cache has
+    a `state` of tensors, its lengths, the greatest ever, and drafted tokens; and a `ring`: pinned slots,
+    those of the ring, the reach, and the length.
+    """
+
+    keys: Tensor
+    values: Tensor
+    positions: NDArray[np.int64] | Tensor | None = None
+    condition: Condition | None = None
+    data: Mapping[str, Tensor] = {}
+    state: tuple[Tensor, ...] = ()
+    ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
 
 
 def empty_slots(
@@ -107,6 +125,12 @@ def attend(
         mask = mask.expand(batch, heads, s, m).reshape(batch * kv_heads, group, s, m)
     out = _library(rows, keys, values, mask, how.scale).masked_fill(~mask.any(-1, keepdim=True), 0)
     return out.reshape(batch, heads, s, -1), None
+
+
+def left_to_flash(q: Tensor, v: Tensor, how: Scoring) -> bool:
+    """Whether a step without a mask goes to torch's FlashAttention, which cuts long texts into parts."""
+    plain = how.bias is None and how.softcap is None and not how.return_lse
+    return plain and q.is_cuda and flash_takes(q, v)
 
 
 def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:

@@ -97,6 +97,36 @@ def _generated(
     return Generated(_function("bounds", bounds), checked, biased, slopes, numbers, arrays)
 
 
+@dataclass(frozen=True)
+class StepFunctions:
+    """The functions of a decoding step: which keys are attended, and what is added to their scores."""
+
+    condition: Any | None
+    bias: Any | None
+
+
+@lru_cache(maxsize=256)
+def generated_step(
+    condition: Condition | None,
+    term: Term | None,
+    tables: tuple[tuple[str, tuple[int, ...]], ...],
+    real: tuple[str, ...],
+) -> StepFunctions:
+    """The functions of a condition and a bias at a query and its keys, [1, keys], of heads [heads, 1].
+
+    They read tables of these shapes, in order; those that are `real` hold floating numbers, whole ones the
+    others. Raises LookupError where a name is unknown, or a divisor is no number above 0.
+    """
+    writer = _StepWriter(dict(tables), real)
+    given, checked, biased = "q, k, head, batch, Data", None, None
+    if condition is not None and condition != Truth(True):
+        checked = _function("condition", f"def condition({given}):\n    return {writer.write(condition)}\n")
+    if term is not None:
+        value = f"{writer.write(term)} + (k + head).to(tl.float32) * 0"
+        biased = _function("bias", f"def bias({given}):\n    return {value}\n")
+    return StepFunctions(checked, biased)
+
+
 def _on_pairs(name: str, value: str) -> str:
     """A function of the pairs of a tile."""
     given = "oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
@@ -217,3 +247,29 @@ class _Writer:
             inside = f"tl.minimum(tl.maximum({place}, 0), {size} - 1)"
             flat = f"({flat} * {size} + {inside})" if flat else inside
         return flat
+
+
+class _StepWriter(_Writer):
+    """The same for a decoding step, whose numbers are known, the shapes of tables too."""
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], real: tuple[str, ...]) -> None:
+        super().__init__({"q": "q", "k": "k", HEAD: "head", ELEMENT: ELEMENT})
+        self.arrays, self.shapes, self.scalars = [*shapes], shapes, real
+
+    def _step(self, node: Node, parts: Sequence[str]) -> str:
+        if isinstance(node, Arith) and node.op in ("//", "%"):
+            divisor = node.args[1]
+            if not isinstance(divisor, Num) or divisor.value < 1:
+                raise LookupError(f"a divisor that is no number above 0: {expr.term_text(node)}")
+        return super()._step(node, parts)
+
+    def _number(self, name: str) -> str:
+        what, _, array = name.partition(" ")
+        if what == "__stride":
+            return "0"
+        return f"({self.shapes[array][int(what.removeprefix('__axis'))]})"
+
+    def _array(self, name: str) -> int:
+        if name not in self.shapes:
+            raise LookupError(name)
+        return super()._array(name)
