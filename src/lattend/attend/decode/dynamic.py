@@ -54,6 +54,7 @@ class DynamicStore:
         self.retention, self.attended = retention, attended
         self.table = SlotTable(retention, slots, rollback)
         self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
+        self._whole = retention.whole and not rollback  # a query attends to all keys in slots
         self.steps = KnownSteps()
         self._on_device: Tensor | None = None  # positions where a GPU reads them
         self._placed: tuple[int, int] | None = None  # the table's changes, and the next position
@@ -115,7 +116,7 @@ class DynamicStore:
             known.run, known.places = self._at_once(q, k, v, known.given(bias)), (self.keys, table.positions)
         if known.run is not None:
             position = int(start[0])
-            if self._on_device is not None:
+            if self._on_device is not None and (known.text is not None or not self._whole):
                 self._place(position)
             tensors = () if bias is None else tensors_of(bias).values()
             return known.run(q, k, v, *tensors, position, -1 if slot is None else slot, table.count)
@@ -127,22 +128,26 @@ class DynamicStore:
 
     def _at_once(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> Callable[..., Any] | None:
         """What takes such steps at once; not of a rule that reads arrays or may leave 64 bits."""
-        whole, positions = self.retention.whole and not self.table.rollback, self.table.positions
-        if not whole and not self.attended.plain:
+        if not self._whole and not self.attended.plain:
             return None
-        if q.is_cuda:
-            if whole and step.left_to_flash(q, v, how):
-                return None
-            if self._on_device is None or self._on_device.shape != positions.shape:
-                self._on_device, self._placed = step.moved(positions, q.device), None
-            positions = self._on_device
-        condition = None if whole else self.attended.condition
-        return at_once(q, k, v, Slots(self.keys, self.values, positions, condition), how)
+        condition = None if self._whole else self.attended.condition
+        read = condition is not None or how.bias is not None
+        slots = Slots(self.keys, self.values, self._where(q.device) if read else None, condition)
+        return at_once(q, k, v, slots, how)
+
+    def _where(self, device: torch.device) -> Integers | Tensor:
+        """The positions of keys where they are read: the table's own, or a copy on the device."""
+        positions = self.table.positions
+        if device.type == "cpu":
+            return positions
+        if self._on_device is None or self._on_device.shape != positions.shape:
+            self._on_device, self._placed = step.moved(positions, device), None
+        return self._on_device
 
     def _place(self, position: int) -> None:
-        """Bring the positions on the device up to those of a table that has taken this step.
+        """Bring the copy of positions up to a table that has taken the step of this position.
 
-        The steps that are taken there write them too, so that they differ only after something else.
+        The steps that read it write it too, so that it differs only after something else was done.
         """
         if self._on_device is not None and self._placed != (self.table.changes, position):
             self._on_device.copy_(step.moved(self.table.positions, self._on_device.device))
@@ -153,7 +158,7 @@ class DynamicStore:
         keys, values, table = self.keys, self.values, self.table
         if table.count < table.capacity:
             keys, values = keys.narrow(2, 0, table.count), values.narrow(2, 0, table.count)
-        if how.bias is None and self.retention.whole and not table.rollback:
+        if how.bias is None and self._whole:
             return step.attend(q, keys, values, None, how)
         position, held, attended = int(table.lengths[0]) - 1, slice(table.count), None
         positions, last = table.positions[0, held], table.last[0, held]

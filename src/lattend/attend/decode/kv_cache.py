@@ -22,7 +22,7 @@ from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
 from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_line
-from lattend.attend.decode.repeated import MAX_KINDS, KnownStep, kind_of_step, scoring
+from lattend.attend.decode.repeated import KnownStep, KnownSteps, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
 from lattend.attend.inputs import check_scoring, check_sinks
@@ -31,7 +31,6 @@ from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.retention import retention
-from lattend.recent import Recent
 from lattend.report.report import Report
 from lattend.report.shown import Shown
 from lattend.report.table import Facts
@@ -119,7 +118,7 @@ class KVCache(Shown):
         if capacity is not None and not static:
             raise NamingError("capacity is for static=True; without it a cache makes the room it needs")
         self._store = StaticStore(*made, capacity) if static else DynamicStore(*made)
-        self._known: Recent[Kind, KnownStep] = Recent(MAX_KINDS)
+        self._known = KnownSteps()
 
     # What it holds
 
@@ -250,9 +249,7 @@ class KVCache(Shown):
             how = how._replace(bias=on_a_line(bias, self._line, seen, qkv[0]))
         self._known.find(kind, lambda: self._store.steps.of(*qkv, how))
 
-    def again(
-        self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None
-    ) -> Tensor | tuple[Tensor, Tensor | None]:
+    def again(self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None) -> Any:
         """The same as attend, for a step of a kind that is known."""
         store = self._store
         if isinstance(store, DynamicStore):

@@ -56,10 +56,13 @@ def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
 
 
 class KnownSteps(Recent[Kind, KnownStep]):
-    """The kinds of steps that a store has taken."""
+    """The kinds of steps that were taken; a copy of a cache has other addresses, and begins with none."""
 
     def __init__(self) -> None:
         super().__init__(MAX_KINDS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KnownSteps, ()
 
     def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
         """The step on such tensors with such scores."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
+from lattend.rules.language.python_code import python_code
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40
@@ -109,7 +111,7 @@ def attend(
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
     if _by_products(q, mask, how, bias):
         return _written_out(q, k, v, mask, how, bias)
-    if mask is None and heads == kv_heads:
+    if mask is None and (heads == kv_heads or (s == 1 and _is_flash(q, v))):
         return _library(q, k, v, None, how.scale), None
     group = heads // kv_heads
     if mask is None:  # the queries that share a kv head are rows of one matrix
@@ -125,12 +127,6 @@ def attend(
         mask = mask.expand(batch, heads, s, m).reshape(batch * kv_heads, group, s, m)
     out = _library(rows, keys, values, mask, how.scale).masked_fill(~mask.any(-1, keepdim=True), 0)
     return out.reshape(batch, heads, s, -1), None
-
-
-def left_to_flash(q: Tensor, v: Tensor, how: Scoring) -> bool:
-    """Whether a step without a mask goes to torch's FlashAttention, which cuts long texts into parts."""
-    plain = how.bias is None and how.softcap is None and not how.return_lse
-    return plain and q.is_cuda and flash_takes(q, v)
 
 
 def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:
@@ -176,7 +172,7 @@ def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float)
     """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
     if not q.is_cuda or torch.compiler.is_compiling():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    if mask is None and flash_takes(q, v):  # at once: it need not be chosen
+    if mask is None and _is_flash(q, v):  # at once: it need not be chosen
         return FLASH(q, k, v, scale=scale)[0]
     if not cudnn_sdp_enabled():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
@@ -185,6 +181,11 @@ def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     finally:
         enable_cudnn_sdp(True)
+
+
+def _is_flash(q: Tensor, v: Tensor) -> bool:
+    """Whether torch's FlashAttention runs, where heads may share keys."""
+    return q.is_cuda and flash_takes(q, v) and not torch.compiler.is_compiling()
 
 
 def wide(x: Tensor) -> torch.dtype:
@@ -205,6 +206,7 @@ class StepMask:
         self.condition, self.data, self.heads = condition, data, heads
         self.fits = _fits(condition, entries, data)
         self.plain = not data and self.fits
+        self._code = _code(condition) if self.plain else ""
 
     def on_host(
         self, q: NDArray[np.int64], k: NDArray[np.int64], entries: Mapping[str, Tensor] | None = None
@@ -221,7 +223,7 @@ class StepMask:
             places[HEAD] = np.arange(self.heads)[:, None, None]
             shape = (*shape[:-3], self.heads, *shape[-2:]) if q.ndim > 1 else (self.heads, *shape)
         if self.plain:
-            found = evaluate_unchecked(self.condition, places)
+            found = _on_arrays(self._code)(**places)
         else:
             found = evaluate(self.condition, places, self.data)
         whole = np.asarray(found)
@@ -252,6 +254,17 @@ class StepMask:
         found = evaluate_unchecked(self.condition, places)
         found = torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
         return found & (places["k"] >= 0) if free.any() else found
+
+
+def _code(condition: Condition) -> str:
+    """A function of NumPy arrays, by name, which says where the condition holds."""
+    names = dict.fromkeys(("q", "k", *expr.names(condition)))
+    return f"lambda {', '.join(names)}, **others: {python_code(condition, (*names,), 'np')}"
+
+
+@lru_cache(maxsize=256)
+def _on_arrays(code: str) -> Callable[..., Any]:
+    return eval(compile(code, f"<attended {code}>", "eval"), {"np": np, "__name__": __name__})
 
 
 def moved(array: NDArray[Any], device: torch.device) -> Tensor:

@@ -36,7 +36,6 @@ class TritonStep:
 
     def __init__(self, slots: Slots, how: Scoring, functions: StepFunctions) -> None:
         self.slots, self.how, self.functions = slots, how._replace(bias=None), functions
-        self.placed = functions.condition is not None or functions.bias is not None or bool(slots.state)
         self.steps: Steps | None = None
 
     def __call__(self, *given: Any) -> tuple[Tensor, Tensor | None]:
@@ -64,7 +63,7 @@ class TritonStep:
         acc = tape.empty((batch, heads, splits, width), torch.float32, q.device)
         sums = tape.empty((batch, heads, splits, 2), torch.float32, q.device)
         lse = tape.empty((batch, heads, 1), torch.float32, q.device) if how.return_lse else None
-        placed = self.placed and isinstance(slots.positions, Tensor)
+        placed = isinstance(slots.positions, Tensor)
         positions = tape.keep(slots.positions) if isinstance(slots.positions, Tensor) else sums
         now, high, drafted = map(tape.keep, slots.state) if static else (sums, sums, sums)
         by_row = positions.shape[1] if placed and len(positions) > 1 else 0
