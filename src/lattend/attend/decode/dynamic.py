@@ -137,11 +137,13 @@ class DynamicStore:
 
     def _where(self, device: torch.device) -> Integers | Tensor:
         """The positions of keys where they are read: the table's own, or a copy on the device."""
-        positions = self.table.positions
-        if device.type == "cpu":
-            return positions
-        if self._on_device is None or self._on_device.shape != positions.shape:
-            self._on_device, self._placed = step.moved(positions, device), None
+        return self.table.positions if device.type == "cpu" else self._copied(device)
+
+    def _copied(self, device: torch.device) -> Tensor:
+        shape = self.table.positions.shape
+        if self._on_device is None or self._on_device.shape != shape:
+            self._on_device = torch.empty(shape, dtype=torch.int64, device=device)
+            self._placed = None  # nothing is in it yet
         return self._on_device
 
     def _place(self, position: int) -> None:

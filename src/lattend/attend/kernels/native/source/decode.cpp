@@ -7,6 +7,7 @@
 
 namespace {
 
+constexpr int64_t SCORES = BLOCK + LANES;  // of a head, with room for a whole vector behind the last
 constexpr int64_t MOST_ALONE = 1 << 19;  // multiply-adds that one thread does sooner than several
 
 // The layout of this is that of decode/native_step.py.
@@ -65,7 +66,6 @@ struct Attended {
 struct Room {
   Attended keys;
   Column stack[DEPTH];
-  float scores[BLOCK + LANES];
   float *memory, *queries, *sums, *top, *total, *key_copies, *value_copies;
 
   explicit Room(const Step &step) {
@@ -131,27 +131,33 @@ void take_keys(const Decoded &call, Room &room, int64_t b, int64_t kv_head, int6
             step.value_dims, room.value_copies, keys.values);
 }
 
-// scores[key] = keys[key] · query, for a whole vector of keys at a time.
-void score(const Attended &keys, const float *query, int64_t width, float *scores) {
-  for (int64_t first = 0; first < keys.count; first += LANES) {
+// scores[head][key] = keys[key] · queries[head], a whole vector of pairs at a time: keys are read once for HEADS.
+template <int HEADS>
+void score(const Attended &keys, const float *queries, int64_t width, float *scores) {
+  constexpr int KEYS = LANES / HEADS;
+  for (int64_t first = 0; first < keys.count; first += KEYS) {
     const float *const *rows = keys.keys + first;
     Floats sum[LANES];
     UNROLLED for (int i = 0; i < LANES; i++) sum[i] = Floats{};
     for (int64_t d = 0; d < width; d += LANES) {
-      Floats x = load(query + d);
-      UNROLLED for (int i = 0; i < LANES; i++) sum[i] += load(rows[i] + d) * x;
+      Floats key[KEYS];
+      UNROLLED for (int i = 0; i < KEYS; i++) key[i] = load(rows[i] + d);
+      UNROLLED for (int h = 0; h < HEADS; h++) {
+        Floats query = load(queries + h * width + d);
+        UNROLLED for (int i = 0; i < KEYS; i++) sum[h * KEYS + i] += key[i] * query;
+      }
     }
     exchange_all<1>(sum);
     UNROLLED for (int i = 1; i < LANES; i++) sum[0] += sum[i];
-    store(scores + first, sum[0]);
+    UNROLLED for (int h = 0; h < HEADS; h++)
+      UNROLLED for (int i = 0; i < KEYS; i++) scores[h * SCORES + first + i] = sum[0][h * KEYS + i];
   }
 }
 
 // What the scores of a head become before they are weights: softened, with a bias, -inf where they are not attended.
-void adjust(const Decoded &call, Room &room, int64_t b, int64_t head, int64_t query) {
+void adjust(const Decoded &call, Room &room, int64_t b, int64_t head, int64_t query, float *scores) {
   const Step &step = call.step;
-  Attended &keys = room.keys;
-  float *scores = room.scores;
+  const Attended &keys = room.keys;
   Places at = {b, head, query, keys.count, keys.positions, step.tables, call.tensors};
   if (step.softcap != 0) {
     float cap = float(step.softcap), share = float(1 / step.softcap);
@@ -168,19 +174,8 @@ void adjust(const Decoded &call, Room &room, int64_t b, int64_t head, int64_t qu
   for (int64_t j = keys.count; j < keys.count + LANES; j++) scores[j] = BLOCKED;
 }
 
-template <int VECTORS>
-inline void add_columns(const float *weights, const float *const *rows, int64_t count, int64_t column, float *sums) {
-  Floats sum[VECTORS];
-  UNROLLED for (int v = 0; v < VECTORS; v++) sum[v] = load(sums + column + v * LANES);
-  for (int64_t j = 0; j < count; j++) {
-    Floats weight = all(weights[j]);
-    UNROLLED for (int v = 0; v < VECTORS; v++) sum[v] += weight * load(rows[j] + column + v * LANES);
-  }
-  UNROLLED for (int v = 0; v < VECTORS; v++) store(sums + column + v * LANES, sum[v]);
-}
-
-// Online softmax: turns scores into weights, and adds the values of the keys to the sums of a head.
-void weigh(const Attended &keys, float *scores, float &top, float &total, int64_t width, float *sums) {
+// Online softmax: turns the scores of a head into weights, and gives by what its sums are to be multiplied.
+float weigh(const Attended &keys, float *scores, float &top, float &total) {
   float highest = top;
   Floats largest = all(top);
   for (int64_t j = 0; j < keys.count; j += LANES) largest = larger(load(scores + j), largest);
@@ -196,11 +191,42 @@ void weigh(const Attended &keys, float *scores, float &top, float &total, int64_
   total *= kept;
   for (int i = 0; i < LANES; i++) total += sum[i];
   top = highest;
-  if (kept != 1)
-    for (int64_t d = 0; d < width; d += LANES) store(sums + d, load(sums + d) * kept);
-  int64_t column = 0;
-  for (; column + 4 * LANES <= width; column += 4 * LANES) add_columns<4>(scores, keys.values, keys.count, column, sums);
-  for (; column < width; column += LANES) add_columns<1>(scores, keys.values, keys.count, column, sums);
+  return kept;
+}
+
+template <int HEADS, int VECTORS>
+void add_columns(const Attended &keys, const float *weights, const float *kept, int64_t column, int64_t width,
+                 float *sums) {
+  Floats sum[HEADS][VECTORS];
+  UNROLLED for (int h = 0; h < HEADS; h++)
+    UNROLLED for (int v = 0; v < VECTORS; v++) sum[h][v] = load(sums + h * width + column + v * LANES) * kept[h];
+  for (int64_t j = 0; j < keys.count; j++) {
+    Floats row[VECTORS];
+    UNROLLED for (int v = 0; v < VECTORS; v++) row[v] = load(keys.values[j] + column + v * LANES);
+    UNROLLED for (int h = 0; h < HEADS; h++) {
+      Floats weight = all(weights[h * SCORES + j]);
+      UNROLLED for (int v = 0; v < VECTORS; v++) sum[h][v] += weight * row[v];
+    }
+  }
+  UNROLLED for (int h = 0; h < HEADS; h++)
+    UNROLLED for (int v = 0; v < VECTORS; v++) store(sums + h * width + column + v * LANES, sum[h][v]);
+}
+
+// The keys that were taken, for HEADS heads of the group from the first on.
+template <int HEADS>
+void attend_heads(const Decoded &call, Room &room, int64_t b, int64_t kv_head, int64_t query, int64_t first) {
+  const Step &step = call.step;
+  int64_t width = padded(step.dims), value_width = padded(step.value_dims), column = 0;
+  float scores[HEADS * SCORES], kept[HEADS], *sums = room.sums + first * value_width;
+  score<HEADS>(room.keys, room.queries + first * width, width, scores);
+  for (int h = 0; h < HEADS; h++) {
+    adjust(call, room, b, kv_head * step.group() + first + h, query, scores + h * SCORES);
+    kept[h] = weigh(room.keys, scores + h * SCORES, room.top[first + h], room.total[first + h]);
+  }
+  for (; column + BLOCK_VECTORS * LANES <= value_width; column += BLOCK_VECTORS * LANES)
+    add_columns<HEADS, BLOCK_VECTORS>(room.keys, scores, kept, column, value_width, sums);
+  for (; column < value_width; column += LANES)
+    add_columns<HEADS, 1>(room.keys, scores, kept, column, value_width, sums);
 }
 
 // Whether a query may reach a key whose slot another has taken.
@@ -225,11 +251,11 @@ void attend(const Decoded &call, Room &room, int64_t b, int64_t kv_head) {
   memset(room.sums, 0, group * value_width * sizeof(float));
   for (int64_t first = 0; first < call.slots; first += BLOCK) {
     take_keys(call, room, b, kv_head, query, first);
-    for (int64_t h = 0; h < group && room.keys.count; h++) {
-      score(room.keys, room.queries + h * width, width, room.scores);
-      adjust(call, room, b, kv_head * group + h, query);
-      weigh(room.keys, room.scores, room.top[h], room.total[h], value_width, room.sums + h * value_width);
-    }
+    if (!room.keys.count) continue;
+    int64_t h = 0;
+    for (; h + 4 <= group; h += 4) attend_heads<4>(call, room, b, kv_head, query, h);
+    for (; h + 2 <= group; h += 2) attend_heads<2>(call, room, b, kv_head, query, h);
+    for (; h < group; h++) attend_heads<1>(call, room, b, kv_head, query, h);
   }
   bool gone = is_gone(call, b, query);
   for (int64_t h = 0; h < group; h++) {

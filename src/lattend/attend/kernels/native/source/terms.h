@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int64_t BLOCK = 64;    // keys of a column
+constexpr int64_t BLOCK = 32;    // keys of a column
 constexpr int64_t DEPTH = 16;    // columns of the stack
 constexpr int64_t TABLES = 6;    // tensors that a program reads
 constexpr int64_t MOST_AXES = 4;  // of each
