@@ -43,6 +43,7 @@ from lattend.rules.language.expr import (
 )
 
 MOST_FILES = 1024
+LARGEST = 1 << 62
 _FILES: deque[str] = deque()  # of the functions in linecache, which forgets nothing by itself
 OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
 _NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
@@ -257,6 +258,8 @@ class _StepWriter(_Writer):
         self.arrays, self.shapes, self.scalars = [*shapes], shapes, real
 
     def _step(self, node: Node, parts: Sequence[str]) -> str:
+        if isinstance(node, Num) and abs(node.value) >= LARGEST:
+            raise LookupError(f"a number beyond 64 bits: {node.value}")
         if isinstance(node, Arith) and node.op in ("//", "%"):
             divisor = node.args[1]
             if not isinstance(divisor, Num) or divisor.value < 1:
@@ -265,6 +268,8 @@ class _StepWriter(_Writer):
 
     def _number(self, name: str) -> str:
         what, _, array = name.partition(" ")
+        if array not in self.shapes:
+            raise LookupError(name)
         if what == "__stride":
             return "0"
         return f"({self.shapes[array][int(what.removeprefix('__axis'))]})"
