@@ -133,18 +133,19 @@ TEXTS = st.builds(
 ACTIONS = st.lists(st.sampled_from(["step"] * 6 + ["other", "prompt", "back", "rows", "new"]), max_size=24)
 
 
-def played(text: Text, actions: list[str], seed: int) -> None:
+def played(text: Text, actions: list[str], seed: int, device: str = "cpu") -> None:
     """Every output of a cache that is played with is that of attention over the whole texts."""
     draw = torch.Generator().manual_seed(seed)
     made = {**text.made, "capacity": 64} if text.made.get("static") and text.rule == "causal" else text.made
     cache = lt.KVCache(
         RULES[text.rule], batch=BATCH, heads=HEADS, kv_heads=text.kv_heads, head_dim=text.dims[0],
-        value_dim=text.dims[1], dtype=text.dtype, **made,
+        value_dim=text.dims[1], dtype=text.dtype, device=device, **made,
     )  # fmt: skip
     sizes = (HEADS, text.dims[0]), (text.kv_heads, text.dims[0]), (text.kv_heads, text.dims[1])
     attend: Any = lt.attention
     past = [torch.zeros(BATCH, heads, 0, size, dtype=text.dtype) for heads, size in sizes]
     bias, back = BIASES[text.bias](draw), 0
+    there = None if bias is None else lt.Bias(bias.text, **{n: x.to(device) for n, x in bias.tensors.items()})
     for action in actions:
         if action == "back":
             if text.made.get("rollback", 0) > back and past[0].shape[2]:
@@ -164,11 +165,12 @@ def played(text: Text, actions: list[str], seed: int) -> None:
         past = [torch.cat(pair, 2) for pair in zip(past, new, strict=True)]
         back = max(0, back - s)
         options = {**text.options, "return_lse": True} if action == "other" else text.options
-        added = None if action == "other" else bias  # steps of several kinds, one after another
+        plain = action == "other"  # steps of several kinds, one after another
+        given = [x.to(device) for x in new]
         with torch.no_grad():
-            found = attend(*new, RULES[text.rule], cache=cache, bias=added, **options)
-        wanted = expected(text, past, added, options, s)
-        close(found, wanted, TOLERANCE[text.dtype])
+            found = attend(*given, RULES[text.rule], cache=cache, bias=None if plain else there, **options)
+        wanted = expected(text, past, None if plain else bias, options, s)
+        close(found, wanted, TOLERANCE[text.dtype] * (1 if device == "cpu" else 3))
 
 
 @lru_cache(maxsize=512)
@@ -199,7 +201,7 @@ def expected(
 
 def close(found: Any, wanted: tuple[Tensor, Tensor], tolerance: float) -> None:
     for one, other in zip(found if isinstance(found, tuple) else (found,), wanted, strict=False):
-        torch.testing.assert_close(one.double(), other.double(), atol=tolerance, rtol=tolerance)
+        torch.testing.assert_close(one.double().cpu(), other, atol=tolerance, rtol=tolerance)
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "triton"], indirect=True)
@@ -363,3 +365,57 @@ def test_positions_on_a_device_follow_the_table(way: str) -> None:
     text = Text("causal", "alibi", torch.float32, 2, (16, 16), {"rollback": 3}, {})
     done = ["step", "step", "other", "step", "back", "other", "back", "step", "prompt", "step"]
     played(text, [*done, "new", "step", "rows", "step"], 1)
+
+
+# On a GPU
+
+ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+@ON_GPU
+@given(text=TEXTS, actions=ACTIONS, seed=st.integers(0, 2**20))
+@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURE)
+def test_steps_on_a_gpu(text: Text, actions: list[str], seed: int) -> None:
+    played(text, [*actions, "step", "step"], seed, "cuda")
+
+
+@ON_GPU
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dims", [(64, 64), (128, 128), (80, 96), (256, 256)])
+@pytest.mark.parametrize("made", [{}, {"static": True}])
+def test_long_texts_on_a_gpu(dtype: torch.dtype, dims: tuple[int, int], made: dict[str, Any]) -> None:
+    for rule, bias in (("causal", "none"), ("causal", "alibi"), ("sinks", "relative"), ("heads", "alibi")):
+        done = ["prompt", *["step"] * 58]  # a static one has room for 64
+        played(Text(rule, bias, dtype, 2, dims, made, {}), done, 0, "cuda")
+
+
+@ON_GPU
+@pytest.mark.parametrize("rule", ["causal", "window", "heads"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias", [None, "alibi"])
+def test_a_captured_step_gives_the_same_bits(rule: str, dtype: torch.dtype, bias: str | None) -> None:
+    attend: Any = lt.attention
+    room = {"capacity": 256} if rule == "causal" else {}
+    kind: dict[str, Any] = {"dtype": dtype, "device": "cuda"}
+    caches = [
+        lt.KVCache(RULES[rule], batch=2, heads=HEADS, kv_heads=2, head_dim=64, static=True, **room, **kind)
+        for _ in range(2)
+    ]
+    added = None if bias is None else lt.Bias.alibi(HEADS, device="cuda")
+    new = [torch.randn(2, heads, 1, 64, **kind) for heads in (HEADS, 2, 2)]
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            attend(*new, RULES[rule], cache=caches[0], bias=added)
+        torch.cuda.current_stream().wait_stream(side)
+        caches[0].reset()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = attend(*new, RULES[rule], cache=caches[0], bias=added)
+        for _ in range(20):
+            for x in new:
+                x.normal_()
+            graph.replay()
+            assert torch.equal(out, attend(*new, RULES[rule], cache=caches[1], bias=added))
+    assert caches[0].lengths.tolist() == caches[1].lengths.tolist() == [20, 20]
