@@ -1,4 +1,4 @@
-"""Tables made on the device by one kernel: those that torch makes, and steps that repeat with other data."""
+"""Tables made on the device: beside those that torch makes, and steps that repeat with other data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
+from lattend.attend.kernels.triton import device_tables
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
@@ -24,6 +25,7 @@ from lattend.plans.tiles import (
     FULL_FIRST,
     INNER_BASE,
     INNER_END,
+    INNER_FIRST,
     OUTER_BASE,
     OUTER_SLOT,
     with_lists,
@@ -75,16 +77,28 @@ DOCUMENTS = (
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     text=st.sampled_from(DOCUMENTS),
     kinds=st.tuples(*[st.sampled_from(["in order", "scattered", "apart"])] * 2),
     batch=st.tuples(*[st.sampled_from([1, 2])] * 2),
     dtypes=st.tuples(*[st.sampled_from([torch.int64, torch.int32, torch.int8])] * 2),
     sizes=st.tuples(st.integers(1, 23), st.integers(1, 23)),
+    zone=st.sampled_from([4, 64]),
     seed=st.integers(0, 99),
 )
-def test_documents(text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], seed: int) -> None:
+def test_documents(
+    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], zone: int, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_tables, "ZONE", zone)
+        patch.setattr(device_tables, "CHUNK", 4)
+        check_documents(text, kinds, batch, dtypes, sizes, seed)
+
+
+def check_documents(
+    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], seed: int
+) -> None:
     source, most = torch.Generator().manual_seed(seed), max(sizes) + seed % 3
     arrays = {
         name: drawn_ids(source, kind, count, most).to(dtype)
@@ -95,8 +109,28 @@ def test_documents(text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[
         arrays["begin"] = torch.randint(-2, most + 2, (batch[0], most), generator=source)
     heads = {"heads": 2} if "head" in text else {}
     found = plan(lt.rule(text, data=dict.fromkeys(arrays)), n=sizes[0], m=sizes[1], **heads)
-    for _, plain, mine, theirs in tables(found, arrays):
-        assert torch.equal(mine.cpu().expand_as(theirs), theirs), plain
+    ascending = all((x.diff() >= 0).all() for name, x in arrays.items() if name != "begin")
+    for _, _, made, theirs in tables(found, arrays):
+        mine = made.cpu().expand_as(theirs)
+        unlike = [INNER_FIRST, INNER_END, FULL_FIRST, FULL_END]
+        assert torch.equal(mine[..., :INNER_FIRST], theirs[..., :INNER_FIRST])
+        begin, end, full_begin, full_end = (mine[..., place] for place in unlike)
+        least, most, full_least, full_most = (theirs[..., place] for place in unlike)
+        assert ((most <= least) | ((begin <= least) & (end >= most))).all(), "no attended pair is left out"
+        none = full_end <= full_begin
+        assert (none | ((full_begin >= full_least) & (full_end <= full_most))).all(), "full is full"
+        if ascending and "begin" not in text and "of" not in text:  # one kind of ids, in order
+            assert torch.equal(end - begin, most - least)
+            assert torch.equal((full_end - full_begin), (full_most - full_least))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 5), (2, 3, 17)])
+def test_heavy_tiles_come_first(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_tables, "CHUNK", 4)
+    table = torch.randint(0, 9, (*shape, 7), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
+    found = device_tables._heavy_first(Tape(), table.to(DEVICE)).cpu()  # pyright: ignore[reportPrivateUsage]
+    order = (table[..., INNER_FIRST] - table[..., INNER_END]).sort(dim=-1, stable=True).indices
+    assert torch.equal(found, table.gather(2, order[..., None].expand_as(table)))
 
 
 def listed(part: Part, table: Tensor) -> list[set[Tile]]:

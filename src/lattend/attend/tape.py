@@ -64,7 +64,7 @@ class Tape:
         self._places: dict[int, int] = {}
         self._noted: list[Noted] = []
         self._kept: dict[int, Tensor] = {}
-        self._known: dict[tuple[Step, tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
+        self._known: dict[tuple[Callable[..., Any], tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
         self._repeatable = True
         self._given = len(self._add(given))
 
@@ -77,11 +77,11 @@ class Tape:
         self.note(step, tensors, found, first)
         return found
 
-    def once(self, step: Step, *tensors: Tensor) -> Any:
-        """The same, for a step that is asked for several times in a call: it is taken the first time."""
-        key = step, tuple(map(id, tensors))
+    def once(self, make: Callable[..., Any], *tensors: Tensor) -> Any:
+        """What make(tape, *tensors) gives, whose steps are taken the first time that a call asks for it."""
+        key = make, tuple(map(id, tensors))
         if key not in self._known:
-            self._known[key] = self.do(step, *tensors), tensors
+            self._known[key] = make(self, *tensors), tensors
         return self._known[key][0]
 
     def note(

@@ -15,7 +15,7 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
-from lattend.attend.kernels.triton.kernel import arrays
+from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.tape import Tape
@@ -113,10 +113,12 @@ def executed_work(kernel: str | None, call: AttentionCall, q: Tensor, needed: in
             return ExecutedWork((), None)
 
 
-def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype) -> Cut:
-    """How the kernel takes one part of a plan."""
+def cut_of(
+    kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype, *, hopper: bool = False
+) -> Cut:
+    """How the kernel takes one part of a plan; `hopper` as in shapes.py."""
     if kernel == "triton":
-        shape = choose(found, place, "forward", head_dim, dtype).shape
+        shape = choose(found, place, "forward", head_dim, dtype, hopper=hopper).shape
         return Cut(shape.outer, shape.step, shape)
     return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
 
@@ -125,7 +127,8 @@ def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Ma
     works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
-        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype)
+        hopper = may_take_hopper(call, q.device)
+        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper)
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
         table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)
         batch, heads = table.shape[:2]
@@ -275,11 +278,11 @@ def predicted_time(
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
-        found = plan(call.rule)
+        found, hopper = plan(call.rule), may_take_hopper(call, q.device)
         parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
         passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
         choices = [
-            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype)
+            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype, hopper=hopper)
             for name in passes
             for place in range(len(parts[name]))
         ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.kernels.cpu.kernel import rows_along
+from lattend.attend.kernels.triton.kernel import may_take_hopper
 from lattend.counts import tile_counts
 from lattend.draw import Picture
 from lattend.draw.formats.palette import SHADES
@@ -128,7 +129,8 @@ def tile_map(
 
 def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "native", "cpu"):
-        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype)
+        hopper = may_take_hopper(asked.call, asked.q.device)
+        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype, hopper=hopper)
     return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
 
 

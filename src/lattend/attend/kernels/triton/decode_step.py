@@ -107,7 +107,7 @@ def triton_step(q: Tensor, slots: Slots, how: Scoring) -> TritonStep | None:
     term = None if how.bias is None else how.bias.term
     try:
         functions = generated_step(slots.condition, term, shapes, tuple(learned))
-    except LookupError:
+    except (LookupError, ValueError):  # a name or a number that they do not take, or nothing to look at
         return None
     return TritonStep(slots, how, functions)
 

@@ -1,8 +1,11 @@
-"""Tile tables that depend on data, made on the device by one kernel from arrays that never leave it.
+"""Tile tables that depend on data, made on the device from arrays that never leave it.
 
-One program makes one row of the table (see plans/tiles.py). Entries that must be equal are found in a sorted
-copy of the inner ones; attended blocks are counted, and listed behind the table, each tile with a list of its
-own. tables.py makes the same by torch. The header (geometry.py) goes on with what the kernel needs:
+One program makes one row of the table (see plans/tiles.py). Entries that must be equal are looked for by
+zones, ZONE inner positions each, of which the least and the greatest entry are known: a tile begins in the
+first zone that may have an entry of its rows, and ends in the last. Where entries ascend that is where its
+documents begin and end; elsewhere it may be more, and the kernel asks each pair. Attended blocks are counted,
+and listed behind the table, each tile with a list of its own. tables.py makes them by torch, from a sorted
+copy. The header (geometry.py) goes on with what the kernel needs:
 
     3 for each pair of entries       what to go on for the next batch element, outside and inside; inner size
     7 for a table of blocks          outer block, columns, value; what to go on for the next batch element,
@@ -29,7 +32,12 @@ from lattend.attend.kernels.triton.tables import elements, in_order
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 
-CHUNK = 256  # columns of a table of blocks that are counted at once
+CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at once
+LEAST_ORDERED = 64  # tiles: fewer run all at once
+ZONE = 64  # positions
+ZONES = 16  # of one program
+ZONE_NUMBERS = 3  # the least entry, the greatest, and whether there is no other
+LARGEST: tl.constexpr = tl.constexpr((1 << 63) - 1)
 
 
 def table_numbers(part: Part, arrays: Mapping[str, Tensor]) -> list[int]:
@@ -72,11 +80,11 @@ def device_table(
     if not programs:
         return table
     unused = (header,)
-    ordered = [tape.once(_ordered, arrays[same.inner.array]) for same in part.same]
+    zones = [tape.once(zones_of, arrays[same.inner.array]) for same in part.same]
     arguments = (
         sent, table, header, tuple(arrays[name] for name in functions.arrays) or unused,
         tuple(arrays[same.outer.array] for same in part.same) or unused,
-        tuple(entries for entries, _ in ordered) or unused, tuple(where for _, where in ordered) or unused,
+        tuple(arrays[same.inner.array] for same in part.same) or unused, tuple(zones) or unused,
         header if blocks is None else arrays[blocks.array], heads, tiles,
     )  # fmt: skip
     constants = {
@@ -85,42 +93,112 @@ def device_table(
         "SAMES": len(part.same),
         "OP": None if blocks is None else blocks.op,
         "ROWS": rows,
+        "ZONE": ZONE,
         "CHUNK": CHUNK,
         "EXTRA": NUMBERS + len(functions.numbers),
         "WIDE": wide,
     }
     launch(tape, tile_table_kernel, programs, arguments, constants)
-    return table
+    return table if blocks is not None or programs < LEAST_ORDERED else _heavy_first(tape, table)
+
+
+def _heavy_first(tape: Tape, table: Tensor) -> Tensor:
+    """The table, of which the plan's order is that of the rule without its data, in order again."""
+    batch, heads, tiles, _ = table.shape
+    found = tape.empty(table.shape, table.dtype, table.device)
+    arguments, constants = (table, found, tiles), {"CHUNK": CHUNK}
+    launch(tape, heavy_first_kernel, batch * heads * tiles, arguments, constants)
+    return found
 
 
 def _next_element(x: Tensor) -> int:
     return x.stride(0) if len(x) > 1 else 0
 
 
-def _ordered(entries: Tensor) -> tuple[Tensor, ...]:
-    """The entries [batch or 1, size] in ascending order, and where each lies."""
-    return tuple(entries.sort(dim=-1, stable=True))
+def zones_of(tape: Tape, entries: Tensor) -> Tensor:
+    """Of entries [batch or 1, size], the numbers of their zones: [batch or 1, zones, ZONE_NUMBERS]."""
+    batch, size = entries.shape
+    count = -(-size // ZONE)
+    zones = tape.empty((batch, count, ZONE_NUMBERS), torch.int64, entries.device)
+    groups = -(-count // ZONES)
+    if batch * groups:
+        arguments = (entries, zones, _next_element(entries), size, groups)
+        launch(tape, zones_kernel, batch * groups, arguments, {"ZONES": ZONES, "ZONE": ZONE})
+    return zones
 
 
 def _beginning(shape: tuple[int, ...], room: Tensor) -> Tensor:
     return room[: shape[0] * shape[1] * shape[2] * shape[3]].view(shape)
 
 
+@triton.jit(do_not_specialize=["size", "groups"])
+def zones_kernel(Entries, Found, next_element, size, groups, ZONES: tl.constexpr, ZONE: tl.constexpr):
+    """The numbers of ZONES zones."""
+    program = tl.program_id(0)
+    batch = (program // groups).to(tl.int64)
+    zone = (program % groups) * ZONES + tl.arange(0, ZONES)
+    at = zone[:, None] * ZONE + tl.arange(0, ZONE)[None, :]  # [ZONES, ZONE]
+    there = at < size
+    entry = tl.load(Entries + batch * next_element + at, mask=there, other=0).to(tl.int64)
+    least = tl.min(tl.where(there, entry, LARGEST), 1)
+    greatest = tl.max(tl.where(there, entry, -LARGEST - 1), 1)
+    other = there & (entry != least[:, None]) & (entry != greatest[:, None])
+    count = tl.cdiv(size, ZONE)
+    Found += 3 * (batch * count + zone)
+    tl.store(Found, least, mask=zone < count)
+    tl.store(Found + 1, greatest, mask=zone < count)
+    tl.store(Found + 2, (tl.max(other.to(tl.int32), 1) == 0).to(tl.int64), mask=zone < count)
+
+
 @triton.jit
-def number_below(Ordered, size, wanted, OR_EQUAL: tl.constexpr):
-    """How many of the ordered entries lie below each wanted one; OR_EQUAL counts those equal to it too."""
-    low = tl.zeros_like(wanted)
-    high = low + size
-    left = size + 0
-    while left > 0:  # halves what lies between low and high
-        middle = low + (high - low) // 2
-        there = low < high
-        found = tl.load(Ordered + middle, mask=there, other=0).to(tl.int64)
-        before = there & ((found < wanted) | (OR_EQUAL & (found == wanted)))
-        high = tl.where(there & (before == 0), middle, high)
-        low = tl.where(before, middle + 1, low)
-        left = left // 2
-    return low
+def zone_at(Zones, zone, count):
+    """The least and the greatest entry of zones, and whether there is no other; none past the last."""
+    there = (zone >= 0) & (zone < count)
+    least = tl.load(Zones + 3 * zone, mask=there, other=LARGEST)
+    greatest = tl.load(Zones + 3 * zone + 1, mask=there, other=-LARGEST - 1)
+    return least, greatest, tl.load(Zones + 3 * zone + 2, mask=there, other=0)
+
+
+@triton.jit
+def entries_of_zone(Entries, zone, low, high, size, ZONE: tl.constexpr):
+    """The positions of a zone, and which of its entries lie from low to high."""
+    at = zone * ZONE + tl.arange(0, ZONE)
+    there = (at >= 0) & (at < size)
+    entry = tl.load(Entries + at, mask=there, other=0).to(tl.int64)
+    return at, there & (entry >= low) & (entry <= high)
+
+
+@triton.jit
+def range_of(Entries, Zones, low, high, size, ZONE: tl.constexpr, CHUNK: tl.constexpr):
+    """The first and the last position that may have an entry from low to high, and whether all between do."""
+    count = tl.cdiv(size, ZONE)
+    first, last, filled = count, count * 0 - 1, count * 0
+    for begin in range(0, count, CHUNK):
+        zone = begin + tl.arange(0, CHUNK)
+        least, greatest, only = zone_at(Zones, zone, count)
+        some, most = (least >= low) & (least <= high), (greatest >= low) & (greatest <= high)
+        between = (only == 0) & (least < low) & (greatest > high)
+        may = (some | most | between) & (zone < count)
+        first = tl.minimum(first, tl.min(tl.where(may, zone, count), 0))
+        last = tl.maximum(last, tl.max(tl.where(may, zone, -1), 0))
+        filled += tl.sum((may & some & most).to(tl.int32), 0)
+    at, equal = entries_of_zone(Entries, first, low, high, size, ZONE)
+    end_at, end_equal = entries_of_zone(Entries, last, low, high, size, ZONE)
+    begin = tl.min(tl.where(equal, at, (first + 1) * ZONE), 0)
+    end = tl.max(tl.where(end_equal, end_at, last * ZONE - 1), 0)
+    holes = any_of((at >= begin) & (at <= end) & (equal == 0))
+    holes |= any_of((end_at >= begin) & (end_at <= end) & (end_equal == 0))
+    # zones between the first and the last: those that are filled, less these two where they are
+    inner = filled - (any_of((at < size) & (equal == 0)) == 0).to(tl.int32)
+    inner -= ((any_of((end_at < size) & (end_equal == 0)) == 0) & (last > first)).to(tl.int32)
+    holes |= (last > first) & (inner != last - first - 1)
+    return tl.where(first > last, size, begin), tl.where(first > last, -1, end), holes | (first > last)
+
+
+@triton.jit
+def any_of(x):
+    """Whether one of them holds."""
+    return tl.max(x.to(tl.int32), 0) > 0
 
 
 @triton.jit
@@ -147,36 +225,29 @@ def within(position, low, high):
 
 
 @triton.jit
-def row_ranges(
-    rows, inside, head, batch, Header, Data, Outer, Ordered, Where,
-    BOUNDS: tl.constexpr, SAMES: tl.constexpr, EXTRA: tl.constexpr, WIDE: tl.constexpr,
+def range_of_rows(
+    rows, inside, batch, Header, Outer, Inner, Zones,
+    SAME: tl.constexpr, EXTRA: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """The first and last inner position of each row, and whether equal entries leave out some between."""
-    size = tl.load(Header + 5)
-    low, high = BOUNDS(rows, rows, rows, head, batch, Header, Data, WIDE)
-    low, high = within(low.to(tl.int64), 0, size), within(high.to(tl.int64), -1, size - 1)
-    gaps = low < 0  # none yet
-    for SAME in tl.static_range(0, SAMES):
-        numbers = Header + EXTRA + 3 * SAME
-        entries = tl.load(numbers + 2)
-        wanted = tl.load(Outer[SAME] + batch * tl.load(numbers) + rows, mask=inside, other=0).to(tl.int64)
-        apart = batch * tl.load(numbers + 1)
-        begin = number_below(Ordered[SAME] + apart, entries, wanted, False)
-        end = number_below(Ordered[SAME] + apart, entries, wanted, True)
-        there = begin < end
-        first = tl.load(Where[SAME] + apart + begin, mask=there, other=0)
-        last = tl.load(Where[SAME] + apart + end - 1, mask=there, other=0)
-        gaps |= (there == 0) | (last - first != end - begin - 1)
-        low = tl.maximum(low, tl.where(there, first, size))
-        high = tl.minimum(high, tl.where(there, last, -1))
-    return low, high, gaps
+    """The first and the last inner position with an entry like one of these rows', and whether all between
+    have that of every row.
+    """
+    numbers = Header + EXTRA + 3 * SAME
+    size = tl.load(numbers + 2).to(tl.int32)
+    wanted = tl.load(Outer[SAME] + batch * tl.load(numbers) + rows, mask=inside, other=0).to(tl.int64)
+    low = tl.min(tl.where(inside, wanted, LARGEST), 0)
+    high = tl.max(tl.where(inside, wanted, -LARGEST - 1), 0)
+    apart = batch * tl.load(numbers + 1)
+    zones = tl.where(apart > 0, batch, 0) * tl.cdiv(size, ZONE)
+    first, last, holes = range_of(Inner[SAME] + apart, Zones[SAME] + 3 * zones, low, high, size, ZONE, CHUNK)
+    return first, last, (holes == 0) & (low == high)
 
 
 @triton.jit(do_not_specialize=["heads", "tiles"])
 def tile_table_kernel(
-    Sent, Table, Header, Data, Outer, Ordered, Where, Blocks, heads, tiles,
+    Sent, Table, Header, Data, Outer, Inner, Zones, Blocks, heads, tiles,
     BOUNDS: tl.constexpr, CUT: tl.constexpr, SAMES: tl.constexpr, OP: tl.constexpr,
-    ROWS: tl.constexpr, CHUNK: tl.constexpr, EXTRA: tl.constexpr, WIDE: tl.constexpr,
+    ROWS: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr, EXTRA: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One row of the table: the plan's, CUT to its rows' ranges, in slots of listed blocks if OP is given."""
     program = tl.program_id(0)
@@ -191,17 +262,26 @@ def tile_table_kernel(
 
     if CUT:
         rows, _, _, _, inside = outer_rows(Header, sent, ROWS, 1, 1, ROWS, (0,), WIDE)
-        low, high, gaps = row_ranges(
-            rows, inside, head, batch, Header, Data, Outer, Ordered, Where, BOUNDS, SAMES, EXTRA, WIDE
+        size = tl.load(Header + 5)
+        low, high, _ = BOUNDS(rows, rows, rows, head, batch, Header, Data, WIDE)
+        low, high = within(low.to(tl.int64), 0, size), within(high.to(tl.int64), -1, size - 1)
+        some = inside & (low <= high)
+        first, last = tl.min(tl.where(some, low, size), 0), tl.max(tl.where(some, high, -1), 0)
+        full_first, full_last = (
+            tl.max(tl.where(inside, low, 0), 0),
+            tl.min(tl.where(inside, high, size - 1), 0),
         )
-        some, size = inside & (low <= high), tl.load(Header + 5)
-        begin = tl.maximum(begin, tl.min(tl.where(some, low, size), 0) - base)
-        end = tl.maximum(begin, tl.minimum(end, tl.max(tl.where(some, high, -1), 0) + 1 - base))
-        full_begin = tl.maximum(full_begin, tl.max(tl.where(inside, low, 0), 0) - base)
-        full_end = tl.minimum(full_end, tl.min(tl.where(inside, high, size - 1), 0) + 1 - base)
-        full_end = tl.where(tl.max((inside & gaps).to(tl.int32), 0) > 0, full_begin, full_end)
-        full_begin = within(full_begin, begin, end)
-        full_end = within(full_end, full_begin, end)
+        for SAME in tl.static_range(0, SAMES):
+            same_first, same_last, whole = range_of_rows(
+                rows, inside, batch, Header, Outer, Inner, Zones, SAME, EXTRA, ZONE, CHUNK
+            )
+            first, last = tl.maximum(first, same_first), tl.minimum(last, same_last)
+            full_first = tl.maximum(full_first, same_first)
+            full_last = tl.where(whole, tl.minimum(full_last, same_last), -1)
+        begin = tl.maximum(begin, first - base)
+        end = tl.maximum(begin, tl.minimum(end, last + 1 - base))
+        full_begin = within(tl.maximum(full_begin, full_first - base), begin, end)
+        full_end = within(tl.minimum(full_end, full_last + 1 - base), full_begin, end)
 
     if OP is not None:
         numbers = Header + EXTRA + 3 * SAMES
@@ -236,3 +316,21 @@ def tile_table_kernel(
     tl.store(entry + 4, end.to(tl.int32))
     tl.store(entry + WIDTH - 2, full_begin.to(tl.int32))
     tl.store(entry + WIDTH - 1, full_end.to(tl.int32))
+
+
+@triton.jit(do_not_specialize=["tiles"])
+def heavy_first_kernel(Table, Found, tiles, CHUNK: tl.constexpr):
+    """Puts one tile behind those with more inner slots; of equal ones the first stays first."""
+    program = tl.program_id(0)
+    tile, first = program % tiles, (program // tiles * tiles).to(tl.int64)
+    entry = Table + (first + tile) * 7
+    mine, before = tl.load(entry + 4) - tl.load(entry + 3), tile * 0
+    for begin in range(0, tiles, CHUNK):
+        other = begin + tl.arange(0, CHUNK)
+        there = other < tiles
+        place = Table + (first + other) * 7
+        slots = tl.load(place + 4, mask=there, other=0) - tl.load(place + 3, mask=there, other=0)
+        ahead = there & ((slots > mine) | ((slots == mine) & (other < tile)))
+        before += tl.sum(ahead.to(tl.int32), 0)
+    for column in tl.static_range(7):
+        tl.store(Found + (first + before) * 7 + column, tl.load(entry + column))

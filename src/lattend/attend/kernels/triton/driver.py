@@ -15,12 +15,11 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 from triton.runtime import driver as triton_driver
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.attend import host
 from lattend.attend.tape import Varying
@@ -30,7 +29,20 @@ WORD = 8  # bytes; addresses lie at whole words
 DESCRIPTOR = 128  # bytes of a CUtensorMap
 MAX_DESCRIPTORS = 64  # of one argument that are kept, by address: torch's allocator gives the same ones again
 ADDRESS, DESCRIBED = "address", "described"
-GIVEN = (Tensor, TensorDescriptor, Varying)  # what differs from launch to launch
+
+
+@runtime_checkable
+class Described(Protocol):
+    """A TMA descriptor, Triton's or Gluon's."""
+
+    base: Tensor
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str
+
+
+GIVEN = (Tensor, Described, Varying)  # what differs from launch to launch
 
 
 class Parameter(NamedTuple):
@@ -40,7 +52,7 @@ class Parameter(NamedTuple):
     value: bytes
     kind: str = ""  # ADDRESS, or a number that is given anew, or DESCRIBED; of the tensor with this number
     tensor: int = -1
-    descriptor: TensorDescriptor | None = None
+    descriptor: Described | None = None
 
 
 class DriverLaunch:
@@ -107,7 +119,7 @@ class DriverLaunch:
 class Descriptors:
     """The TMA descriptors of tensors that differ from a checked one in their address alone."""
 
-    def __init__(self, checked: TensorDescriptor, meta: Mapping[str, Any]) -> None:
+    def __init__(self, checked: Described, meta: Mapping[str, Any]) -> None:
         from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST
 
         if meta["fp4_padded"] or checked.strides[-1] != 1:
@@ -140,7 +152,7 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
     """
     tensors = 0
     for kind, argument in flattened(signature, arguments):
-        if isinstance(argument, TensorDescriptor):
+        if isinstance(argument, Described):
             sizes = [*(struct.pack("<i", x) for x in argument.shape)]
             sizes += [struct.pack("<q", x) for x in argument.strides]
             yield Parameter(DESCRIPTOR, bytes(DESCRIPTOR), DESCRIBED, tensors, argument)

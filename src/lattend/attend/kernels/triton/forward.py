@@ -79,14 +79,14 @@ def attended_pairs(
     if FULL:
         return tl.full([1, 1], True, tl.int1)
     else:
-        la, ha, lb, hb, lc, hc = bounds
+        la, ha, lb, hb, lc, hc, entries = bounds
         attended = between(ia, la, ha)
         if AXES >= 2:
             attended &= between(ib, lb, hb)
         if AXES >= 3:
             attended &= between(ic, lc, hc)
         if REST is not None:
-            attended &= REST(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
+            attended &= REST(oa, ob, oc, ia, ib, ic, entries, head, batch, Header, Data, WIDE)
         return attended
 
 
@@ -94,22 +94,22 @@ def attended_pairs(
 def row_bounds(
     oa, ob, oc, head, batch, Header, Data, BOUNDS: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr
 ):
-    """The least inner position of each row and how far it goes on, on up to three axes."""
+    """The least inner position of each row and how far it goes on, on up to three axes, and its entries."""
     if AXES == 1:
-        la, ha = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha, entries = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
         la, ha = spanned(la, ha)
-        return la, ha, la, ha, la, ha
+        return la, ha, la, ha, la, ha, entries
     elif AXES == 2:
-        la, ha, lb, hb = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha, lb, hb, entries = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
         la, ha = spanned(la, ha)
         lb, hb = spanned(lb, hb)
-        return la, ha, lb, hb, lb, hb
+        return la, ha, lb, hb, lb, hb, entries
     else:
-        la, ha, lb, hb, lc, hc = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha, lb, hb, lc, hc, entries = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
         la, ha = spanned(la, ha)
         lb, hb = spanned(lb, hb)
         lc, hc = spanned(lc, hc)
-        return la, ha, lb, hb, lc, hc
+        return la, ha, lb, hb, lc, hc, entries
 
 
 @triton.jit

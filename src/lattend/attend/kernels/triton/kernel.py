@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+HOPPER = (9, 0)  # compute capability
+GLUON = "3.6."  # version of Triton: Gluon changes from one to the next
 
 
 def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
@@ -37,6 +40,22 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if size > MAX_HEAD_DIM:
         return f"its tiles hold a head dimension of {MAX_HEAD_DIM} at most, and this is {size}"
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
+
+
+def may_take_hopper(call: AttentionCall, device: torch.device) -> bool:
+    """Whether hopper.py's kernel takes such calls there; where there is no GPU, on an H200."""
+    plain = call.term is None and call.softcap is None and call.seed is None and call.key_range is None
+    if not plain or call.key_mask is not None or os.environ.get("TRITON_INTERPRET") == "1":
+        return False
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return True
+    return torch.version.hip is None and _has_gluon() and torch.cuda.get_device_capability(device) == HOPPER
+
+
+@lru_cache(maxsize=1)
+def _has_gluon() -> bool:
+    """Whether Triton is of a version whose Gluon the kernel was written for and tested with."""
+    return version("triton").startswith(GLUON)
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

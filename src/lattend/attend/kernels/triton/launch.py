@@ -1,7 +1,7 @@
 """Running a plan on the GPU: one launch of a kernel for each part, sums carried on from part to part."""
 
 # Triton has no stubs, and its kernels take plain numbers for constexpr
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from lattend.attend.kernels.triton.device_tables import depends_on_data, device_
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
+from lattend.attend.kernels.triton.kernel import may_take_hopper
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
@@ -132,30 +133,35 @@ class Runner:
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
 
-    def part(self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
+    def part(
+        self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
+        hopper: bool = False,
+    ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
+        given = (part, kernel, place, q, v, arrays, hopper)
         if any(name not in self.plan.rule.data for name in part.data):
-            return self._prepared(tape, part, kernel, place, q, v, arrays)
+            return self._prepared(tape, *given)
         if self.term is not None:
-            ready = self._prepared(Tape(), part, kernel, place, q, v, arrays)
+            ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
-            ready = self.prepared.find(key, lambda: self._prepared(Tape(), part, kernel, place, q, v, arrays))
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
+            ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
         tape.keep(ready.table)
         tape.keep(ready.header)
         return ready
 
     def _prepared(
-        self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
-    ) -> Prepared:
+        self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
+        hopper: bool,
+    ) -> Prepared:  # fmt: skip
         size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
         if self.shapes is None:
-            shape = choose(self.plan, place, kernel, size, q.dtype).shape
+            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
         else:
             shape = self.shapes(kernel, place)
-        if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
-            shape = replace(shape, tma=False)  # TMA takes rows of whole 16 bytes
+        if not all(map(_whole_16_bytes, (q, v))):
+            shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
         table = self.sent.find(
             (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
@@ -189,18 +195,31 @@ class Runner:
         if not begins:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
+        hopper = may_take_hopper(call, q.device) and all(map(_whole_16_bytes, (q, v)))
+        hopper = hopper and padded(q.shape[-1]) == padded(v.shape[-1])
         for turn, place in enumerate(order):
-            ready = self.part(tape, "forward", place, q, v, arrays)
-            if ready.tiles and batch * heads:
+            small = hopper and not _wide(self.plan.parts[place], q, k, v)
+            ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
+            programs = ready.tiles * batch * heads
+            if not programs:
+                continue
+            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+            made = (out, sums, lse, ready.table, ready.header, ready.data or (lse,))
+            sizes = (heads, heads // k.shape[1], rows, ready.tiles, *ready.strides)
+            if ready.shape.hopper:
+                from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
+
+                loaded = gluon.loaded(q, k, v, ready.shape)
+                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes)
+                constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
+                launch(tape, gluon.attention_fwd_hopper_kernel, programs, arguments, constants)
+            else:
                 arguments = (
-                    q, *ready.inner(k, v), out, sums, lse,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
-                    *_strides(q), *_strides(k), *_strides(v), *_strides(out),
-                    heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
+                    q, *ready.inner(k, v), *made, *_weighing(tape, call, lse),
+                    *_strides(q), *_strides(k), *_strides(v), *_strides(out), *sizes,
                 )  # fmt: skip
-                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= ready.constants(call, q, k, v)
-                launch(tape, attention_fwd_kernel, ready.tiles * batch * heads, arguments, constants)
+                launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
@@ -326,11 +345,6 @@ def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
     return order, order[0] in whole, True
 
 
-def padded(size: int) -> int:
-    """The next power of two, at least 16."""
-    return max(16, 1 << (size - 1).bit_length())
-
-
 def _kind(order: Order) -> int:
     return 2 if order.group > 1 else int(order.period > 1)
 
@@ -346,6 +360,11 @@ def _sent(part: Part, table: Tensor) -> Tensor:
     """The plan's table as the kernels read it, entries in order; no full range is known without the data."""
     # a table with lists behind it lies so already and is not copied
     return (table if depends_on_data(part) or not part.cut_by else without_full(table)).contiguous()
+
+
+def _whole_16_bytes(x: Tensor) -> bool:
+    """Whether TMA can copy its rows."""
+    return x.shape[-1] * x.element_size() % 16 == 0
 
 
 def _strides(x: Tensor) -> tuple[int, int, int]:

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from torch import Tensor
-from triton.tools.tensor_descriptor import TensorDescriptor
 
-from lattend.attend.kernels.triton.driver import driver_launch
+from lattend.attend.kernels.triton.driver import Described, driver_launch
 from lattend.attend.tape import Tape, Varying
 
 
@@ -52,7 +51,7 @@ class Launch:
             if isinstance(argument, Tensor | Varying):
                 self.tensors.append(argument)
                 self._plain.append((place, begin))
-            elif isinstance(argument, TensorDescriptor):
+            elif isinstance(argument, Described):
                 self.tensors.append(argument.base)
                 self._made.append((place, _Described(argument), slice(begin, begin + 1)))
             elif isinstance(argument, tuple) and isinstance(argument[0], Tensor):
@@ -82,11 +81,11 @@ class Launch:
 class _Described:
     """Makes the TMA descriptor of a tensor that is of the same kind as another's, which was checked."""
 
-    def __init__(self, checked: TensorDescriptor) -> None:
-        self.fields = {**vars(checked), "base": None}
+    def __init__(self, checked: Described) -> None:
+        self.kind, self.fields = type(checked), {**vars(checked), "base": None}
 
-    def __call__(self, x: Tensor) -> TensorDescriptor:
-        made = TensorDescriptor.__new__(TensorDescriptor)
+    def __call__(self, x: Tensor) -> Described:
+        made = object.__new__(self.kind)
         made.__dict__.update(self.fields, base=x)
         return made
 

@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 import torch
 
+from lattend.attend.kernels.triton.tables import in_order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles
@@ -33,6 +34,7 @@ class TileShape:
     tma: bool = False  # copy inner rows that follow each other by TMA
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
+    hopper: bool = False  # of the kernel whose warps have two trades (hopper.py)
 
     @property
     def rows(self) -> int:
@@ -94,6 +96,12 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
         ShapeCost(_line(64, 64, 4, 2, True, None), 36.3, 7.24, 7.24),
     ),
     ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
+}
+
+# the same of the kernel in hopper.py, which takes some calls
+_HOPPER: dict[tuple[str, int], ShapeCost] = {
+    ("forward", 64): ShapeCost(TileShape((128,), 128, 12, 3, True, True, hopper=True), 33.0, 13.0, 9.6),
+    ("forward", 128): ShapeCost(TileShape((128,), 128, 12, 2, True, True, hopper=True), 40.0, 17.0, 12.3),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -178,6 +186,11 @@ _LARGE_OUTER = {
 LEAST_ROWS = 16  # of a product of matrices
 
 
+def padded(size: int) -> int:
+    """The next power of two, at least 16."""
+    return max(LEAST_ROWS, 1 << (size - 1).bit_length())
+
+
 @dataclass(frozen=True)
 class Choice:
     """A shape and the nanoseconds that are expected of it, for one head of one batch element."""
@@ -187,11 +200,16 @@ class Choice:
     measured: bool
 
 
-def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype) -> Choice:
-    """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
+def choose(
+    plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool = False
+) -> Choice:
+    """The shape with the least expected time for one part; `kernel` is forward, queries or keys.
+
+    `hopper` says whether the call may take the kernel in hopper.py.
+    """
     part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
     best: Choice | None = None
-    for cost in _for_part(part, kernel, head_dim, dtype):
+    for cost in _for_part(part, kernel, head_dim, dtype, hopper):
         table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
@@ -227,6 +245,13 @@ def candidates(
     return tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
 
 
+def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
+    """The shapes of the kernel in hopper.py, for parts whose positions follow each other."""
+    cost = _HOPPER.get((kernel, padded(head_dim)))
+    if cost is not None and dtype != torch.float32:
+        yield cost
+
+
 def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
     """The shapes for head dimensions above 256."""
     rows, program, step = _LARGE[kernel]
@@ -241,7 +266,9 @@ def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
     )
 
 
-def _for_part(part: Part, kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
+def _for_part(
+    part: Part, kernel: str, head_dim: int, dtype: torch.dtype, hopper: bool
+) -> Iterator[ShapeCost]:
     """The shapes a kernel may take for a part.
 
     Where blocks are listed, a tile is within one of them. If its steps are too, their inner rows follow each
@@ -250,6 +277,8 @@ def _for_part(part: Part, kernel: str, head_dim: int, dtype: torch.dtype) -> Ite
     block, axes = part.block_table, len(part.axes)
     if block is None:
         yield from candidates(kernel, head_dim, axes, dtype, apart(part))
+        if hopper and in_order(part):
+            yield from on_hopper(kernel, head_dim, dtype)
         return
     lines = candidates(kernel, head_dim, axes, dtype, False)
     whole = [cost for cost in lines if block.inner % cost.shape.step == 0]

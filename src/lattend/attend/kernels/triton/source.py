@@ -1,9 +1,9 @@
 """From a part's bounds and conditions to Triton functions: their source is generated, then compiled.
 
-A part gives `bounds`, from an outer position to its least and greatest inner position on each axis, and
-`rest`, from a pair of positions to whether the pair is attended; a bias gives `bias`, what is added to a
-score, and `slopes`, which adds to its gradients. Numbers of the rule are read from memory, so that one
-compiled kernel serves all of their values.
+A part gives `bounds`, from an outer position to its least and greatest inner position on each axis and to
+what the rest looks up there, once for all its pairs; and `rest`, from a pair of positions to whether the pair
+is attended. A bias gives `bias`, what is added to a score, and `slopes`, which adds to its gradients. Numbers
+of the rule are read from memory, so that one compiled kernel serves all of their values.
 """
 
 # Triton has no stubs
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
@@ -81,14 +81,16 @@ def _generated(
         size = f"read(Header, {12 * place + 5}, WIDE) - 1"
         ends.append(_nested("tl.maximum", ["0", *map(writer.write, lows)]))
         ends.append(_nested("tl.minimum", [size, *map(writer.write, highs)]))
-    values = ", ".join(f"{end} + oa * 0" for end in ends)
-    bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
     columns = {name: f"{place}[:, None]" for name, place in outer.items()}
     columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
     writer.names = {**columns, HEAD: "head"}
     checked = biased = slopes = None
+    entries: list[str] = []
     if rest != Truth(True):
-        checked = _function("rest", _on_pairs("rest", writer.write(rest)))
+        pairs, entries = writer.on_pairs(rest, outer, set(inner))
+        checked = _function("rest", _on_pairs("rest", pairs, "entries, "))
+    values = ", ".join([*(f"{end} + oa * 0" for end in ends), f"({', '.join([*entries, 'oa'])},)"])
+    bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
     if term is not None:
         writer.scalars, writer.names = tensors, {**writer.names, ELEMENT: ELEMENT}
         every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
@@ -128,9 +130,9 @@ def generated_step(
     return StepFunctions(checked, biased)
 
 
-def _on_pairs(name: str, value: str) -> str:
+def _on_pairs(name: str, value: str, more: str = "") -> str:
     """A function of the pairs of a tile."""
-    given = "oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
+    given = f"oa, ob, oc, ia, ib, ic, {more}head, batch, Header, Data, WIDE: tl.constexpr"
     return f"def {name}({given}):\n    return {value}\n"
 
 
@@ -196,6 +198,21 @@ class _Writer:
 
     def write(self, node: Node) -> str:
         return expr.fold(node, self._step)
+
+    def on_pairs(self, node: Node, outer: Mapping[str, str], inner: set[str]) -> tuple[str, list[str]]:
+        """A condition on pairs, and what it looks up at outer positions alone: the `entries` it is given."""
+        pairs, found = self.names, list[str]()
+
+        def step(node: Node, parts: Sequence[str]) -> str:
+            names = set(expr.names(node))
+            if not isinstance(node, Lookup) or names & inner or not names & set(outer):
+                return self._step(node, parts)
+            self.names = {**pairs, **outer}
+            found.append(self.write(node))
+            self.names = pairs
+            return f"entries[{len(found) - 1}][:, None]"
+
+        return expr.fold(node, step), found
 
     def _step(self, node: Node, parts: Sequence[str]) -> str:
         match node:

@@ -1,0 +1,309 @@
+"""The forward kernel on Hopper, in Gluon: the warps of a program have two trades.
+
+One warp loads: it has TMA copy the tile's queries and then, step by step, keys and values to shared memory.
+Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
+the exponentials of the next step's scores, so that the tensor cores do not wait for them. forward.py is the
+same function for any rule, chip and call; this one takes rules on a line whose keys follow each other, and
+calls without a bias, a soft cap, dropout or padding. It cannot run under Triton's interpreter.
+"""
+
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+from lattend.attend.kernels.triton.geometry import PLAIN
+from lattend.attend.kernels.triton.shapes import TileShape, padded
+from lattend.attend.kernels.triton.source import Generated
+from lattend.plans.part import Part
+
+GROUPS: gl.constexpr = gl.constexpr(2)  # of four warps that compute
+ROWS: gl.constexpr = gl.constexpr(64)  # queries of a group
+REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
+LOADER: gl.constexpr = gl.constexpr(24)
+LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
+LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
+ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
+OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
+
+
+@gluon.jit
+def tile_of(Table, heads, tiles, table_batch, table_head, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
+    """Batch element and head of this program, the first slot and base of its queries, the first of its keys
+    and how many, and its steps: all, those with a mask, and the first full one.
+    """
+    program = gl.program_id(0)
+    tile, pair = program % tiles, program // tiles
+    batch, head = pair // heads, pair % heads
+    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
+    slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
+    begin, end = gl.load(entry + 3), gl.load(entry + 4)
+    steps = gl.maximum(gl.cdiv(end - begin, STEP), 1)  # one without a key that is attended, if there is none
+    full_first, full = steps, steps * 0
+    if HAS_FULL:
+        full_first = gl.minimum(gl.cdiv(gl.load(entry + 5) - begin, STEP), steps)
+        full = gl.maximum((gl.load(entry + 6) - begin) // STEP - full_first, 0)
+    return batch, head, slot, outer_base, base + begin, end - begin, steps, steps - full, full_first
+
+
+@gluon.jit
+def step_at(index, steps, masked, full_first):
+    """The step of an index: those with a mask come first, then the full ones that lie between them."""
+    with_mask = gl.where(index < full_first, index, index + steps - masked)
+    return gl.where(index < masked, with_mask, index - masked + full_first)
+
+
+@gluon.jit
+def arrived(ready, index, STAGES: gl.constexpr, pred=True):
+    """Waits until the step's block is in shared memory."""
+    mbarrier.wait(ready.index(index % STAGES), (index // STAGES) & 1, pred=pred)
+
+
+@gluon.jit
+def load_block(Rows, buffer, ready, free, index, batch, head, first, STAGES: gl.constexpr):
+    """Copies the rows of a step to shared memory once their place is free."""
+    stage = index % STAGES
+    mbarrier.wait(free.index(stage), ((index // STAGES) & 1) ^ 1)
+    mbarrier.expect(ready.index(stage), Rows.block_type.nbytes)
+    tma.async_copy_global_to_shared(Rows, [batch, head, first, 0], ready.index(stage), buffer.index(stage))
+
+
+@gluon.jit
+def load(
+    Q,
+    K,
+    V,
+    Table,
+    buffers,
+    barriers,
+    numbers,
+    STEP: gl.constexpr,
+    STAGES: gl.constexpr,
+    HAS_FULL: gl.constexpr,
+):
+    """The trade of the warp that loads."""
+    q_buffer, k_buffer, v_buffer = buffers
+    q_ready, k_ready, k_free, v_ready, v_free = barriers
+    heads, share, _, tiles, table_batch, table_head = numbers
+    batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
+        Table, heads, tiles, table_batch, table_head, STEP, HAS_FULL
+    )
+    mbarrier.expect(q_ready, GROUPS * Q.block_type.nbytes)
+    for group in gl.static_range(GROUPS):
+        place = [batch, head, slot + outer_base + group * ROWS, 0]
+        tma.async_copy_global_to_shared(Q, place, q_ready, q_buffer.index(group))
+    for index in range(steps):
+        at = first + step_at(index, steps, masked, full_first) * STEP
+        load_block(K, k_buffer, k_ready, k_free, index, batch, head // share, at, STAGES)
+        load_block(V, v_buffer, v_ready, v_free, index, batch, head // share, at, STAGES)
+
+
+@gluon.jit
+def scores(q, k_buffer, index, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, S: gl.constexpr):
+    """The product of queries and a step's keys, begun."""
+    keys = k_buffer.index(index % STAGES).reshape((STEP, DP)).permute((1, 0))
+    nothing = gl.full([ROWS, STEP], 0.0, gl.float32, S)
+    return warpgroup_mma(q, keys, nothing, use_acc=False, is_async=True)
+
+
+@gluon.jit
+def attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST: gl.constexpr, S: gl.constexpr):
+    """The scores, -inf where a pair is not attended; the step's keys begin with `at`."""
+    keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
+    gap = keys[None, :] - low[:, None]  # what lies below wraps around
+    kept = gap.to(gl.uint32, bitcast=True) <= span.to(gl.uint32, bitcast=True)[:, None]
+    if REST is not None:
+        kept &= REST(oa, oa, oa, keys, keys, keys, entries, head, batch, Header, Data, False)
+    return gl.where(kept, s, -float("inf"))
+
+
+@gluon.jit
+def softened(s, m, total, sharpness):
+    """The weights of the scores, not divided yet; the largest, their sum, and what shrinks earlier sums."""
+    higher = gl.maximum(m, gl.max(s, 1) * sharpness)
+    base = gl.where(higher == -float("inf"), 0.0, higher)  # there may be no key yet
+    p = gl.exp2(s * sharpness - base[:, None])
+    shrink = gl.exp2(m - base)
+    return p, higher, total * shrink + gl.sum(p, 1), shrink
+
+
+@gluon.jit
+def compute(
+    GROUP: gl.constexpr, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, out_strides, numbers,
+    BOUNDS: gl.constexpr, REST: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr,
+    DV: gl.constexpr, DVP: gl.constexpr, HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+):  # fmt: skip
+    """The trade of a group of warps: output and log-sum-exp of its queries."""
+    q_buffer, k_buffer, v_buffer = buffers
+    q_ready, k_ready, k_free, v_ready, v_free = barriers
+    heads, _, rows, tiles, table_batch, table_head = numbers
+    o_batch, o_head, o_row = out_strides
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
+    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
+    OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
+    OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
+    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
+    dtype: gl.constexpr = q_buffer.dtype
+
+    batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
+        Table, heads, tiles, table_batch, table_head, STEP, HAS_FULL
+    )
+    oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
+    low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
+    high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
+    low, span = gl.where(high < low, -2147483648, low), gl.where(high < low, 0, high - low)
+
+    m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
+    total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
+    o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
+    sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
+
+    q = q_buffer.index(GROUP).reshape((ROWS, DP))
+    mbarrier.wait(q_ready, 0)
+    arrived(k_ready, 0, STAGES)
+    s = warpgroup_mma_wait(0, deps=[scores(q, k_buffer, 0, STEP, STAGES, DP, S)])
+    mbarrier.arrive(k_free.index(0), count=1)
+    at = first + step_at(0, steps, masked, full_first) * STEP
+    s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST, S)
+    p, m, total, shrink = softened(s, m, total, sharpness)
+    weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+    arrived(k_ready, 1, STAGES, steps > 1)
+    for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+        begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
+        for index in range(begin, end):
+            s_begun = scores(q, k_buffer, index, STEP, STAGES, DP, S)
+            arrived(v_ready, index - 1, STAGES)
+            values = v_buffer.index((index - 1) % STAGES).reshape((STEP, DVP))
+            o_begun = warpgroup_mma(weights, values, o, is_async=True)
+            s = warpgroup_mma_wait(1, deps=[s_begun])
+            mbarrier.arrive(k_free.index(index % STAGES), count=1)
+            if not FULL:
+                at = first + step_at(index, steps, masked, full_first) * STEP
+                s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, REST, S)
+            p, m, total, shrink = softened(s, m, total, sharpness)
+            # a wait for the next keys, and a branch therefore, keeps the exponentials before the wait for o
+            arrived(k_ready, index + 1, STAGES, index + 1 < steps)
+            o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
+            mbarrier.arrive(v_free.index((index - 1) % STAGES), count=1)
+            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+            weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+    arrived(v_ready, steps - 1, STAGES)
+    values = v_buffer.index((steps - 1) % STAGES).reshape((STEP, DVP))
+    o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
+
+    row, here = queries(Header, slot, outer_base, GROUP, OF_SUMS)
+    column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
+    mask = here[:, None] & (column[None, :] < DV)
+    before = (batch * heads + head).to(gl.int64) * rows
+    states = State + (before + row)[:, None] * DV + column[None, :]
+    if CONTINUES:
+        earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
+        higher = gl.maximum(m, earlier)
+        base = gl.where(higher == -float("inf"), 0.0, higher)
+        shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
+        o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+        o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+        m, total = higher, total * shrink + share
+    o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
+    lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
+    gl.store(Lse + before + oa, lse, mask=inside)
+    if ENDS:
+        Out += batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
+        gl.store(Out + row.to(gl.int64)[:, None] * o_row + column[None, :], o.to(dtype), mask=mask)
+    else:
+        gl.store(states, o, mask=mask)
+
+
+@gluon.jit
+def queries(Header, slot, outer_base, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
+    """The positions of a group's queries, and which of them are the tile's."""
+    slots = slot + GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
+    at = slots + outer_base
+    least, most = gl.load(Header + 8), gl.load(Header + 9)
+    return at, (at >= least) & (at <= most) & (slots < gl.load(Header + 10))
+
+
+@gluon.jit
+def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
+    """So many barriers, each passed when so many have arrived."""
+    found = gl.allocate_shared_memory(gl.int64, [COUNT, 1], mbarrier.MBarrierLayout())
+    for place in gl.static_range(COUNT):
+        mbarrier.init(found.index(place), count=ARRIVALS)
+    return found
+
+
+@gluon.jit(do_not_specialize=PLAIN)
+def attention_fwd_hopper_kernel(
+    Q, K, V, Out, State, Lse, Table, Header, Data, scale, o_batch, o_head, o_row,
+    heads, share, rows, tiles, table_batch, table_head,
+    BOUNDS: gl.constexpr, REST: gl.constexpr, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr,
+    DV: gl.constexpr, DVP: gl.constexpr, HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+):  # fmt: skip
+    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    q_buffer = gl.allocate_shared_memory(Q.dtype, [GROUPS, 1, 1, ROWS, DP], Q.layout)
+    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
+    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
+    q_ready = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    mbarrier.init(q_ready, count=1)
+    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
+    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
+    fence_async_shared()
+    buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, k_ready, k_free, v_ready, v_free)
+    strides, numbers = (o_batch, o_head, o_row), (heads, share, rows, tiles, table_batch, table_head)
+    gl.warp_specialize(
+        [
+            (compute, (
+                0, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
+                BOUNDS, REST, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+            )),
+            (compute, (
+                1, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
+                BOUNDS, REST, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+            )),
+            (load, (Q, K, V, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+        ],
+        [4, 1],
+        [REGISTERS, LOADER],
+    )  # fmt: skip
+
+
+def loaded(q: Tensor, k: Tensor, v: Tensor, shape: TileShape) -> list[Any]:
+    """The tensors as the kernel loads them: a group's queries at once, a step's keys, a step's values."""
+    found: list[Any] = []
+    for x, rows in ((q, ROWS.value), (k, shape.step), (v, shape.step)):
+        block = [1, 1, rows, padded(x.shape[-1])]
+        layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
+        found.append(TensorDescriptor.from_tensor(x, block, layout))
+    return found
+
+
+def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: Tensor) -> dict[str, Any]:
+    """The compile-time arguments."""
+    return {
+        "BOUNDS": functions.bounds,
+        "REST": functions.rest,
+        "STEP": shape.step,
+        "STAGES": shape.stages,
+        "DP": padded(q.shape[-1]),
+        "DV": v.shape[-1],
+        "DVP": padded(v.shape[-1]),
+        "HAS_FULL": part.knows_full,
+        **OPTIONS,
+    }

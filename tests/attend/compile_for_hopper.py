@@ -1,0 +1,79 @@
+"""Compiles the forward kernel in Gluon for Hopper, with no GPU; prints counts of its machine code, as JSON."""
+
+# Triton has no stubs
+# pyright: basic, reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+import lattend as lt
+from lattend.attend.call import AttentionCall
+from lattend.attend.kernels.triton import device_tables, launch
+from lattend.attend.kernels.triton.shapes import on_hopper
+from lattend.attend.tape import Tape
+from lattend.plans.plan import plan
+
+RULES = ("k <= q", "doc[q] == doc[k] and k <= q")
+HEAD_DIMS = (64, 128)
+TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
+
+
+class Hopper:
+    """As much of a driver as the compiler asks."""
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", 90, 32)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+
+def described(compiled: Any) -> dict[str, int]:
+    """Counts in its machine code: products of matrices, waits for them, and registers spilled."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compiled.asm["cubin"])
+        file.flush()
+        shown = subprocess.run(
+            [TOOLS / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
+        )
+    wanted = {"products": r"\bHGMMA", "waits": r"WARPGROUP\.DEPBAR", "spills": r"\bSTL\b"}
+    return {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
+
+
+def main() -> None:
+    driver.set_active(Hopper())
+    compiled: list[Any] = []
+
+    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
+
+    launch.launch = device_tables.launch = instead
+    found: dict[str, dict[str, int]] = {}
+    for text in RULES:
+        ids = {"doc": torch.zeros(1, 4096, dtype=torch.int64)} if "doc" in text else {}
+        rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
+        for head_dim in HEAD_DIMS:
+            q = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16)
+            (cost,) = on_hopper("forward", head_dim, q.dtype)
+            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=lambda *_, shape=cost.shape: shape)
+            runner.forward(Tape(), AttentionCall(rule, 0.1), q, q, q, ids)
+            found[f"{text}, D = {head_dim}"] = described(compiled[-1])
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

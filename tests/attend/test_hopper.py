@@ -1,0 +1,134 @@
+"""The forward kernel in Gluon: it compiles for Hopper here, and on one it gives what the reference gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import lattend as lt
+from lattend.attend.call import AttentionCall
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.tape import Tape
+from lattend.plans.plan import plan
+
+HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
+needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")
+RULES = (
+    "k <= q",
+    "k <= q and q - k <= 300",
+    "abs(q - k) <= 200",
+    "q // 100 == k // 100",
+    "k <= q and q - k <= 150 + 100 * head",
+    "k < 40 or k <= q and q - k <= 200",
+    "k <= q and head != 1",
+    "doc[q] == doc[k] and k <= q",
+    "doc[q] == doc[k]",
+)
+
+
+def forced(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp by this kernel, whatever would be chosen."""
+    heads = {"heads": q.shape[1]} if rule.has_heads else {}
+    found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
+    (cost,) = on_hopper("forward", q.shape[-1], q.dtype)
+    runner = Runner(found, q.device, shapes=lambda kernel, place: cost.shape)
+    call = AttentionCall(rule, q.shape[-1] ** -0.5)
+    return runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
+
+
+def reference(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) -> tuple[Tensor, Tensor]:
+    """The same in float64, with all pairs at once."""
+    data: dict[str, Any] = arrays
+    attend: Any = lt.attention
+    return attend(*(x.double() for x in (q, k, v)), rule, kernel="dense", return_lse=True, **data)
+
+
+@needs_hopper
+@settings(max_examples=60, deadline=None)
+@given(
+    text=st.sampled_from(RULES),
+    n=st.sampled_from([1, 63, 64, 127, 128, 129, 500, 1000]),
+    m=st.sampled_from([1, 100, 128, 500, 1000]),
+    heads=st.sampled_from([(1, 1), (2, 2), (4, 2), (3, 1)]),
+    head_dim=st.sampled_from([40, 64, 72, 80, 128]),
+    dtype=st.sampled_from([torch.bfloat16, torch.float16]),
+    batch=st.integers(1, 2),
+    seed=st.integers(0, 99),
+)
+def test_results(
+    text: str,
+    n: int,
+    m: int,
+    heads: tuple[int, int],
+    head_dim: int,
+    dtype: torch.dtype,
+    batch: int,
+    seed: int,
+) -> None:
+    source = torch.Generator("cuda").manual_seed(seed)
+    arrays: dict[str, Tensor] = {}
+    if "doc" in text:
+        ids = torch.randint(0, 4, (max(n, m),), generator=source, device="cuda")
+        arrays["doc"] = ids.sort()[0] if seed % 3 else ids
+    rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
+    q, k, v = (
+        torch.randn(batch, h, size, head_dim, generator=source, device="cuda", dtype=dtype)
+        for h, size in ((heads[0], n), (heads[1], m), (heads[1], m))
+    )
+    found, lse = forced(rule, q, k, v, **arrays)
+    wanted, wanted_lse = reference(rule, q, k, v, **arrays)
+    error = (found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9)
+    assert error <= TOLERANCE[dtype]
+    torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
+
+
+@needs_hopper
+def test_bits_are_equal_on_every_run_and_rows_stay_apart() -> None:
+    q, k, v = (torch.randn(2, 4, 3000, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+    rule = lt.rule("k <= q and q - k <= 900")
+    first, lse = forced(rule, q, k, v)
+    for _ in range(20):
+        again, other = forced(rule, q, k, v)
+        assert torch.equal(first, again) and torch.equal(lse, other)
+    q[0, 1, 2000], v[1, 2, 7] = torch.nan, torch.inf  # what is strange stays in its row, or in its head
+    spoiled, _ = forced(rule, q, k, v)
+    touched = torch.zeros(2, 4, 3000, dtype=torch.bool, device="cuda")
+    touched[0, 1, 2000] = touched[1, 2] = True
+    assert torch.equal(spoiled[~touched], first[~touched]) and spoiled[0, 1, 2000].isnan().all()
+
+
+def test_which_calls_take_it() -> None:
+    long, near = lt.rule("k <= q"), lt.rule("k <= q and q - k <= 31")
+    for rule, taken in ((long, True), (near, False)):
+        found = plan(rule, n=16_384)
+        assert choose(found, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper == taken
+        assert not choose(found, 0, "forward", 128, torch.bfloat16).shape.hopper
+        assert not choose(found, 0, "forward", 128, torch.float32, hopper=True).shape.hopper
+    grid = plan(lt.rules.neighbourhood(3), rows=64, cols=64)
+    assert not choose(grid, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper
+
+
+def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
+    """No register is spilled, and products follow each other: ptxas else waits after each of them."""
+    plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    ran = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("compile_for_hopper.py"))],
+        env=plain, capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    found = json.loads(ran.stdout)
+    assert len(found) == 4
+    for name, code in found.items():
+        assert code["products"] > 0, name
+        assert code["spills"] == 0 and code["waits"] < code["products"] / 4, (name, code)
