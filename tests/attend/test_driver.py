@@ -13,6 +13,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 import lattend as lt
 from lattend.attend.kernels.triton import driver
 from lattend.attend.record import RECORDS
+from lattend.attend.tape import Varying
 
 
 def test_parameters_are_numbered_as_tensors_come() -> None:
@@ -25,6 +26,16 @@ def test_parameters_are_numbered_as_tensors_come() -> None:
     sizes = [struct.pack("<i", n) for n in (1, 1, 4, 16)] + [struct.pack("<q", n) for n in (64, 64, 16, 1)]
     assert [p.value for p in found[2:10]] == sizes
     assert [p.value for p in found[-3:]] == [struct.pack("<q", -3), b"\x01", struct.pack("<f", 0.25)]
+
+
+def test_numbers_that_are_given_anew_are_numbered_with_tensors() -> None:
+    x = torch.ones(2)
+    found = [*driver.parameters_of(["*fp32", "i64", "i64", "*fp32"], [x, Varying(5), 6, x])]
+    assert [(p.kind, p.tensor, p.size) for p in found] == [
+        (driver.ADDRESS, 0, 8), (driver.ADDRESS, 1, 8), ("", -1, 8), (driver.ADDRESS, 2, 8)
+    ]  # fmt: skip
+    with pytest.raises(LookupError, match="i32"):
+        next(driver.parameters_of(["i32"], [Varying(5)]))
 
 
 def kernel(**changes: Any) -> Any:

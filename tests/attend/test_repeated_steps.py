@@ -35,8 +35,8 @@ Outcome = tuple[Any, ...]
 class Checked(KVCache):
     """A cache that knows no step: it checks all of them, and looks for slots in the long way."""
 
-    def knows(self, kind: Any) -> bool:
-        return False
+    def known(self, kind: Any) -> None:
+        return None
 
 
 def pair_of_caches(rule: Any, options: dict[str, Any]) -> tuple[KVCache, KVCache]:

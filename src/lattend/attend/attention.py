@@ -138,12 +138,13 @@ def attention(
                 return known.run(q, k, v, *others)
             found = known.run(*_on_a_line(q, k, v), *others)
             return tuple(_as_given(q, x) for x in found) if return_lse else _as_given(q, found)
-    plain = direct.is_plain(q, k, v)
-    if plain and type(cache) is KVCache and padding is cu_seqlens is bias is sinks is None:
+    if not compiling and type(cache) is KVCache and padding is cu_seqlens is sinks is None:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
-        kind = kind_of_step((q, k, v), rule, values, options)
-        if cache.knows(kind):
-            return cache.again(q, k, v)
+        kind = kind_of_step((q, k, v), rule, values, options, bias)
+        step = cache.known(kind)
+        if step is not None:
+            return cache.again(step, q, k, v, bias)
+    plain = direct.is_plain(q, k, v)
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -179,7 +180,7 @@ def attention(
         entries = cache.check_rule(key, bound, values)
         how = {"scale": scale, "bias": bias, "padding": padding, "softcap": softcap, "sinks": sinks}
         found = cache.attend(q, k, v, return_lse=return_lse, **how, **entries)
-        cache.remember(kind, q, scale, softcap, return_lse)
+        cache.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
     if cu_seqlens is not None:
         if padding is not None:

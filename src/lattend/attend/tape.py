@@ -18,6 +18,10 @@ Step = Callable[..., Any]
 Steps = Callable[..., Any]  # of the tensors that a call is given
 
 
+class Varying(int):
+    """A number that a call is given, as it is given tensors: another one each time."""
+
+
 class Noted(NamedTuple):
     """A step that was taken: on what, and what came of it, both as numbers of tensors."""
 
@@ -40,6 +44,8 @@ class Noted(NamedTuple):
 class Tape:
     """The steps of a call, each a function of tensors that were given or that an earlier step gave.
 
+    What is given may also be numbers, each a Varying of its own.
+
     Whatever else a step reads must stay as it is: shapes, strides, dtypes and numbers, and tensors that are
     `kept`. A step on a tensor of unknown origin cannot be repeated, and then the tape cannot.
 
@@ -53,7 +59,7 @@ class Tape:
     True
     """
 
-    def __init__(self, *given: Tensor) -> None:
+    def __init__(self, *given: Tensor | Varying) -> None:
         self._held: list[Any] = []  # holding them keeps their ids apart
         self._places: dict[int, int] = {}
         self._noted: list[Noted] = []

@@ -218,8 +218,9 @@ def _rows(
     """Attention of a few queries on the keys of a cache, by a mask of these rows alone."""
     attended, bias, sinks = _attended(q, k, rule, mask, arrays), options["bias"], options["sinks"]
     if isinstance(attended, slice):
-        k, v = k[:, :, attended], v[:, :, attended]
-        bias = None if bias is None else bias[..., attended]
+        if attended.stop - attended.start < k.shape[2]:
+            k, v = k[:, :, attended], v[:, :, attended]
+            bias = None if bias is None else bias[..., attended]
         attended = None
     scale = q.shape[3] ** -0.5 if options["scale"] is None else options["scale"]
     how = Scoring(scale, options["softcap"], return_lse=sinks is not None)

@@ -5,19 +5,23 @@ It holds the keys that the rule can still reach and no others, and its room grow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lattend.attend.bias import Bias
 from lattend.attend.decode import step
+from lattend.attend.decode.at_once import at_once
 from lattend.attend.decode.entries import entry_at
 from lattend.attend.decode.line_bias import bias_at
 from lattend.attend.decode.ragged import check_path
+from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
-from lattend.attend.decode.step import NewTokens, Scoring, StepMask
+from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
+from lattend.attend.record import exactly
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
@@ -50,6 +54,10 @@ class DynamicStore:
         self.retention, self.attended = retention, attended
         self.table = SlotTable(retention, slots, rollback)
         self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
+        self._whole = retention.whole and not rollback  # a query attends to all keys in slots
+        self.steps = KnownSteps()
+        self._on_device: Tensor | None = None  # positions where a GPU reads them
+        self._placed: tuple[int, int] | None = None  # the table's changes, and the next position
         self.drafted: tuple[Integers, Integers] | None = None  # where the last call began, and its tokens
 
     @property
@@ -71,12 +79,11 @@ class DynamicStore:
 
     def attend(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """The outputs of the new tokens, whose keys and values join the past."""
-        s, start = new.q.shape[2], self.table.lengths
+        s = new.q.shape[2]
         if s == 1 and new.sizes is None and self.table.shared and not new.entries:
-            found = self._one(new, how)
-            self.drafted = start, _ONE
-            return found
-        sizes = np.full(len(start), s)
+            known = self.steps.of(new.q, new.k, new.v, how)
+            return self.one(new.q, new.k, new.v, how.bias, known)
+        sizes = np.full(len(self.table.lengths), s)
         if new.known_sizes is not None and self.batch:
             given = new.known_sizes.cpu().numpy().astype(np.int64)
             if not (given == s).all():
@@ -95,20 +102,65 @@ class DynamicStore:
         self.table.lengths = self.table.lengths + sizes
         return found
 
-    def _one(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
-        """One token of each row, all at the same position."""
-        q, table = new.q, self.table
+    def one(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None, known: KnownStep
+    ) -> tuple[Tensor, Tensor | None]:
+        """One token of each row, where all go in step; a step of the kind that is known."""
+        table, start = self.table, self.table.lengths
         slot = table.step()
         if slot is None:
-            self._admit(new, _ONE, now=table.lengths)
+            self._admit(NewTokens(q, k, v, {}), _ONE, now=table.lengths)
             table.lengths = table.lengths + 1
-        else:
-            self.keys.narrow(2, slot, 1).copy_(new.k)
-            self.values.narrow(2, slot, 1).copy_(new.v)
-        keys, values = self.keys, self.values
+        self.drafted = start, _ONE
+        if not known.is_for(self.keys, table.positions):
+            known.run, known.places = self._at_once(q, k, v, known.given(bias)), (self.keys, table.positions)
+        if known.run is not None:
+            position = int(start[0])
+            if self._on_device is not None and (known.text is not None or not self._whole):
+                self._place(position)
+            tensors = () if bias is None else tensors_of(bias).values()
+            return known.run(q, k, v, *tensors, position, -1 if slot is None else slot, table.count)
+        if slot is not None:
+            self.keys.narrow(2, slot, 1).copy_(k)
+            self.values.narrow(2, slot, 1).copy_(v)
+        with exactly(q):
+            return self._one_by_torch(q, known.given(bias))
+
+    def _at_once(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> Callable[..., Any] | None:
+        """What takes such steps at once; not of a rule that reads arrays or may leave 64 bits."""
+        if not self._whole and not self.attended.plain:
+            return None
+        condition = None if self._whole else self.attended.condition
+        read = condition is not None or how.bias is not None
+        slots = Slots(self.keys, self.values, self._where(q.device) if read else None, condition)
+        return at_once(q, k, v, slots, how)
+
+    def _where(self, device: torch.device) -> Integers | Tensor:
+        """The positions of keys where they are read: the table's own, or a copy on the device."""
+        return self.table.positions if device.type == "cpu" else self._copied(device)
+
+    def _copied(self, device: torch.device) -> Tensor:
+        shape = self.table.positions.shape
+        if self._on_device is None or self._on_device.shape != shape:
+            self._on_device = torch.empty(shape, dtype=torch.int64, device=device)
+            self._placed = None  # nothing is in it yet
+        return self._on_device
+
+    def _place(self, position: int) -> None:
+        """Bring the copy of positions up to a table that has taken the step of this position.
+
+        The steps that read it write it too, so that it differs only after something else was done.
+        """
+        if self._on_device is not None and self._placed != (self.table.changes, position):
+            self._on_device.copy_(step.moved(self.table.positions, self._on_device.device))
+        self._placed = self.table.changes, position + 1
+
+    def _one_by_torch(self, q: Tensor, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        """The same, once its key is in a slot, by operations of torch."""
+        keys, values, table = self.keys, self.values, self.table
         if table.count < table.capacity:
             keys, values = keys.narrow(2, 0, table.count), values.narrow(2, 0, table.count)
-        if how.bias is None and self.retention.whole and not table.rollback:
+        if how.bias is None and self._whole:
             return step.attend(q, keys, values, None, how)
         position, held, attended = int(table.lengths[0]) - 1, slice(table.count), None
         positions, last = table.positions[0, held], table.last[0, held]

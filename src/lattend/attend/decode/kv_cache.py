@@ -16,17 +16,16 @@ from torch import Tensor
 
 from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call import rule_of
+from lattend.attend.call import Kind, rule_of
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
-from lattend.attend.decode.line_bias import line_rule, on_a_line
-from lattend.attend.decode.repeated import CheckedStep, Kind, kind_of_step, scoring
+from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_line
+from lattend.attend.decode.repeated import KnownStep, KnownSteps, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
 from lattend.attend.inputs import check_scoring, check_sinks
-from lattend.attend.kinds import is_plain
 from lattend.attend.operator import exactly
 from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
@@ -119,7 +118,7 @@ class KVCache(Shown):
         if capacity is not None and not static:
             raise NamingError("capacity is for static=True; without it a cache makes the room it needs")
         self._store = StaticStore(*made, capacity) if static else DynamicStore(*made)
-        self._checked: CheckedStep | None = None
+        self._known = KnownSteps()
 
     # What it holds
 
@@ -218,35 +217,50 @@ class KVCache(Shown):
         torch.compile leaves this to Python.
         """
         kind = None
-        if padding is None and bias is None and sinks is None and is_plain(q, k, v):
-            kind = kind_of_step((q, k, v), None, entries, (scale, softcap, return_lse))
-            if self.knows(kind):
-                return self.again(q, k, v)
+        if padding is None and sinks is None and not torch.compiler.is_compiling():
+            kind = kind_of_step((q, k, v), None, entries, (scale, softcap, return_lse), bias)
+            known = self.known(kind)
+            if known is not None:
+                return self.again(known, q, k, v, bias)
         run = self._attend if self.static else self._attend_in_python
         found = run(q, k, v, padding, scale, bias, softcap, sinks, return_lse, entries)
-        self.remember(kind, q, scale, softcap, return_lse)
+        self.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
 
-    def knows(self, kind: Kind | None) -> bool:
-        """Whether the last step that was checked was of this kind."""
-        return kind is not None and self._checked is not None and self._checked.kind == kind
+    def known(self, kind: Kind | None) -> KnownStep | None:
+        """The step of this kind, if one was checked."""
+        return self._known.get(kind)
 
     def remember(
-        self, kind: Kind | None, q: Tensor, scale: float | None, softcap: float | None, return_lse: bool
-    ) -> None:
-        """Take a step of this kind, which has been checked, for one that needs no checks."""
-        if kind is not None and not self.growing:
-            self._checked = CheckedStep(kind, scoring(q, scale, softcap, return_lse))
+        self, kind: Kind | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
+        *options: Any,
+    ) -> None:  # fmt: skip
+        """Take a step of this kind, which has been checked, for one that needs no checks.
 
-    def again(self, q: Tensor, k: Tensor, v: Tensor) -> Any:
-        """The same as attend, for a step of the kind that is known."""
-        if self._checked is None:
-            raise DomainError("no step of this cache is known; attend checks it")
-        if not self.static:
-            self._check_length(1)
-        how = self._checked.how
-        out, lse = self._store.attend(NewTokens(q, k, v, {}), how)
-        return (out, lse) if how.return_lse else out
+        Options are scale, softcap and return_lse.
+        """
+        if kind is None or self.growing or qkv[0].dim() != 4 or qkv[0].shape[2] != 1:
+            return
+        how = scoring(qkv[0], *options)
+        if bias is not None:
+            if not self.static and not fits_any_length(bias, self._line):
+                return
+            seen = self.capacity if self.static else len(self)
+            how = how._replace(bias=on_a_line(bias, self._line, seen, qkv[0]))
+        self._known.find(kind, lambda: self._store.steps.of(*qkv, how))
+
+    def again(self, known: KnownStep, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None) -> Any:
+        """The same as attend, for a step of a kind that is known."""
+        store = self._store
+        if isinstance(store, DynamicStore):
+            if self.retention.length is not None:
+                self._check_length(1)
+            if not store.in_step:
+                with exactly(q):
+                    found = store.attend(NewTokens(q, k, v, {}), known.given(bias))
+                return found if known.how.return_lse else found[0]
+        found = store.one(q, k, v, bias, known)
+        return found if known.how.return_lse else found[0]
 
     @left_to_python
     def _attend_in_python(self, *given: Any) -> Tensor | tuple[Tensor, Tensor | None]:
@@ -338,7 +352,7 @@ class KVCache(Shown):
     def select(self, indices: Tensor | Sequence[int]) -> None:
         """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""
         self._store.select(ragged.rows_given(indices, self.keys.shape[0]))
-        self._checked = None  # the batch may be another
+        self._known.clear()  # the batch may be another
 
     def reset(self, rows: Sequence[int] | Tensor | None = None) -> None:
         """Forget all positions, or those of some rows, where other sequences begin; the room stays."""

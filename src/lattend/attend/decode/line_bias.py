@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.bias import ELEMENT, Bias, shape_text
+from lattend.attend.bias import ELEMENT, Bias, indexed_axes, shape_text
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
 from lattend.attend.decode.step import keeps_no_gradient, moved, wide
@@ -73,6 +73,14 @@ def on_a_line(bias: Bias | Tensor, line: LineRule, seen: int, q: Tensor) -> Bias
     if isinstance(bias, Tensor):
         return found
     return Bias(_text_on_a_line(bias.text, tuple(bias.tensors), *line), **bias.tensors)
+
+
+def fits_any_length(bias: Bias | Tensor, line: LineRule) -> bool:
+    """Whether a bias that fits the first positions fits those that follow: it reads no tensor at one."""
+    if line.length is not None:
+        return True
+    read = () if isinstance(bias, Tensor) else indexed_axes(bias.text)
+    return all(position in (HEAD, ELEMENT) for *_, position in read)
 
 
 @constant

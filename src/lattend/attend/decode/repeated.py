@@ -1,58 +1,104 @@
 """Steps of decoding that are checked once: a later one of the same kind goes to its keys at once.
 
 A kind is all that the checks look at, the text's length aside: two calls of one kind differ in the numbers
-in q, k and v, and in how these lie in memory, and in nothing else.
+in their tensors, and in nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
 
-from lattend.attend.call import OPTIONS, Kind
+from lattend.attend.bias import Bias
+from lattend.attend.call import Kind
 from lattend.attend.decode.step import Scoring
+from lattend.attend.kinds import is_plain, kind_of_plain, kind_of_tensors
+from lattend.recent import Recent
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
 
+MAX_KINDS = 8  # of one cache
+TABLE = object()  # for the text of a bias that is a tensor
 
-class CheckedStep(NamedTuple):
-    """A kind of step that fits its cache, and how its scores are made."""
 
-    kind: Kind
-    how: Scoring
+class KnownStep:
+    """A kind of step: how its scores are made, and what takes it at once, if anything does.
+
+    The latter holds addresses, and is made again when the store's tensors lie elsewhere.
+    """
+
+    def __init__(self, how: Scoring, plain: bool = True) -> None:
+        self.how = how._replace(bias=None)  # no tensor of a first call is kept
+        self.plain = plain
+        self.text = None if how.bias is None else how.bias.text
+        self.run: Callable[..., Any] | None = None
+        self.places: tuple[object, object] = (None, None)  # of the store's keys and positions
+
+    def is_for(self, keys: object, positions: object) -> bool:
+        """Whether `run` was made for these; where somebody watches, none is made."""
+        return (self.places[0] is keys and self.places[1] is positions) or not self.plain
+
+    def given(self, bias: Bias | Tensor | None) -> Scoring:
+        """How scores are made with the tensors that are given now."""
+        if self.text is None:
+            return self.how
+        return self.how._replace(bias=Bias(self.text, **tensors_of(bias)))
+
+
+def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
+    """The tensors of a bias, by name."""
+    if bias is None:
+        return {}
+    return bias.tensors if isinstance(bias, Bias) else {"table": bias}
+
+
+class KnownSteps(Recent[Kind, KnownStep]):
+    """The kinds of steps that were taken; a copy of a cache has other addresses, and begins with none."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_KINDS)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KnownSteps, ()
+
+    def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
+        """The step on such tensors with such scores."""
+        text, tensors = (None, ()) if how.bias is None else (how.bias.key, how.bias.tensors.values())
+        if not is_plain(q, k, v, *tensors):
+            return KnownStep(how, plain=False)
+        kind = how._replace(bias=None), text, kind_of_tensors(q, k, v, *tensors)
+        return self.find(kind, lambda: KnownStep(how))
 
 
 def kind_of_step(
     qkv: tuple[Tensor, Tensor, Tensor],
     rule: RuleLike | None,
     values: Mapping[str, Any],
-    options: Sequence[float | bool | str | None],
+    options: tuple[float | bool | str | None, ...],
+    bias: Bias | Tensor | None,
 ) -> Kind | None:
-    """The kind of one new token a row without padding, bias or sinks, on plain tensors; None of other calls.
+    """The kind of a call without padding or sinks, on plain tensors; None of other calls.
 
     `rule` and `values` are those that attention is given, if it is; options are numbers, names and None.
     """
-    q, k, v = qkv
-    shape, device = q.shape, q.device
-    if len(shape) != 4 or shape[2] != 1 or torch.is_autocast_enabled(device.type):
-        return None
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        return None
-    if rule is not None and type(rule) is not str and type(rule) is not Rule:
+    written: Any = rule
+    if isinstance(rule, Rule):
+        written = rule.key, tuple(rule.values.items())
+    elif rule is not None and type(rule) is not str:
         return None  # what a function means may change
-    if any(type(value) is not int for value in values.values()):
+    if values and any(type(value) is not int for value in values.values()):
         return None
-    kinds = tuple(map(type, options))  # 1 is no True
-    if not OPTIONS.issuperset(kinds):
-        return None  # it is refused
-    return (
-        rule, *values.items(), *options, kinds,
-        shape, k.shape, v.shape, q.dtype, k.dtype, v.dtype, device, k.device, v.device,
-    )  # fmt: skip
+    if bias is None:
+        tensors = kind_of_plain(options, *qkv)
+        return None if tensors is None else (written, *values.items(), options, tensors)
+    text: object = bias.key if type(bias) is Bias else TABLE if isinstance(bias, Tensor) else None
+    if text is None:
+        return None
+    tensors = kind_of_plain(options, *qkv, *tensors_of(bias).values())
+    return None if tensors is None else (written, *values.items(), options, text, tensors)
 
 
 def scoring(q: Tensor, scale: float | None, softcap: float | None, return_lse: bool) -> Scoring:

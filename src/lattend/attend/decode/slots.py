@@ -40,9 +40,11 @@ class SlotTable:
     def __init__(self, retention: Retention, slots: int, rollback: int) -> None:
         self.retention, self.rollback = retention, rollback
         self._soon, self._soon_from = np.zeros(0, np.int64), 0
+        self._soon_one_by_one: list[int] = []
         self.most = None if retention.most is None else retention.most + rollback
         self.positions = np.full((1, slots), FREE)
         self.last = np.full((1, slots), NEVER)
+        self.changes = 0  # of positions, those by `step` aside
         self.reset()
 
     @property
@@ -63,6 +65,7 @@ class SlotTable:
 
     def reset(self) -> None:
         """Free all slots; all rows go in step."""
+        self.changes += 1
         self.positions, self.last = self.positions[:1], self.last[:1]
         self.positions[:], self.last[:] = FREE, NEVER
         self.lengths, self.floor = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -70,18 +73,21 @@ class SlotTable:
         self._due = FOREVER  # the first position at which a key in a slot is past its last query
 
     def reset_rows(self, rows: Integers) -> None:
+        self.changes += 1
         self.positions[rows], self.last[rows] = FREE, NEVER
         self.lengths[rows] = self.floor[rows] = 0
         self._due = NEVER
 
     def split(self, batch: int) -> None:
         """Give each row a table of its own."""
+        self.changes += 1
         if not self.shared or batch < 2:
             return
         self.positions, self.last = (np.repeat(x, batch, 0) for x in (self.positions, self.last))
         self.lengths, self.floor = (np.repeat(x, batch) for x in (self.lengths, self.floor))
 
     def select(self, rows: Integers) -> None:
+        self.changes += 1
         if not len(rows):  # a batch of none goes in step
             self.reset()
         elif not self.shared:
@@ -95,10 +101,10 @@ class SlotTable:
 
         None where there is more to do, by `admit`; nothing is changed then.
         """
-        if not self.shared or self._due == NEVER:
+        if self._due == NEVER or len(self.positions) != 1:
             return None
         position, slot = int(self.lengths[0]), self.count
-        last = int(self._next_last_queries(position, 1)[0])
+        last = self._last_query(position)
         if last < position or (slot == self.capacity and self._due >= position):
             return None
         if self._due < position:
@@ -124,6 +130,7 @@ class SlotTable:
 
         Gives what is to be copied into slots from the new keys, and then from slots to slots.
         """
+        self.changes += 1
         return self._admit_shared(int(sizes[0]), int(now[0])) if self.shared else self._admit(sizes, now)
 
     def _admit_shared(self, size: int, now: int) -> tuple[Copies, Copies | None]:
@@ -184,6 +191,15 @@ class SlotTable:
         self.positions[rows, slots], self.last[rows, slots] = new[rows, places], last[rows, places]
         return Copies(rows, slots, places), None
 
+    def _last_query(self, position: int) -> int:
+        """The last query of a key, and `rollback` more; looked up in numbers of Python."""
+        place = position - self._soon_from
+        if not 0 <= place < len(self._soon_one_by_one):
+            self._next_last_queries(position, 1)
+            self._soon_one_by_one = self._soon.tolist()
+            place = position - self._soon_from
+        return self._soon_one_by_one[place]
+
     def _last_queries(self, positions: Integers) -> Integers:
         """The last queries of keys at these positions, and `rollback` more."""
         if not positions.size:
@@ -198,7 +214,7 @@ class SlotTable:
             keys = np.arange(first, first + max(size, AHEAD))
             found = self.retention.last(keys)
             self._soon = np.maximum(found, keys) + self.rollback if self.rollback else found
-            self._soon_from, start = first, 0
+            self._soon_from, start, self._soon_one_by_one = first, 0, []
         return self._soon[start : start + size]
 
     def _make_room(self, slots: int) -> None:
@@ -216,12 +232,14 @@ class SlotTable:
 
     def crop(self, lengths: Integers) -> None:
         """Take back the tokens of each row from these lengths on."""
+        self.changes += 1
         self._check_floor(lengths)
         self._free(self.positions >= lengths[:, None])
         self.lengths = lengths
 
     def keep(self, starts: Integers, paths: list[Integers]) -> None:
         """Of the tokens from `starts` on keep those at these offsets, at consecutive positions."""
+        self.changes += 1
         lengths = starts + np.array([len(path) for path in paths])
         self._check_floor(lengths)
         drafted = self.positions >= starts[:, None]

@@ -20,10 +20,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lattend.attend.bias import Bias
 from lattend.attend.decode import step
+from lattend.attend.decode.at_once import at_once, may_prepare
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
-from lattend.attend.decode.step import NewTokens, Scoring, StepMask
+from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
+from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
+from lattend.attend.record import exactly
 from lattend.attend.tensor_terms import nearest
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
@@ -62,6 +66,7 @@ class StaticStore:
                 "leave static out",
             )
         self.retention, self.heads, self.rollback = retention, attended.heads, rollback
+        self.condition, self.steps = attended.condition, KnownSteps()
         self.pinned, self.ring, self.reach = _layout(retention, rollback, capacity)
         self.most_new = self.ring if self.reach == FOREVER else rollback + 1  # without a copy of the keys
         _check_lookups(retention, attended)
@@ -113,9 +118,10 @@ class StaticStore:
         if self.reach == FOREVER and s > self.ring:
             raise DomainError(f"{s} new positions are more than the capacity of this cache, {self.ring}")
         if s == 1 and new.sizes is None:
-            found = self._piece(new, None, how, 0)
-            self.drafted.fill_(1)
-            return found
+            if new.entries or torch.compiler.is_compiling():
+                return self._one_by_torch(new, how)
+            known = self.steps.of(new.q, new.k, new.v, how)
+            return self.one(new.q, new.k, new.v, how.bias, known)
         sizes = torch.full_like(self.now, s) if new.sizes is None else new.sizes
         if s > FEW_QUERIES and self._is_empty():
             found = self._first(new, sizes, how)
@@ -127,6 +133,29 @@ class StaticStore:
             )
             found = out, torch.cat(lses, 2) if lses else None
         self.drafted.copy_(sizes)
+        return found
+
+    def one(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Bias | Tensor | None, known: KnownStep
+    ) -> tuple[Tensor, Tensor | None]:
+        """One token of each row; a step of the kind that is known."""
+        if not known.is_for(self.keys, self.positions) and may_prepare(q):
+            known.run = at_once(q, k, v, self._slots(), known.given(bias))
+            known.places = self.keys, self.positions
+        if known.run is not None:
+            tensors = () if bias is None else tensors_of(bias).values()
+            return known.run(q, k, v, *tensors, 0, -1, self.keys.shape[2])
+        with exactly(q):
+            return self._one_by_torch(NewTokens(q, k, v, {}), known.given(bias))
+
+    def _slots(self) -> Slots:
+        length = FOREVER if self.retention.length is None else self.retention.length
+        state, ring = (self.now, self.high, self.drafted), (self.pinned, self.ring, self.reach, length)
+        return Slots(self.keys, self.values, self.positions, self.condition, self.data, state, ring)
+
+    def _one_by_torch(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
+        found = self._piece(new, None, how, 0)
+        self.drafted.fill_(1)
         return found
 
     def _is_empty(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -17,10 +18,12 @@ from lattend.attend.bias import Bias
 from lattend.attend.kernels.sdpa import FLASH, flash_takes
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
+from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
+from lattend.rules.language.python_code import python_code
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40
@@ -49,6 +52,23 @@ class NewTokens(NamedTuple):
     entries: Mapping[str, Tensor]
     sizes: Tensor | None = None
     known_sizes: Tensor | None = None
+
+
+class Slots(NamedTuple):
+    """Where keys lie, and what says which of them a query attends to; without a condition it is all of them.
+
+    `positions` of the keys are [batch, slots], or [1, slots] where all rows have the same. A static cache has
+    a `state` of tensors, its lengths, the greatest ever, and drafted tokens; and a `ring`: pinned slots,
+    those of the ring, the reach, and the length.
+    """
+
+    keys: Tensor
+    values: Tensor
+    positions: NDArray[np.int64] | Tensor | None = None
+    condition: Condition | None = None
+    data: Mapping[str, Tensor] = {}
+    state: tuple[Tensor, ...] = ()
+    ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
 
 
 def empty_slots(
@@ -91,7 +111,7 @@ def attend(
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
     if _by_products(q, mask, how, bias):
         return _written_out(q, k, v, mask, how, bias)
-    if mask is None and heads == kv_heads:
+    if mask is None and (heads == kv_heads or (s == 1 and _is_flash(q, v))):
         return _library(q, k, v, None, how.scale), None
     group = heads // kv_heads
     if mask is None:  # the queries that share a kv head are rows of one matrix
@@ -152,7 +172,7 @@ def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float)
     """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
     if not q.is_cuda or torch.compiler.is_compiling():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    if mask is None and flash_takes(q, v):  # at once: it need not be chosen
+    if mask is None and _is_flash(q, v):  # at once: it need not be chosen
         return FLASH(q, k, v, scale=scale)[0]
     if not cudnn_sdp_enabled():
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
@@ -161,6 +181,11 @@ def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float)
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     finally:
         enable_cudnn_sdp(True)
+
+
+def _is_flash(q: Tensor, v: Tensor) -> bool:
+    """Whether torch's FlashAttention runs, where heads may share keys."""
+    return q.is_cuda and flash_takes(q, v) and not torch.compiler.is_compiling()
 
 
 def wide(x: Tensor) -> torch.dtype:
@@ -181,6 +206,7 @@ class StepMask:
         self.condition, self.data, self.heads = condition, data, heads
         self.fits = _fits(condition, entries, data)
         self.plain = not data and self.fits
+        self._code = _code(condition) if self.plain else ""
 
     def on_host(
         self, q: NDArray[np.int64], k: NDArray[np.int64], entries: Mapping[str, Tensor] | None = None
@@ -197,7 +223,7 @@ class StepMask:
             places[HEAD] = np.arange(self.heads)[:, None, None]
             shape = (*shape[:-3], self.heads, *shape[-2:]) if q.ndim > 1 else (self.heads, *shape)
         if self.plain:
-            found = evaluate_unchecked(self.condition, places)
+            found = _on_arrays(self._code)(**places)
         else:
             found = evaluate(self.condition, places, self.data)
         whole = np.asarray(found)
@@ -228,6 +254,17 @@ class StepMask:
         found = evaluate_unchecked(self.condition, places)
         found = torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
         return found & (places["k"] >= 0) if free.any() else found
+
+
+def _code(condition: Condition) -> str:
+    """A function of NumPy arrays, by name, which says where the condition holds."""
+    names = dict.fromkeys(("q", "k", *expr.names(condition)))
+    return f"lambda {', '.join(names)}, **others: {python_code(condition, (*names,), 'np')}"
+
+
+@lru_cache(maxsize=256)
+def _on_arrays(code: str) -> Callable[..., Any]:
+    return eval(compile(code, f"<attended {code}>", "eval"), {"np": np, "__name__": __name__})
 
 
 def moved(array: NDArray[Any], device: torch.device) -> Tensor:

@@ -249,7 +249,7 @@ PyObject *kind_of_plain(PyObject *, Given given, Py_ssize_t count) {
 
 // Calls of compiled code
 
-// Puts the addresses of tensors into words; nothing has the address 0. False with an exception set.
+// Puts the addresses of tensors into words, and numbers as they are. False with an exception set.
 struct Place {
     size_t word;
     Py_ssize_t tensor;
@@ -257,9 +257,10 @@ struct Place {
 
 bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *words) {
     for (const Place &place : places) {
-        Held address = method(given[place.tensor], data_ptr_);
-        if (!address) return false;
-        words[place.word] = PyLong_AsUnsignedLongLong(address.object);
+        PyObject *x = given[place.tensor];
+        Held number = PyLong_Check(x) ? shared(x) : method(x, data_ptr_);
+        if (!number) return false;
+        words[place.word] = PyLong_AsUnsignedLongLongMask(number.object);
     }
     return !PyErr_Occurred();
 }

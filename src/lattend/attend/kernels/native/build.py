@@ -22,7 +22,7 @@ LIBRARY = HERE / "compiled.native"  # no .so: it is no module of Python
 HOST = HERE.parents[1] / "host"
 HOST_SOURCE = HOST / "host.cpp"
 HOST_MODULE = HOST / "compiled.abi3.so"  # one of Python, for 3.11 and all that follow
-PASSES = ("forward", "backward", "grid_forward", "grid_backward")
+PASSES = ("forward", "backward", "decode", "grid_forward", "grid_backward")
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wall", "-Wextra")
 # What each level of the same source may use; processors choose among them when the library is loaded
 LEVELS: dict[str, tuple[str, ...]] = {"plain": ()}

@@ -179,15 +179,16 @@ def caller(
     function: Any, arguments: Sequence[int], places: tuple[tuple[int, int], ...],
     threads: Callable[[], int], kept: object,
 ) -> Callable[..., None]:  # fmt: skip
-    """A call of compiled code: `places` says which argument is the address of which tensor."""
+    """A call of compiled code: `places` says which argument is which tensor's address, or which number."""
     if (module := host.module()) is not None:
         address = ctypes.cast(function, ctypes.c_void_p).value
         return module.caller(address, array("Q", arguments).tobytes(), places, len(places), threads, kept)
 
-    def call(*tensors: Tensor, kept: object = kept) -> None:
+    def call(*given: Tensor | int, kept: object = kept) -> None:
         mine = [*arguments]
-        for place, tensor in places:
-            mine[place] = tensors[tensor].data_ptr()
+        for place, number in places:
+            x = given[number]
+            mine[place] = x if isinstance(x, int) else x.data_ptr()
         if function(*mine, threads()):
             raise MemoryError("attention needs some rows of memory for each thread, and there is none")
 

@@ -18,6 +18,7 @@ NAMES = tuple(LEVELS)
 ARGUMENTS = {
     "forward": (*[ctypes.c_void_p] * 9, ctypes.c_int64),
     "backward": (*[ctypes.c_void_p] * 15, ctypes.c_int64),
+    "decode": (*[ctypes.c_void_p] * 18, *[ctypes.c_int64] * 4),
     "grid_forward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
     "grid_backward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
 }

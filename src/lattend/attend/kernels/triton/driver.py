@@ -22,6 +22,7 @@ from torch import Tensor
 from triton.runtime import driver as triton_driver
 
 from lattend.attend import host
+from lattend.attend.tape import Varying
 from lattend.recent import Recent
 
 WORD = 8  # bytes; addresses lie at whole words
@@ -41,12 +42,15 @@ class Described(Protocol):
     padding: str
 
 
+GIVEN = (Tensor, Described, Varying)  # what differs from launch to launch
+
+
 class Parameter(NamedTuple):
     """One parameter of a kernel: its bytes, or what is to be put there at each launch."""
 
     size: int
     value: bytes
-    kind: str = ""  # ADDRESS or DESCRIBED, of the tensor with this number
+    kind: str = ""  # ADDRESS, or a number that is given anew, or DESCRIBED; of the tensor with this number
     tensor: int = -1
     descriptor: Described | None = None
 
@@ -84,10 +88,11 @@ class DriverLaunch:
         self.launch = driver().cuLaunchKernel
         self.stream: Callable[[int], int] = triton_driver.active.get_current_stream  # pyright: ignore
 
-    def __call__(self, *tensors: Tensor) -> None:
+    def __call__(self, *tensors: Any) -> None:
         words = self.words[:]  # threads may launch at once
         for place, tensor in self.addresses:
-            words[place] = tensors[tensor].data_ptr()
+            x = tensors[tensor]
+            words[place] = x % (1 << 64) if isinstance(x, int) else x.data_ptr()
         for place, tensor, describe in self.described:
             words[place : place + DESCRIPTOR // WORD] = array("Q", describe(tensors[tensor].data_ptr()))
         stream = self.stream(self.device)
@@ -139,7 +144,8 @@ class Descriptors:
 def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterator[Parameter]:
     """The parameters of a kernel with these types for these arguments; constants are compiled in.
 
-    Tensors are numbered as they come: a tuple's one by one, of a TMA descriptor its base.
+    Tensors are numbered as they come: a tuple's one by one, of a TMA descriptor its base. So are numbers that
+    are given anew.
 
     >>> [p.value.hex() for p in parameters_of(["i32", "constexpr", "fp32"], [3, 7, 0.5])]
     ['03000000', '0000003f']
@@ -151,13 +157,15 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
             sizes += [struct.pack("<q", x) for x in argument.strides]
             yield Parameter(DESCRIPTOR, bytes(DESCRIPTOR), DESCRIBED, tensors, argument)
             yield from (Parameter(len(packed), packed) for packed in sizes)
-        elif isinstance(argument, Tensor):
+        elif isinstance(argument, Tensor | Varying):
+            if isinstance(argument, Varying) and kind != "i64":
+                raise LookupError(f"a number of type {kind} that is given anew")
             if kind != "constexpr":
                 yield Parameter(WORD, bytes(WORD), ADDRESS, tensors)
         elif kind != "constexpr":
             packed = packed_number(kind, argument)
             yield Parameter(len(packed), packed)
-        tensors += isinstance(argument, Tensor | Described)
+        tensors += isinstance(argument, GIVEN)
 
 
 def flattened(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -216,7 +224,7 @@ def driver_launch(
         parameters = [*parameters_of(signature, arguments)]
         if len(metadata.tensordesc_meta or ()) != sum(p.kind == DESCRIBED for p in parameters):
             return otherwise
-        tensors = sum(isinstance(x, Tensor | Described) for _, x in flattened(signature, arguments))
+        tensors = sum(isinstance(x, GIVEN) for _, x in flattened(signature, arguments))
         return DriverLaunch(compiled, programs, parameters, otherwise).compiled(tensors)
     except (AttributeError, ImportError, LookupError, OSError, ValueError):
         return otherwise

@@ -12,21 +12,25 @@ from typing import Any
 from torch import Tensor
 
 from lattend.attend.kernels.triton.driver import Described, driver_launch
-from lattend.attend.tape import Tape
+from lattend.attend.tape import Tape, Varying
 
 
 def launch(
     tape: Tape, kernel: Any, programs: int, arguments: Sequence[Any], constants: Mapping[str, Any]
 ) -> None:
-    """Launches a kernel, and notes it; arguments are tensors, tuples of them, TMA descriptors and numbers."""
-    compiled = kernel[(programs,)](*arguments, **constants)
+    """Launches a kernel, and notes it; arguments are tensors, tuples of them, TMA descriptors and numbers.
+
+    Numbers stay as they are, but for those that are Varying: the kernel takes them with 64 bits.
+    """
+    plain = [int(x) if isinstance(x, Varying) else x for x in arguments]
+    compiled = kernel[(programs,)](*plain, **constants)
     if compiled is None:  # by Triton's interpreter
         again = Launch(partial(kernel[(programs,)], **constants), arguments, _itself)
         tape.note(again, again.given())
     else:
         names = kernel.arg_names[len(arguments) :]
         whole = [*arguments, *(constants[name] for name in names)]
-        again = Launch(compiled[(programs, 1, 1)], whole, Tensor.data_ptr)
+        again = Launch(compiled[(programs, 1, 1)], whole, _address)
         tape.note(driver_launch(compiled, programs, whole, again), again.given())
 
 
@@ -37,16 +41,14 @@ class Launch:
     kernel takes for a tensor: its address, since of a tensor Triton would ask the driver where it lies.
     """
 
-    def __init__(
-        self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Tensor], Any]
-    ) -> None:
+    def __init__(self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Any], Any]) -> None:
         self._run, self._arguments, self._seen = run, [*arguments], seen
-        self.tensors: list[Tensor] = []  # until they are asked for: nothing of a first call is kept
+        self.tensors: list[Any] = []  # until they are asked for: nothing of a first call is kept
         self._plain: list[tuple[int, int]] = []  # the places of an argument and of its tensor
         self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
         for place, argument in enumerate(arguments):
             begin = len(self.tensors)
-            if isinstance(argument, Tensor):
+            if isinstance(argument, Tensor | Varying):
                 self.tensors.append(argument)
                 self._plain.append((place, begin))
             elif isinstance(argument, Described):
@@ -59,12 +61,12 @@ class Launch:
                 continue
             self._arguments[place] = None
 
-    def given(self) -> list[Tensor]:
-        """The tensors of the first call, in the order in which later ones are given."""
+    def given(self) -> list[Any]:
+        """The tensors and numbers of the first call, in the order in which later ones are given."""
         found, self.tensors = self.tensors, []
         return found
 
-    def __call__(self, *tensors: Tensor) -> None:
+    def __call__(self, *tensors: Any) -> None:
         arguments, seen = self._arguments.copy(), self._seen
         for place, tensor in self._plain:
             arguments[place] = seen(tensors[tensor])
@@ -88,5 +90,9 @@ class _Described:
         return made
 
 
-def _itself(x: Tensor) -> Tensor:
+def _itself(x: Any) -> Any:
     return x
+
+
+def _address(x: Tensor | int) -> int:
+    return x if isinstance(x, int) else x.data_ptr()

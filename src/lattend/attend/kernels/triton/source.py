@@ -44,6 +44,7 @@ from lattend.rules.language.expr import (
 )
 
 MOST_FILES = 1024
+LARGEST = 1 << 62
 _FILES: deque[str] = deque()  # of the functions in linecache, which forgets nothing by itself
 OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
 _NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
@@ -115,6 +116,36 @@ def _on_columns(lookups: Sequence[str]) -> str:
     """A function of the inner positions of a tile."""
     given = "ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
     return f"def columns({given}):\n    return ({', '.join([*lookups, 'ia'])},)\n"
+
+
+@dataclass(frozen=True)
+class StepFunctions:
+    """The functions of a decoding step: which keys are attended, and what is added to their scores."""
+
+    condition: Any | None
+    bias: Any | None
+
+
+@lru_cache(maxsize=256)
+def generated_step(
+    condition: Condition | None,
+    term: Term | None,
+    tables: tuple[tuple[str, tuple[int, ...]], ...],
+    real: tuple[str, ...],
+) -> StepFunctions:
+    """The functions of a condition and a bias at a query and its keys, [1, keys], of heads [heads, 1].
+
+    They read tables of these shapes, in order; those that are `real` hold floating numbers, whole ones the
+    others. Raises LookupError where a name is unknown, or a divisor is no number above 0.
+    """
+    writer = _StepWriter(dict(tables), real)
+    given, checked, biased = "q, k, head, batch, Data", None, None
+    if condition is not None and condition != Truth(True):
+        checked = _function("condition", f"def condition({given}):\n    return {writer.write(condition)}\n")
+    if term is not None:
+        value = f"{writer.write(term)} + (k + head).to(tl.float32) * 0"
+        biased = _function("bias", f"def bias({given}):\n    return {value}\n")
+    return StepFunctions(checked, biased)
 
 
 def _on_pairs(name: str, value: str, more: str = "") -> str:
@@ -263,3 +294,33 @@ class _Writer:
             inside = f"tl.minimum(tl.maximum({place}, 0), {size} - 1)"
             flat = f"({flat} * {size} + {inside})" if flat else inside
         return flat
+
+
+class _StepWriter(_Writer):
+    """The same for a decoding step, whose numbers are known, the shapes of tables too."""
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], real: tuple[str, ...]) -> None:
+        super().__init__({"q": "q", "k": "k", HEAD: "head", ELEMENT: ELEMENT})
+        self.arrays, self.shapes, self.scalars = [*shapes], shapes, real
+
+    def _step(self, node: Node, parts: Sequence[str]) -> str:
+        if isinstance(node, Num) and abs(node.value) >= LARGEST:
+            raise LookupError(f"a number beyond 64 bits: {node.value}")
+        if isinstance(node, Arith) and node.op in ("//", "%"):
+            divisor = node.args[1]
+            if not isinstance(divisor, Num) or divisor.value < 1:
+                raise LookupError(f"a divisor that is no number above 0: {expr.term_text(node)}")
+        return super()._step(node, parts)
+
+    def _number(self, name: str) -> str:
+        what, _, array = name.partition(" ")
+        if array not in self.shapes:
+            raise LookupError(name)
+        if what == "__stride":
+            return "0"
+        return f"({self.shapes[array][int(what.removeprefix('__axis'))]})"
+
+    def _array(self, name: str) -> int:
+        if name not in self.shapes:
+            raise LookupError(name)
+        return super()._array(name)

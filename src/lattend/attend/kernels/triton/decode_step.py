@@ -1,0 +1,141 @@
+"""A step of decoding on a GPU: two launches, with numbers and addresses that change and nothing else."""
+
+# Triton has no stubs
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.decode.step import Scoring, Slots
+from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.kernels.triton.decode import decode_combine_kernel, decode_split_kernel
+from lattend.attend.kernels.triton.kernel import DTYPES, MAX_HEAD_DIM
+from lattend.attend.kernels.triton.launch import EXACT_PRODUCTS, INTERPRETED, padded
+from lattend.attend.kernels.triton.launched import launch
+from lattend.attend.kernels.triton.source import StepFunctions, generated_step
+from lattend.attend.tape import Steps, Tape, Varying
+
+MAX_BLOCK, MIN_BLOCK = 64, 16  # slots at a time
+MAX_BYTES = 1 << 15  # of their keys or values
+MAX_SUMS = 1 << 14  # of the heads of one kv head, in registers
+PROGRAMS = 264  # two for each multiprocessor of an H200
+MAX_SPLITS = 64
+
+
+class TritonStep:
+    """Steps of one kind: the first notes its launches, the others repeat them.
+
+    They are given q, k and v, the tensors of the bias, and the new token's position and slot, and the slots
+    in use; a static cache knows the first two itself. A slot of -1 is none: the key is there.
+    """
+
+    def __init__(self, slots: Slots, how: Scoring, functions: StepFunctions) -> None:
+        self.slots, self.how, self.functions = slots, how._replace(bias=None), functions
+        self.steps: Steps | None = None
+
+    def __call__(self, *given: Any) -> tuple[Tensor, Tensor | None]:
+        if self.steps is not None:
+            return self.steps(*given)
+        numbers = [Varying(x) for x in given[-3:]]
+        tape = Tape(*given[:-3], *numbers)
+        out, lse = self._taken(tape, given[:-3], numbers)
+        if lse is None:
+            found = tape.steps_to(out)
+            self.steps = found and (lambda *given: (found(*given), None))
+        else:
+            self.steps = tape.steps(out, lse)
+        return out, lse
+
+    def _taken(self, tape: Tape, given: Any, numbers: list[Varying]) -> tuple[Tensor, Tensor | None]:
+        slots, how, static = self.slots, self.how, bool(self.slots.state)
+        q, k, v = (x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x) for x in given[:3])
+        tables = [*map(tape.keep, slots.data.values()), *(_on(tape, x, q.device) for x in given[3:])]
+        keys, values = tape.keep(slots.keys), tape.keep(slots.values)
+        (batch, heads, _, dims), kv_heads, width = q.shape, keys.shape[1], values.shape[3]
+        block = block_size(max(dims, width), q.element_size())
+        splits, per_split = split_slots(keys.shape[2], block, batch * kv_heads)
+        out = tape.empty((batch, heads, 1, width), q.dtype, q.device)
+        acc = tape.empty((batch, heads, splits, width), torch.float32, q.device)
+        sums = tape.empty((batch, heads, splits, 2), torch.float32, q.device)
+        lse = tape.empty((batch, heads, 1), torch.float32, q.device) if how.return_lse else None
+        placed = isinstance(slots.positions, Tensor)
+        positions = tape.keep(slots.positions) if isinstance(slots.positions, Tensor) else sums
+        now, high, drafted = map(tape.keep, slots.state) if static else (sums, sums, sums)
+        by_row = positions.shape[1] if placed and len(positions) > 1 else 0
+        arguments = (
+            q, k, v, keys, values, positions, now, high, acc, sums, tuple(tables) or (sums,),
+            float(how.scale), float(how.softcap or 1), *numbers, *slots.ring, by_row,
+            *q.stride()[:2], *k.stride()[:2], *v.stride()[:2], *keys.stride()[:3], *values.stride()[:3],
+            kv_heads, heads // kv_heads, splits, per_split,
+        )  # fmt: skip
+        constants = {
+            "CONDITION": self.functions.condition,
+            "BIAS": self.functions.bias,
+            "CAPPED": how.softcap is not None,
+            "STATIC": static,
+            "PLACED": placed,
+            "GROUP": padded(heads // kv_heads),
+            "BLOCK_N": block,
+            **{"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)},
+            "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
+            "UPCAST": INTERPRETED,
+        }
+        launch(tape, decode_split_kernel, batch * kv_heads * splits, arguments, constants)
+        sums_of_rows = sums if lse is None else lse
+        arguments = acc, sums, out, sums_of_rows, now, high, drafted, *out.stride()[:2], heads, splits
+        constants = {"STATIC": static, "HAS_LSE": lse is not None, "SPLITS": padded(splits)}
+        constants |= {"DV": width, "DVP": padded(width)}
+        launch(tape, decode_combine_kernel, batch * heads, arguments, constants)
+        return out, lse
+
+
+def triton_step(q: Tensor, slots: Slots, how: Scoring) -> TritonStep | None:
+    """What takes steps on such tensors at once; None where it does not fit."""
+    width = max(q.shape[3], slots.values.shape[3])
+    if q.dtype not in DTYPES or not q.numel() or width > MAX_HEAD_DIM:
+        return None
+    if padded(q.shape[1] // slots.keys.shape[1]) * padded(width) > MAX_SUMS:
+        return None
+    learned = dict[str, Tensor]() if how.bias is None else how.bias.tensors
+    tables = {**slots.data, **learned}
+    shapes = tuple((name, tuple(x.shape)) for name, x in tables.items())
+    term = None if how.bias is None else how.bias.term
+    try:
+        functions = generated_step(slots.condition, term, shapes, tuple(learned))
+    except (LookupError, ValueError):  # a name or a number that they do not take, or nothing to look at
+        return None
+    return TritonStep(slots, how, functions)
+
+
+def block_size(width: int, size: int) -> int:
+    """How many slots are taken at a time, whose rows have so many numbers of so many bytes.
+
+    >>> block_size(128, 2), block_size(128, 4), block_size(512, 4)
+    (64, 64, 16)
+    """
+    return max(MIN_BLOCK, min(MAX_BLOCK, MAX_BYTES // (padded(width) * size)))
+
+
+def split_slots(slots: int, block: int, rows: int) -> tuple[int, int]:
+    """The number of parts that slots are cut into, and the slots of each: enough programs, whole blocks.
+
+    >>> split_slots(1280, 64, rows=2)  # 20 blocks of 64, one a part
+    (20, 64)
+    >>> split_slots(1280, 64, rows=64)  # 4.1 parts for each row: 5 of 4 blocks
+    (5, 256)
+    """
+    blocks = max(1, -(-slots // block))
+    wanted = max(1, min(MAX_SPLITS, blocks, -(-PROGRAMS // rows)))
+    each = -(-blocks // wanted)
+    return -(-blocks // each), each * block
+
+
+def _on(tape: Tape, x: Tensor, device: torch.device) -> Tensor:
+    """A table as a kernel reads it: on the device, its entries in order."""
+    x = x if x.device == device else tape.do(partial(Tensor.to, device=device), x)
+    return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
