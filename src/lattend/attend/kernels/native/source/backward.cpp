@@ -115,17 +115,19 @@ void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
   const char *out = row_of(static_cast<const char *>(call.out), layout.out, dtype, b, h, 0);
   s.ahead.begin(call, tile, after);
   s.ahead.add_queries(call, row_of(call.dq, layout.dq, result, b, h, 0), layout.dq, result, dims, tile);
-  s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, dims, after);
-  s.ahead.add_queries(call, out, layout.out, dtype, value_dims, after);
-  s.ahead.add_queries(call, grad_out, layout.grad_out, dtype, value_dims, after);
-  s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, dims, after);
-  s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, value_dims, after);
-  s.ahead.add_keys(reinterpret_cast<char *>(sums.keys), sums.key_step, FLOAT32, dims, after);
-  s.ahead.add_keys(reinterpret_cast<char *>(sums.values), sums.value_step, FLOAT32, value_dims, after);
+  if (&after != &tile) {
+    s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, dims, after);
+    s.ahead.add_queries(call, out, layout.out, dtype, value_dims, after);
+    s.ahead.add_queries(call, grad_out, layout.grad_out, dtype, value_dims, after);
+    s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, value_dims, after);
+    s.ahead.add_keys(reinterpret_cast<char *>(sums.keys), sums.key_step, FLOAT32, dims, after);
+    s.ahead.add_keys(reinterpret_cast<char *>(sums.values), sums.value_step, FLOAT32, value_dims, after);
+  }
   s.ahead.spread(call, tile, 2);
 }
 
-// `after` is the tile that comes next.
+// `after` is the tile that comes next, or this one where there is none.
 void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
                         KeySums &sums) {
   const Layout &layout = call.layout;

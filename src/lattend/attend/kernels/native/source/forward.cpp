@@ -43,8 +43,9 @@ void end_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &ti
     float *row = s.values + r * width, share = total[r] == 0 ? 0.0f : 1 / total[r];
     for (int64_t d = 0; d < width; d += LANES) store(row + d, load(row + d) * share);
     write_row(call.sums_dtype(), row, layout.value_dims, row_of(call.out, layout.out, call.sums_dtype(), b, h, query));
-    call.lse[(b * layout.heads + h) * layout.queries + query] =
-        total[r] == 0 ? -INFINITY : top[r] + logf(total[r]);
+    if (call.lse)
+      call.lse[(b * layout.heads + h) * layout.queries + query] =
+          total[r] == 0 ? -INFINITY : top[r] + logf(total[r]);
   }
 }
 
@@ -82,17 +83,19 @@ void weigh(const Keys &keys, float *scores, float *top, float *total, float *val
 // What the end of a tile writes, and what that after it reads.
 void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
   const Layout &layout = call.layout;
-  Dtype dtype = call.dtype(), sums = call.sums_dtype();
-  int64_t kv_head = h / (layout.heads / layout.kv_heads);
+  Dtype dtype = call.dtype(), result = call.sums_dtype();
+  int64_t kv_head = h / (layout.heads / layout.kv_heads), dims = layout.dims, value_dims = layout.value_dims;
   s.ahead.begin(call, tile, after);
-  s.ahead.add_queries(call, row_of(call.out, layout.out, sums, b, h, 0), layout.out, sums, layout.value_dims, tile);
-  s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, layout.dims, after);
-  s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, layout.dims, after);
-  s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, layout.value_dims, after);
+  s.ahead.add_queries(call, row_of(call.out, layout.out, result, b, h, 0), layout.out, result, value_dims, tile);
+  if (&after != &tile) {
+    s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, value_dims, after);
+  }
   s.ahead.spread(call, tile, 1);
 }
 
-// `after` is the tile that comes next.
+// `after` is the tile that comes next, or this one where there is none.
 void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
@@ -136,13 +139,13 @@ void fill_without_keys(const Call &call) {
       for (int64_t query = 0; query < layout.queries; query++) {
         memset(row_of(call.out, layout.out, call.sums_dtype(), b, h, query), 0,
                layout.value_dims * bytes_of(call.sums_dtype()));
-        call.lse[(b * layout.heads + h) * layout.queries + query] = -INFINITY;
+        if (call.lse) call.lse[(b * layout.heads + h) * layout.queries + query] = -INFINITY;
       }
 }
 
 }  // namespace
 
-// Gives 0, or 1 where there is too little memory.
+// Gives 0, or 1 where there is too little memory. With one stage lse may be null: it is not found then.
 extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Layout *layout, const void *q,
                                                const void *k, const void *v, const void *real, const float *bias,
                                                void *out, float *lse, int64_t threads) {

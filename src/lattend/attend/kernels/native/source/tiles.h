@@ -57,7 +57,7 @@ struct Call {
   const char *q, *k, *v;
   const uint8_t *real;  // [batch][keys], 0 where a key is padding; null where none is
   char *out;
-  float *lse;  // [batch][heads][queries]
+  float *lse;  // [batch][heads][queries]; null where nobody wants it
   const char *grad_out;
   const float *grad_lse;  // as lse, or null
   char *dq, *dk, *dv;
@@ -162,31 +162,32 @@ struct Keys {
   const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
 };
 
-// The memory of one thread.
+// The memory of one thread. What has a place for every number of a row is allocated; copies only where they are made.
 struct Scratch {
+  static constexpr int SCORED = (CHUNK + AT_ONCE) * ROWS;
   Keys keys;
   RowsAhead ahead;
+  alignas(64) float scores[SCORED], slopes[SCORED], softened[SCORED];  // [CHUNK][16]
+  alignas(64) float biases[SCORED], bias_columns[SCORED];              // [16][CHUNK], [CHUNK][16]
   float *memory;
-  float *query, *query_columns;        // [16][dims], [dims][16]
-  float *grad, *grad_columns;          // the same of the output's gradient
-  float *values, *query_sums;          // [16][value_dims], [16][dims]
-  float *scores, *slopes, *softened;   // [CHUNK][16]
-  float *biases, *bias_columns;        // [16][CHUNK], [CHUNK][16]
-  float *key_copies, *value_copies;    // [CHUNK][dims], [CHUNK][value_dims]
+  float *query, *query_columns;      // [16][dims], [dims][16]
+  float *grad, *grad_columns;        // the same of the output's gradient
+  float *values, *query_sums;        // [16][value_dims], [16][dims]
+  float *key_copies, *value_copies;  // [CHUNK][dims], [CHUNK][value_dims]
 
   explicit Scratch(const Layout &layout) {
-    int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims), scored = (CHUNK + AT_ONCE) * ROWS;
-    int64_t sizes[] = {ROWS * dims, ROWS * dims, ROWS * value_dims, ROWS * value_dims, ROWS * value_dims,
-                       ROWS * dims, scored,      scored,            scored,            scored,
-                       scored,      CHUNK * dims, CHUNK * value_dims};
-    float **parts[] = {&query,        &query_columns, &grad,   &grad_columns, &values,
-                       &query_sums,   &scores,        &slopes, &softened,     &biases,
-                       &bias_columns, &key_copies,    &value_copies};
+    int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims);
+    bool copied = layout.dtype != FLOAT32 || dims != layout.dims || value_dims != layout.value_dims;
+    int64_t copies = copied ? CHUNK : 0;
+    int64_t sizes[] = {ROWS * dims,       ROWS * dims, ROWS * value_dims, ROWS * value_dims,
+                       ROWS * value_dims, ROWS * dims, copies * dims,     copies * value_dims};
+    float **parts[] = {&query,  &query_columns, &grad,       &grad_columns,
+                       &values, &query_sums,    &key_copies, &value_copies};
     int64_t total = 0;
     for (int64_t size : sizes) total += size;
     memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float)));  // all sizes are multiples of 16
     float *next = memory;
-    for (int i = 0; i < 13 && memory; i++) {
+    for (int i = 0; i < 8 && memory; i++) {
       *parts[i] = next;
       next += sizes[i];
     }
