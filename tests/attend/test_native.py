@@ -166,6 +166,20 @@ def test_scores_may_be_large(level: str) -> None:
     torch.testing.assert_close(found.double(), wanted, atol=2e-3, rtol=2e-3)
 
 
+@pytest.mark.parametrize("level", levels())
+@pytest.mark.parametrize("rule", LINES, ids=str)
+def test_the_output_alone_is_that_with_the_log_sum_exp(rule: Rule, level: str) -> None:
+    call = AttentionCall(rule.at(n=41, **({"heads": 3} if rule.has_heads else {})), 0.4)
+    q, k, v = torch.randn(3, 1, 3, 41, 16)
+    tape = Tape(q, k, v)
+    with library.at_level(level):
+        out, _ = kernel.forward(tape, call, q, k, v)
+        alone = tape.steps_to(out)
+        assert alone is not None
+        found = alone(q, k, v)
+    assert torch.equal(found, out) and found is not out
+
+
 @pytest.mark.parametrize("strange", [nan, inf, -inf])
 def test_what_is_in_a_key_stays_in_the_rows_that_attend_to_it(strange: float) -> None:
     source = torch.Generator().manual_seed(0)
@@ -216,7 +230,11 @@ def test_nothing_is_written_beside_the_results(
     def empty(tape: Tape, shape: Any, dtype: torch.dtype, *others: Any) -> Tensor:
         return guarded(tuple(shape), dtype, room)
 
+    def empty_strided(shape: Any, strides: Any, *, dtype: torch.dtype, device: Any) -> Tensor:
+        return guarded(tuple(shape), dtype, room)
+
     monkeypatch.setattr(Tape, "empty", empty)
+    monkeypatch.setattr(torch, "empty_strided", empty_strided)
     source = torch.Generator().manual_seed(0)
     q, k, v, grad = (
         torch.randn(1, 2, 37, d, generator=source).to(dtype) for d in (*dims[:1] * 2, *dims[1:] * 2)

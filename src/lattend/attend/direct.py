@@ -23,6 +23,7 @@ from lattend.attend.bias import Bias
 from lattend.attend.call import BackwardInputs, Kind
 from lattend.attend.kinds import PLAIN, is_plain, kind_of_plain
 from lattend.attend.record import MAX_RECORDS, Record, record_of
+from lattend.attend.tape import Steps
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
@@ -41,7 +42,7 @@ def forward(
         names = {id(x): name for name, x in values.items()}
         arrays = [names.get(id(x)) for x in given[: len(record.call.data)]]
         if None not in arrays:  # they reach the record as they were given
-            run = record.way_to_output(q) if run == record.output else run
+            run = way(record, with_lse, q, k, v, *given)  # now that its steps are known
             CHECKED.find(kind, lambda: Checked(run, tuple(map(str, arrays))))
     return found if with_lse else (found, None)
 
@@ -50,23 +51,24 @@ def way(record: Record, with_lse: bool, *tensors: Tensor) -> Callable[..., Any]:
     """What gives the output, or a pair with the log-sum-exp, and a backward if a tensor wants a gradient."""
     if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
         alone, both = _apply(_Output), _apply(_OutputAndLse)
+        how = record, record.way_to_both(tensors[0])
         if with_lse:
-            return partial(both, record)
+            return partial(both, *how)
         if record.call.kernel in operator.DIFFERENTIABLE:  # a second derivative goes through both
-            return lambda *tensors: both(record, *tensors)[0]
+            return lambda *tensors: both(*how, *tensors)[0]
         if not record.differentiated_by_torch(*tensors[:3]):
-            return partial(alone, record)
+            return partial(alone, *how)
     elif with_lse:
-        return record.forward
-    return record.output
+        return record.way_to_both(tensors[0])
+    return record.way_to_output(tensors[0])
 
 
 class _Output(torch.autograd.Function):
     """The output alone, for which autograd has less to keep."""
 
     @staticmethod
-    def forward(ctx: Any, record: Record, *tensors: Tensor) -> Tensor:
-        return _noted(ctx, record, tensors)[0]
+    def forward(ctx: Any, record: Record, run: Steps, *tensors: Tensor) -> Tensor:
+        return _noted(ctx, record, run, tensors)[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
@@ -75,9 +77,9 @@ class _Output(torch.autograd.Function):
 
 class _OutputAndLse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, record: Record, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, record: Record, run: Steps, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         ctx.set_materialize_grads(False)
-        return _noted(ctx, record, tensors)
+        return _noted(ctx, record, run, tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
@@ -89,9 +91,9 @@ def _apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     return super(torch.autograd.Function, function).apply  # pyright: ignore
 
 
-def _noted(ctx: Any, record: Record, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _noted(ctx: Any, record: Record, run: Steps, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, kept for the backward."""
-    found = record.forward(*tensors)
+    found = run(*tensors)
     ctx.record = record
     ctx.save_for_backward(*tensors, *found)
     ctx.as_saved = _top_saved_tensors_default_hooks(True) is None  # pyright: ignore
@@ -107,20 +109,22 @@ def _gradients(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tu
     record: Record = ctx.record
     inputs = BackwardInputs(grad_out, grad_lse, q, k, v, out, lse)
     data, biases = len(record.call.data), len(record.call.bias)
-    learned = biases > 0 and any(ctx.needs_input_grad[4 + data : 4 + data + biases])
-    if torch.is_grad_enabled() or not is_plain(grad_out):
+    learned = biases > 0 and any(ctx.needs_input_grad[5 + data : 5 + data + biases])
+    kind = kind_of_plain((), grad_out)  # sooner than is_plain
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or (kind is None and not is_plain(grad_out)):
         found = _by_operator(record, inputs, given, learned)
     else:
         apart = all([grad_out is not x for x in saved])  # noqa: C419 (a list is faster)
-        found = record.backward(inputs, given, learned, as_saved=ctx.as_saved and apart)
+        alone = ctx.as_saved and apart and grad_lse is None
+        found = record.backward(inputs, given, learned, kind if alone else None)
     if not given:
-        return None, *found
+        return None, None, *found
     dq, dk, dv, *others = found
     left: list[Any] = [*others[:biases]]
     if record.call.sinks is not None:
         left.append(others[-1])
     none = [None] * (len(given) - data - len(left))
-    return None, dq, dk, dv, *([None] * data), *left, *none
+    return None, None, dq, dk, dv, *([None] * data), *left, *none
 
 
 def _by_operator(

@@ -60,8 +60,14 @@ class Record:
 
     def way_to_output(self, q: Tensor) -> Steps:
         """What gives the output of such calls: the steps alone where nothing is to be looked at first."""
-        looks = self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
-        return self.output if looks or self.output_steps is None else self.output_steps
+        return self.output if self._looks(q) or self.output_steps is None else self.output_steps
+
+    def way_to_both(self, q: Tensor) -> Steps:
+        """The same of the output and the log-sum-exp."""
+        return self.forward if self._looks(q) or self.steps is None else self.steps
+
+    def _looks(self, q: Tensor) -> bool:
+        return self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
 
     def _taken(self, steps: Steps | None, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
         """What the steps give; the output and the log-sum-exp where none are known yet."""
@@ -84,17 +90,19 @@ class Record:
         return self._differentiated
 
     def backward(
-        self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool, *, as_saved: bool = False
+        self, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool, of_grad: Kind | None = None
     ) -> Sequence[Tensor]:
         """The gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any.
 
-        `as_saved`: all tensors but the gradients are those that the forward was given and gave.
+        `of_grad`: the kind of grad_out, where all other tensors are what the forward was given and gave.
         """
         whole = [x for x in inputs if x is not None]
-        new = [inputs.grad_out] if as_saved and inputs.grad_lse is None else [*whole, *given]
-        kind = learned, inputs.grad_lse is None, kind_of_tensors(*new)
+        of_tensors = kind_of_tensors(*whole, *given) if of_grad is None else of_grad
+        kind = learned, inputs.grad_lse is None, of_tensors
         known = self.backward_steps.get(kind)
         if known is not None:
+            if not torch.is_autocast_enabled(inputs.q.device.type):
+                return known(*whole, *given)
             with exactly(inputs.q):
                 return known(*whole, *given)
         tape, call = Tape(*whole, *given), replace(self.call.with_tensors(given), learned=learned)

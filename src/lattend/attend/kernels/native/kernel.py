@@ -27,7 +27,7 @@ from lattend.attend.kernels.native.tile_lists import (
 )
 from lattend.attend.kernels.sdpa import diagonal_blocks
 from lattend.attend.memory import strides
-from lattend.attend.tape import Tape
+from lattend.attend.tape import Tape, contiguous_strides
 from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
@@ -97,12 +97,27 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     q, k, v = (_with_rows(tape, x) for x in (q, k, v))
     dtype = _sums_dtype(lists, q)
     out = tape.empty((*q.shape[:-1], v.shape[-1]), dtype, q.device, strides(q, v.shape[-1]))
-    lse = tape.empty(q.shape[:-1], torch.float32, q.device)
     real, bias = _real_keys(tape, call, k), None
     if call.term is not None:
         bias = DenseBias(tape, call, q, k).values()
     layout = _layout(call, q, k, v, dtype, bias, out=out)
-    _run(tape, "forward", lists, layout, q, k, v, real, bias, out, lse)
+    given = q, k, v, real, bias, out
+    sizes = tuple(q.shape[:-1])
+    order = contiguous_strides(sizes)  # torch.empty takes longer than empty_strided
+    empty = partial(torch.empty_strided, sizes, order, dtype=torch.float32, device=q.device)
+    with_lse, alone = (_caller("forward", lists, layout, *_are_there(given), lse) for lse in (True, False))
+
+    def both(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+        lse = empty()
+        with_lse(*tensors, lse)
+        return tensors[-1], lse
+
+    def output(*tensors: Tensor) -> Tensor:
+        alone(*tensors)
+        return tensors[-1]
+
+    first = output if lists.stages <= 1 else None  # later stages go on from the log-sum-exp
+    out, lse = tape.do(both, *_there(given), first=first)
     return tape.in_dtype(out, q.dtype), lse
 
 
@@ -127,7 +142,8 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
             slopes = tape.do(partial(torch.zeros, dense.shape, dtype=torch.float32))
     layout = _layout(call, q, k, v, dtype, bias, out=out, grad_out=grad_out, dq=dq, dk=dk, dv=dv)
     inputs = grad_out, grad_lse, q, k, v, out, lse, real, bias
-    _run(tape, "backward", lists, layout, *inputs, dq, dk, dv, slopes)
+    whole = *inputs, dq, dk, dv, slopes
+    tape.do(_caller("backward", lists, layout, *_are_there(whole)), *_there(whole))
     if dense is not None and slopes is not None:
         biases = dense.gradients(slopes)
     else:
@@ -159,16 +175,23 @@ def _layout(
     return layout
 
 
-def _run(tape: Tape, name: str, lists: TileLists, layout: Layout, *given: Tensor | None) -> None:
-    """Calls compiled code with the addresses of these tensors; null for one that is not there."""
-    there = [(place, x) for place, x in enumerate(given, 2) if x is not None]
-    arguments = [lists.address, ctypes.addressof(layout), *[0] * len(given)]
-    places = tuple((place, tensor) for tensor, (place, _) in enumerate(there))
+def _there(given: Sequence[Tensor | None]) -> list[Tensor]:
+    return [x for x in given if x is not None]
+
+
+def _are_there(given: Sequence[Tensor | None]) -> list[bool]:
+    return [x is not None for x in given]
+
+
+def _caller(name: str, lists: TileLists, layout: Layout, *there: bool) -> Callable[..., None]:
+    """A call of compiled code with the addresses of tensors; null for one that is not there."""
+    places = [place for place, given in enumerate(there, 2) if given]
+    arguments = [lists.address, ctypes.addressof(layout), *[0] * len(there)]
     work = lists.pairs * layout.batch * layout.heads * (layout.dims + layout.value_dims) // 2
     threads = torch.get_num_threads if work > MOST_ALONE else _alone
     kept = lists, layout  # what compiled code points to
-    call = caller(library.function(name), arguments, places, threads, kept)
-    tape.do(call, *(x for _, x in there))
+    numbered = tuple((place, tensor) for tensor, place in enumerate(places))
+    return caller(library.function(name), arguments, numbered, threads, kept)
 
 
 def _alone() -> int:

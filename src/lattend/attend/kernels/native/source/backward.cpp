@@ -46,22 +46,21 @@ void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile
              1.0f, out);
     Floats sum = Floats{};
     for (int64_t d = 0; d < value_width; d += LANES) sum += load(grad + d) * load(out + d);
-    for (int i = 0; i < LANES; i++) delta[r] += sum[i];
-    if (call.grad_lse) delta[r] -= call.grad_lse[at];
+    delta[r] = sum_of(sum) - (call.grad_lse ? call.grad_lse[at] : 0.0f);
   }
   transpose(s.query, layout.dims, s.query_columns);
   transpose(s.grad, layout.value_dims, s.grad_columns);
 }
 
-// Scores become weights; slopes of weights become slopes of scores.
+// Scores become weights; slopes of weights become slopes of scores. Both are 0 where a pair is not attended.
 void differentiate(const Keys &keys, float *scores, float *slopes, const float *lse, const float *delta) {
   for (int a = 0; a < ACROSS; a++) {
     Floats normal = load(lse + a * LANES), taken = load(delta + a * LANES);
     for (int64_t j = 0; j < keys.count; j++) {
       float *score = scores + j * ROWS + a * LANES, *slope = slopes + j * ROWS + a * LANES;
-      Floats weight = exp2_of((load(score) - normal) * LOG2E);
+      Floats weight = where_attended(exp2_of((load(score) - normal) * LOG2E), keys.bits[j], a, 0.0f);
       store(score, weight);
-      store(slope, weight * (load(slope) - taken));
+      store(slope, where_attended(weight * (load(slope) - taken), keys.bits[j], a, 0.0f));
     }
   }
 }
@@ -95,16 +94,40 @@ void begin_sums(const Layout &layout, KeySums &sums, int64_t end) {
 void find_sums(const Layout &layout, const Keys &keys, KeySums &sums, float **key_sums, float **value_sums) {
   int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
   begin_sums(layout, sums, keys.position[keys.count - 1] + 1);
-  for (int64_t j = 0; j < keys.count; j++) {
-    int64_t key = keys.position[j];
-    bool in_place = key >= sums.first;
-    key_sums[j] = in_place ? sums.keys + key * sums.key_step : sums.own_keys + (key - sums.own_first) * width;
-    value_sums[j] =
-        in_place ? sums.values + key * sums.value_step : sums.own_values + (key - sums.own_first) * value_width;
+  int64_t j = 0;
+  for (; j < keys.count && keys.position[j] < sums.first; j++) {
+    key_sums[j] = sums.own_keys + (keys.position[j] - sums.own_first) * width;
+    value_sums[j] = sums.own_values + (keys.position[j] - sums.own_first) * value_width;
+  }
+  for (; j < keys.count; j++) {
+    key_sums[j] = sums.keys + keys.position[j] * sums.key_step;
+    value_sums[j] = sums.values + keys.position[j] * sums.value_step;
   }
 }
 
-// `after` is the tile that comes next.
+// What the end of a tile writes, and what that after it reads and adds to.
+void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
+                 const KeySums &sums) {
+  const Layout &layout = call.layout;
+  Dtype dtype = call.dtype(), result = call.sums_dtype();
+  int64_t kv_head = h / (layout.heads / layout.kv_heads), dims = layout.dims, value_dims = layout.value_dims;
+  const char *grad_out = row_of(call.grad_out, layout.grad_out, dtype, b, h, 0);
+  const char *out = row_of(static_cast<const char *>(call.out), layout.out, dtype, b, h, 0);
+  s.ahead.begin(call, tile, after);
+  s.ahead.add_queries(call, row_of(call.dq, layout.dq, result, b, h, 0), layout.dq, result, dims, tile);
+  if (&after != &tile) {
+    s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, dims, after);
+    s.ahead.add_queries(call, out, layout.out, dtype, value_dims, after);
+    s.ahead.add_queries(call, grad_out, layout.grad_out, dtype, value_dims, after);
+    s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, value_dims, after);
+    s.ahead.add_keys(reinterpret_cast<char *>(sums.keys), sums.key_step, FLOAT32, dims, after);
+    s.ahead.add_keys(reinterpret_cast<char *>(sums.values), sums.value_step, FLOAT32, value_dims, after);
+  }
+  s.ahead.spread(call, tile, 2);
+}
+
+// `after` is the tile that comes next, or this one where there is none.
 void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
                         KeySums &sums) {
   const Layout &layout = call.layout;
@@ -114,36 +137,22 @@ void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, cons
   float *key_sums[CHUNK], *value_sums[CHUNK];
   read_queries(call, s, b, h, tile, lse, delta);
   memset(s.query_sums, 0, ROWS * width * sizeof(float));
-  s.ahead.count = s.ahead.next = 0;
-  s.ahead.add(call, call.q, layout.q, call.dtype(), layout.dims, b, h, after);
-  s.ahead.add(call, call.out, layout.out, call.dtype(), layout.value_dims, b, h, after);
-  s.ahead.add(call, call.grad_out, layout.grad_out, call.dtype(), layout.value_dims, b, h, after);
-  s.ahead.add(call, call.dq, layout.dq, call.sums_dtype(), layout.dims, b, h, tile);
+  fetch_ahead(call, s, b, h, tile, after, sums);
   int64_t next = call.lists.list_begins[tile.key_list];
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, true);
     const Keys &keys = s.keys;
     if (!keys.count) break;
-    s.ahead.fetch();
     find_sums(layout, keys, sums, key_sums, value_sums);
-    s.ahead.fetch();
-    scores_of(keys.key, keys.bits, keys.count, s.query_columns, layout.dims, s.scores);
-    s.ahead.fetch();
-    scores_of(keys.value, keys.bits, keys.count, s.grad_columns, layout.value_dims, s.slopes);
+    scores_of(keys.key, keys.bits, keys.count, s.query_columns, layout.dims, s.scores, s.ahead);
+    scores_of(keys.value, keys.bits, keys.count, s.grad_columns, layout.value_dims, s.slopes, s.ahead);
     if (layout.softcap != 0) soften(call, keys, s.scores, s.softened);
     if (call.bias) add_bias(call, s, b, h, tile);
-    s.ahead.fetch();
-    block(keys, s.scores, BLOCKED);
     differentiate(keys, s.scores, s.slopes, lse, delta);
-    s.ahead.fetch();
-    block(keys, s.slopes, 0.0f);
     if (call.bias_slopes) write_slopes(call, s, b, h, tile);
     if (layout.softcap != 0) soften_slopes(keys, s.slopes, s.softened);
-    s.ahead.fetch();
     scatter_rows(s.scores, keys.bits, keys.count, s.grad, value_width, value_sums);
-    s.ahead.fetch();
     scatter_rows(s.slopes, keys.bits, keys.count, s.query, width, key_sums);
-    s.ahead.fetch();
     gather_rows(s.slopes, keys.bits, keys.key, keys.count, width, s.query_sums);
   }
   write_query_sums(call, s, b, h, tile);

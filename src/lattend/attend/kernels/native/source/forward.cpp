@@ -43,8 +43,9 @@ void end_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &ti
     float *row = s.values + r * width, share = total[r] == 0 ? 0.0f : 1 / total[r];
     for (int64_t d = 0; d < width; d += LANES) store(row + d, load(row + d) * share);
     write_row(call.sums_dtype(), row, layout.value_dims, row_of(call.out, layout.out, call.sums_dtype(), b, h, query));
-    call.lse[(b * layout.heads + h) * layout.queries + query] =
-        total[r] == 0 ? -INFINITY : top[r] + logf(total[r]);
+    if (call.lse)
+      call.lse[(b * layout.heads + h) * layout.queries + query] =
+          total[r] == 0 ? -INFINITY : top[r] + logf(total[r]);
   }
 }
 
@@ -55,7 +56,12 @@ void weigh(const Keys &keys, float *scores, float *top, float *total, float *val
   for (int a = 0; a < ACROSS; a++) {
     Floats largest = load(top + a * LANES);
     Floats before = largest, sum = Floats{};
-    for (int64_t j = 0; j < keys.count; j++) largest = larger(load(scores + j * ROWS + a * LANES), largest);
+    for (int64_t j = 0; j < keys.count; j++) {
+      float *at = scores + j * ROWS + a * LANES;
+      Floats score = where_attended(load(at), keys.bits[j], a, BLOCKED);
+      store(at, score);
+      largest = larger(score, largest);
+    }
     Floats taken = largest == BLOCKED ? Floats{} : largest;  // finite, so that no difference of two is NaN
     Floats share = exp2_of((before - taken) * LOG2E);
     for (int64_t j = 0; j < keys.count; j++) {
@@ -74,7 +80,22 @@ void weigh(const Keys &keys, float *scores, float *top, float *total, float *val
     for (int64_t d = 0; d < width; d += LANES) store(values + r * width + d, load(values + r * width + d) * kept[r]);
 }
 
-// `after` is the tile that comes next.
+// What the end of a tile writes, and what that after it reads.
+void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
+  const Layout &layout = call.layout;
+  Dtype dtype = call.dtype(), result = call.sums_dtype();
+  int64_t kv_head = h / (layout.heads / layout.kv_heads), dims = layout.dims, value_dims = layout.value_dims;
+  s.ahead.begin(call, tile, after);
+  s.ahead.add_queries(call, row_of(call.out, layout.out, result, b, h, 0), layout.out, result, value_dims, tile);
+  if (&after != &tile) {
+    s.ahead.add_queries(call, row_of(call.q, layout.q, dtype, b, h, 0), layout.q, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.k, layout.k, dtype, b, kv_head, 0), layout.k.by_row, dtype, dims, after);
+    s.ahead.add_keys(row_of(call.v, layout.v, dtype, b, kv_head, 0), layout.v.by_row, dtype, value_dims, after);
+  }
+  s.ahead.spread(call, tile, 1);
+}
+
+// `after` is the tile that comes next, or this one where there is none.
 void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
@@ -85,22 +106,15 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
              float(layout.scale), s.query + r * padded(layout.dims));
   transpose(s.query, layout.dims, s.query_columns);
   begin_tile(call, s, b, h, tile, top, total);
-  s.ahead.count = s.ahead.next = 0;
-  s.ahead.add(call, call.out, layout.out, call.sums_dtype(), layout.value_dims, b, h, tile);
-  s.ahead.add(call, call.q, layout.q, call.dtype(), layout.dims, b, h, after);
+  fetch_ahead(call, s, b, h, tile, after);
   int64_t next = call.lists.list_begins[tile.key_list];
   for (;;) {
     take_keys(call, s, b, kv_head, tile, next, false);
     if (!s.keys.count) break;
-    s.ahead.fetch();
-    scores_of(s.keys.key, s.keys.bits, s.keys.count, s.query_columns, layout.dims, s.scores);
-    s.ahead.fetch();
+    scores_of(s.keys.key, s.keys.bits, s.keys.count, s.query_columns, layout.dims, s.scores, s.ahead);
     if (layout.softcap != 0) soften(call, s.keys, s.scores, nullptr);
     if (call.bias) add_bias(call, s, b, h, tile);
-    block(s.keys, s.scores, BLOCKED);
-    s.ahead.fetch();
     weigh(s.keys, s.scores, top, total, s.values, width);
-    s.ahead.fetch();
     gather_rows(s.scores, s.keys.bits, s.keys.value, s.keys.count, width, s.values);
   }
   end_tile(call, s, b, h, tile, top, total);
@@ -125,13 +139,13 @@ void fill_without_keys(const Call &call) {
       for (int64_t query = 0; query < layout.queries; query++) {
         memset(row_of(call.out, layout.out, call.sums_dtype(), b, h, query), 0,
                layout.value_dims * bytes_of(call.sums_dtype()));
-        call.lse[(b * layout.heads + h) * layout.queries + query] = -INFINITY;
+        if (call.lse) call.lse[(b * layout.heads + h) * layout.queries + query] = -INFINITY;
       }
 }
 
 }  // namespace
 
-// Gives 0, or 1 where there is too little memory.
+// Gives 0, or 1 where there is too little memory. With one stage lse may be null: it is not found then.
 extern "C" int64_t LEVEL_NAME(lattend_forward)(const TileLists *lists, const Layout *layout, const void *q,
                                                const void *k, const void *v, const void *real, const float *bias,
                                                void *out, float *lse, int64_t threads) {

@@ -172,6 +172,16 @@ struct Backward {
         store(to + gate * call.padded + v, load_part(from + gate * call.size + v, call.size - v));
   }
 
+  // What a cell of the next diagonal will be the first to read.
+  void fetch_cell(int64_t b, int64_t row, int64_t col) const {
+    const GridTensors &t = call.t;
+    int64_t pixel = call.pixel(d, b, row, col), before = call.state(d, b, row, col - 1);
+    if (t.gates) fetch(t.gates + pixel * 5 * call.size, 5 * call.size);
+    if (t.grad_h) fetch(t.grad_h + pixel * call.size, call.size);
+    if (t.c) fetch(t.c + before, call.size);
+    fetch(t.h + before, call.size);
+  }
+
   // The gradients at h: those given, and what the cells on the right and below hand back.
   void add_states(int64_t step) const {
     const float *right[GRID_CHUNK], *below[GRID_CHUNK];
@@ -217,6 +227,7 @@ struct Backward {
     const float *hidden[GRID_CHUNK], *pre[GRID_CHUNK];
     for (int64_t i = 0; i < count; i++) {
       Place p = place(step, i);
+      if (p.col) fetch_cell(p.b, p.row, p.col - 1);
       if (call.shape.cell != RNN) {
         if (t.gates)
           find_gates(i);

@@ -22,11 +22,21 @@ void fill_edges(const GridCall &call, int64_t d, int64_t b, float *states, const
   fill_edge(top, states + call.state(d, b, -1, 0), size, cols, size);
 }
 
+// What a cell of the next diagonal will write.
+void fetch_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t col) {
+  const GridTensors &t = call.t;
+  int64_t size = call.size, at = call.state(d, b, row, col);
+  if (t.gates) fetch<true>(t.gates + call.pixel(d, b, row, col) * 5 * size, 5 * size);
+  if (t.c) fetch<true>(t.c + at, size);
+  fetch<true>(t.h + at, size);
+}
+
 // The state of one cell from its sums.
 void end_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t col, float *sums) {
   const GridTensors &t = call.t;
   int64_t size = call.size, padded = call.padded, cell = call.shape.cell, at = call.state(d, b, row, col);
   float *h = t.h + at;
+  if (col + 1 < call.shape.cols) fetch_cell(call, d, b, row, col + 1);
   if (cell != RNN) open_gates(cell, sums, padded);
   if (cell != RNN && t.gates) {
     float *gates = t.gates + call.pixel(d, b, row, col) * 5 * size;

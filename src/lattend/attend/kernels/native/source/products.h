@@ -77,9 +77,11 @@ inline void score_block(const float *const *keys, const float *queries, int64_t 
 }
 
 // scores[key][query] = keys[key] · queries[:, query]; `count` is rounded up to AT_ONCE. Where none of some
-// keys is attended by the first or the last eight queries, their scores are not computed.
+// keys is attended by the first or the last eight queries, their scores are not computed. Between
+// blocks of keys it fetches rows that are needed later.
+template <class Rows>
 inline void scores_of(const float *const *keys, const uint16_t *bits, int64_t count, const float *queries,
-                      int64_t dims, float *scores) {
+                      int64_t dims, float *scores, Rows &ahead) {
   for (int64_t first = 0; first < count; first += AT_ONCE) {
     float *to = scores + first * ROWS;
     uint16_t some = bits_of_any<AT_ONCE>(bits + first);
@@ -89,6 +91,7 @@ inline void scores_of(const float *const *keys, const uint16_t *bits, int64_t co
       score_block<HalfFloats, HALF_ACROSS>(keys + first, queries + HALF, dims, to + HALF);
     else
       score_block<Floats, ACROSS>(keys + first, queries, dims, to);
+    ahead.fetch();
   }
 }
 

@@ -29,9 +29,12 @@ inline void soften(const Call &call, const Keys &keys, float *scores, float *sof
   }
 }
 
-inline void soften_slopes(const Keys &keys, float *slopes, float *softened) {
-  block(keys, softened, 0.0f);
-  for (int64_t i = 0; i < keys.count * ROWS; i += LANES) store(slopes + i, load(slopes + i) * load(softened + i));
+inline void soften_slopes(const Keys &keys, float *slopes, const float *softened) {
+  for (int64_t j = 0; j < keys.count; j++)
+    UNROLLED for (int a = 0; a < ACROSS; a++) {
+      int64_t at = j * ROWS + a * LANES;
+      store(slopes + at, load(slopes + at) * where_attended(load(softened + at), keys.bits[j], a, 0.0f));
+    }
 }
 
 // Whether the keys follow each other.

@@ -57,7 +57,7 @@ struct Call {
   const char *q, *k, *v;
   const uint8_t *real;  // [batch][keys], 0 where a key is padding; null where none is
   char *out;
-  float *lse;  // [batch][heads][queries]
+  float *lse;  // [batch][heads][queries]; null where nobody wants it
   const char *grad_out;
   const float *grad_lse;  // as lse, or null
   char *dq, *dk, *dv;
@@ -76,25 +76,64 @@ inline Byte *row_of(Byte *tensor, const Strides &by, Dtype dtype, int64_t b, int
   return tensor + (b * by.by_batch + h * by.by_head + row * by.by_row) * bytes_of(dtype);
 }
 
-// Rows that are needed soon, fetched towards the nearest cache a few at a time, between products. Those of two tiles
+// Rows that are needed soon, fetched towards the nearer caches a few at a time, between products. Those of two tiles
 // may lie too far apart for the processor to foresee, and many at once wait for each other.
 struct RowsAhead {
-  const char *rows[4 * ROWS];
-  int64_t bytes[4 * ROWS];
-  int count, next;
+  struct Group {
+    const char *first;
+    int64_t step, bytes;  // from row to row, and of a row
+    const int32_t *offsets, *end;  // which rows, from the first on
+  };
+  Group groups[8];
+  Group *next, *last;
+  int64_t at_once;
+  int32_t keys[2 * CHUNK];  // those of the next tile that this one does not have; not all where there are many
+  int64_t key_count, apart, lists[2] = {-1, -1};  // of which lists these are, and how far apart those begin
 
-  void add(const Call &call, const char *tensor, const Strides &by, Dtype dtype, int64_t dims, int64_t b, int64_t h,
-           const Tile &tile) {
-    const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
-    for (int r = 0; r < ROWS; r++) {
-      rows[count] = row_of(tensor, by, dtype, b, h, tile.query_base + offsets[r]);
-      bytes[count++] = dims * bytes_of(dtype);
+  void begin(const Call &call, const Tile &tile, const Tile &after) {
+    next = last = groups;
+    if (apart != after.key_base - tile.key_base || lists[0] != tile.key_list || lists[1] != after.key_list)
+      find_keys(call, tile, after);
+  }
+  void find_keys(const Call &call, const Tile &tile, const Tile &after) {
+    lists[0] = tile.key_list, lists[1] = after.key_list, apart = after.key_base - tile.key_base;
+    const int64_t *begins = call.lists.list_begins;
+    int64_t mine = begins[lists[0]], end = begins[lists[0] + 1];
+    key_count = 0;
+    for (int64_t i = begins[lists[1]]; i < begins[lists[1] + 1] && key_count < 2 * CHUNK; i++) {
+      int64_t offset = call.lists.key_offsets[i] + apart;
+      while (mine < end && call.lists.key_offsets[mine] < offset) mine++;
+      if (mine == end || call.lists.key_offsets[mine] != offset) keys[key_count++] = call.lists.key_offsets[i];
     }
   }
+  void add_queries(const Call &call, const char *first, const Strides &by, Dtype dtype, int64_t dims,
+                   const Tile &tile) {
+    const int32_t *offsets = call.lists.query_offsets + tile.query_shape * ROWS;
+    add(first + tile.query_base * by.by_row * bytes_of(dtype), by.by_row, dtype, dims, offsets, ROWS);
+  }
+  void add_keys(const char *first, int64_t by_row, Dtype dtype, int64_t dims, const Tile &after) {
+    add(first + after.key_base * by_row * bytes_of(dtype), by_row, dtype, dims, keys, key_count);
+  }
+  void add(const char *first, int64_t by_row, Dtype dtype, int64_t dims, const int32_t *offsets, int64_t count) {
+    *last++ = {first, by_row * bytes_of(dtype), dims * bytes_of(dtype), offsets, offsets + count};
+  }
+  // All rows are fetched when the tile's keys have been multiplied so many times.
+  void spread(const Call &call, const Tile &tile, int64_t times) {
+    const int64_t *list = call.lists.list_begins + tile.key_list;
+    int64_t blocks = (list[1] - list[0] + AT_ONCE - 1) / AT_ONCE * times, rows = 0;
+    for (Group *group = groups; group < last; group++) rows += group->end - group->offsets;
+    at_once = (rows + blocks - 1) / blocks;
+  }
   void fetch() {
-    int end = next + ROWS / 2 < count ? next + ROWS / 2 : count;
-    for (; next < end; next++)
-      for (int64_t at = 0; at < bytes[next]; at += 64) __builtin_prefetch(rows[next] + at);
+    for (int64_t left = at_once; left && next < last;) {
+      if (next->offsets == next->end) {
+        next++;
+        continue;
+      }
+      const char *row = next->first + *next->offsets++ * next->step;
+      for (int64_t at = 0; at < next->bytes; at += 64) __builtin_prefetch(row + at, 0, 2);
+      left--;
+    }
   }
 };
 
@@ -123,31 +162,32 @@ struct Keys {
   const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
 };
 
-// The memory of one thread.
+// The memory of one thread. What has a place for every number of a row is allocated; copies only where they are made.
 struct Scratch {
+  static constexpr int SCORED = (CHUNK + AT_ONCE) * ROWS;
   Keys keys;
   RowsAhead ahead;
+  alignas(64) float scores[SCORED], slopes[SCORED], softened[SCORED];  // [CHUNK][16]
+  alignas(64) float biases[SCORED], bias_columns[SCORED];              // [16][CHUNK], [CHUNK][16]
   float *memory;
-  float *query, *query_columns;        // [16][dims], [dims][16]
-  float *grad, *grad_columns;          // the same of the output's gradient
-  float *values, *query_sums;          // [16][value_dims], [16][dims]
-  float *scores, *slopes, *softened;   // [CHUNK][16]
-  float *biases, *bias_columns;        // [16][CHUNK], [CHUNK][16]
-  float *key_copies, *value_copies;    // [CHUNK][dims], [CHUNK][value_dims]
+  float *query, *query_columns;      // [16][dims], [dims][16]
+  float *grad, *grad_columns;        // the same of the output's gradient
+  float *values, *query_sums;        // [16][value_dims], [16][dims]
+  float *key_copies, *value_copies;  // [CHUNK][dims], [CHUNK][value_dims]
 
   explicit Scratch(const Layout &layout) {
-    int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims), scored = (CHUNK + AT_ONCE) * ROWS;
-    int64_t sizes[] = {ROWS * dims, ROWS * dims, ROWS * value_dims, ROWS * value_dims, ROWS * value_dims,
-                       ROWS * dims, scored,      scored,            scored,            scored,
-                       scored,      CHUNK * dims, CHUNK * value_dims};
-    float **parts[] = {&query,        &query_columns, &grad,   &grad_columns, &values,
-                       &query_sums,   &scores,        &slopes, &softened,     &biases,
-                       &bias_columns, &key_copies,    &value_copies};
+    int64_t dims = padded(layout.dims), value_dims = padded(layout.value_dims);
+    bool copied = layout.dtype != FLOAT32 || dims != layout.dims || value_dims != layout.value_dims;
+    int64_t copies = copied ? CHUNK : 0;
+    int64_t sizes[] = {ROWS * dims,       ROWS * dims, ROWS * value_dims, ROWS * value_dims,
+                       ROWS * value_dims, ROWS * dims, copies * dims,     copies * value_dims};
+    float **parts[] = {&query,  &query_columns, &grad,       &grad_columns,
+                       &values, &query_sums,    &key_copies, &value_copies};
     int64_t total = 0;
     for (int64_t size : sizes) total += size;
     memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float)));  // all sizes are multiples of 16
     float *next = memory;
-    for (int i = 0; i < 13 && memory; i++) {
+    for (int i = 0; i < 8 && memory; i++) {
       *parts[i] = next;
       next += sizes[i];
     }
@@ -205,16 +245,6 @@ inline Floats where_attended(Floats x, uint16_t bits, int across, float otherwis
   UNROLLED for (int i = 0; i < LANES; i++) lane[i] = 1 << i;
   Ints attended = all(int32_t(bits >> (across * LANES))) & lane;
   return attended != 0 ? x : all(otherwise);
-}
-
-inline void block(const Keys &keys, float *scores, float otherwise) {
-  for (int64_t j = 0; j < keys.count; j++) {
-    if (keys.bits[j] == EVERY) continue;
-    UNROLLED for (int a = 0; a < ACROSS; a++) {
-      float *at = scores + j * ROWS + a * LANES;
-      store(at, where_attended(load(at), keys.bits[j], a, otherwise));
-    }
-  }
 }
 
 struct KeySums;

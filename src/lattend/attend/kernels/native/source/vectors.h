@@ -33,6 +33,14 @@ inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
 constexpr int64_t padded(int64_t size) { return (size + 15) / 16 * 16; }
 
+// The sum of all lanes, half of them added to the other half until one is left.
+inline float sum_of(Floats x) {
+  float part[LANES];
+  store(part, x);
+  UNROLLED for (int half = LANES / 2; half; half /= 2)
+    UNROLLED for (int i = 0; i < half; i++) part[i] += part[i + half];
+  return part[0];
+}
 
 // 2^x within 1e-7 of it; exactly 0 below -126, NaN of NaN.
 inline Floats exp2_of(Floats x) {
