@@ -19,13 +19,19 @@ from torch.utils.flop_counter import FlopCounterMode
 from lattend.nn.grid import cpu
 from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.scan import CHECKED
 
 
 @pytest.fixture(autouse=True)
 def no_records() -> Iterator[None]:
-    RECORDS.clear()
+    forget()
     yield
+    forget()
+
+
+def forget() -> None:
     RECORDS.clear()
+    CHECKED.clear()
 
 
 class Call(NamedTuple):
@@ -89,7 +95,7 @@ CALLS = st.builds(
 
 
 def fresh(call: Call) -> list[Tensor]:
-    RECORDS.clear()
+    forget()
     cpu._forward_rooms.cache_clear()
     cpu._backward_rooms.cache_clear()
     return call.run()
@@ -177,7 +183,7 @@ def test_weights_changed_in_place_are_seen() -> None:
     with torch.no_grad():
         net.W_left[0].mul_(2)
         found = net(x)
-        RECORDS.clear()
+        forget()
         assert torch.equal(found, net(x))
 
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import Kind
-from lattend.attend.kinds import is_plain, kind_of_tensors
+from lattend.attend.kinds import kind_of_plain
 from lattend.attend.tape import Steps, Tape
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
 from lattend.nn.grid.gradients import gates_again, gradients
-from lattend.nn.grid.inputs import flipped, inner, input_sums
+from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted
 from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent
 
@@ -34,17 +34,26 @@ class GridRecord:
     def __init__(self, how: How) -> None:
         self.how = how
         self.steps: Steps | None = None
-        self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
+        self.output_steps: Steps | None = None  # those that lead to the first of what they give alone
+        self.backward_steps: Recent[Kind | None, Steps] = Recent(MAX_GRADIENTS)
 
     def forward(self, mask: Tensor | None, *tensors: Tensor | None) -> Sequence[Any]:
-        """The states h and c of all pixels, and what backward needs: both with their edges, and the gates."""
+        """The states h and c of all pixels, and what backward needs: both with their edges, and the gates.
+
+        Where `how.joined`, the map of all directions in place of the first two.
+        """
         given: Any = (mask, *tensors)
         if self.steps is not None:
             return self.steps(*given)
         tape = Tape(*given)
         found = forward_steps(tape, self.how, *given)
-        self.steps = tape.steps(*found)
+        self.steps, self.output_steps = tape.steps(*found), tape.steps_to(found[0])
         return found
+
+    def output(self, mask: Tensor | None, *tensors: Tensor | None) -> Tensor:
+        """The first of what forward gives, alone."""
+        steps = self.output_steps
+        return self.forward(mask, *tensors)[0] if steps is None else steps(mask, *tensors)
 
     def backward(
         self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors, *, as_saved: bool = False
@@ -55,8 +64,9 @@ class GridRecord:
         """
         given: Any = (*grads, *saved)
         new = grads if as_saved and grads[0] is not None and not _shared(grads, saved) else given
-        kind = (wanted, len(new), *_kind(new)) if _plain(new) else None
-        known = None if kind is None else self.backward_steps.get(kind)
+        plain = _kind(new)
+        kind = None if plain is None else (wanted, plain)
+        known = self.backward_steps.get(kind)
         if known is not None:
             return known(*given)
         tape = Tape(*given)
@@ -74,11 +84,8 @@ RECORDS: Recent[Kind, GridRecord] = Recent(MAX_RECORDS)
 def record_of(how: How, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
     """The record of such calls; one that is used once where somebody traces or watches."""
     given = (*tensors, mask)
-    return RECORDS.find((how, *_kind(given)), lambda: GridRecord(how)) if _plain(given) else GridRecord(how)
-
-
-def _plain(given: Tensors) -> bool:
-    return is_plain(*[x for x in given if x is not None])
+    kind = _kind(given)
+    return GridRecord(how) if kind is None else RECORDS.find((how, kind), lambda: GridRecord(how))
 
 
 def _shared(grads: Tensors, saved: Tensors) -> bool:
@@ -87,9 +94,12 @@ def _shared(grads: Tensors, saved: Tensors) -> bool:
     return any([id(grad) in ids for grad in grads])  # noqa: C419 (a list is faster)
 
 
-def _kind(given: Tensors) -> tuple[Kind, Kind]:
-    """Which tensors there are, and all of them but their values."""
-    return tuple([x is None for x in given]), kind_of_tensors(*[x for x in given if x is not None])
+def _kind(given: Tensors) -> Kind | None:
+    """Which tensors there are, and all of them but their values; None where somebody traces or watches."""
+    if torch.compiler.is_compiling():
+        return None
+    tensors = kind_of_plain((), *[x for x in given if x is not None])
+    return None if tensors is None else (tuple([x is None for x in given]), tensors)
 
 
 # Steps
@@ -101,20 +111,38 @@ def forward_steps(
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives, each step noted."""
     if how.kernel == "native":
-        return native.forward(tape, how, mask, x, into, bias, left, top, *edges)
-    layout = how.layout(x)
-    pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-    there = _there(tape, how, layout, mask)
-    run = backend(how.kernel).forward
-    h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
+        h, c, gates = native.forward(tape, how, mask, x, into, bias, left, top, *edges)
+    else:
+        layout = how.layout(x)
+        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+        there = _there(tape, how, layout, mask)
+        run = backend(how.kernel).forward
+        h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
+    if how.joined:
+        return tape.do(partial(joined, how.flips), h), h, c, gates
     return *tape.do(inner, h, c), h, c, gates
 
 
-def backward_steps(
+def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) -> tuple[Tensor | None, ...]:
+    """What GridRecord.backward gives, each step noted."""
+    if how.joined:
+        grad, *saved = given
+        return _backward_steps(
+            tape,
+            how,
+            wanted,
+            None if grad is None else tape.do(partial(parted, how.flips), grad),
+            None,
+            *saved,
+        )
+    return _backward_steps(tape, how, wanted, *given)
+
+
+def _backward_steps(
     tape: Tape, how: How, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
     x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """What GridRecord.backward gives, each step noted."""
+    """The same, from the gradients at the states of each direction."""
     if how.kernel == "native":
         return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
     h, c, gates = others[-3:]
