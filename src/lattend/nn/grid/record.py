@@ -18,7 +18,7 @@ from lattend.attend.kinds import kind_of_plain
 from lattend.attend.tape import Steps, Tape
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
-from lattend.nn.grid.gradients import gates_again, gradients
+from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients
 from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted
 from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent
@@ -110,31 +110,36 @@ def forward_steps(
     *edges: Tensor | None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives, each step noted."""
+    small = None
     if how.kernel == "native":
         h, c, gates = native.forward(tape, how, mask, x, into, bias, left, top, *edges)
     else:
-        layout = how.layout(x)
-        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+        layout, small = how.layout(x), small_images(how, x, left)
         there = _there(tape, how, layout, mask)
-        run = backend(how.kernel).forward
-        h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
-    if how.joined:
-        return tape.do(partial(joined, how.flips), h), h, c, gates
-    return *tape.do(inner, h, c), h, c, gates
+        if small is not None:
+            given = (x, into, bias, left, top, Edges(*edges), there)
+            h, c, gates = small.forward(tape, how, layout, *given)
+        else:
+            pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+            run = backend(how.kernel).forward
+            h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
+    if not how.joined:
+        return *tape.do(inner, h, c), h, c, gates
+    if small is not None and len(how.flips) > 1:
+        return small.joined(tape, how.flips, tape.do(partial(inner, c=None), h)[0]), h, c, gates
+    return tape.do(partial(joined, how.flips), h), h, c, gates
 
 
 def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) -> tuple[Tensor | None, ...]:
     """What GridRecord.backward gives, each step noted."""
     if how.joined:
         grad, *saved = given
-        return _backward_steps(
-            tape,
-            how,
-            wanted,
-            None if grad is None else tape.do(partial(parted, how.flips), grad),
-            None,
-            *saved,
-        )
+        grad_h, small = None, small_images(how, saved[1], saved[4])
+        if grad is not None and small is not None and len(how.flips) > 1:
+            grad_h = small.parted(tape, how.flips, grad)
+        elif grad is not None:
+            grad_h = tape.do(partial(parted, how.flips), grad)
+        return _backward_steps(tape, how, wanted, grad_h, None, *saved)
     return _backward_steps(tape, how, wanted, *given)
 
 
@@ -155,8 +160,16 @@ def _backward_steps(
     there = _there(tape, how, layout, mask)
     run = backend(how.kernel).backward
     found = run(tape, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
-    given: Any = (x, into, left, top, h, gates, *found)
-    return tape.do(partial(gradients, how, layout, wanted), *given)
+    small = small_images(how, x, left)
+    if small is None:
+        of_all: Any = (x, into, left, top, h, gates, *found)
+        return tape.do(partial(gradients, how, layout, wanted), *of_all)
+    d_pre, d_hidden, d_state = found
+    of_five = small.gradients(tape, how, wanted, x, into, bias, left, top, h, d_pre, d_hidden)
+    if not any(wanted[5:]):
+        return *of_five, None, None, None, None
+    of_edges = tape.do(partial(edge_gradients, how, layout, wanted), left, top, gates, d_hidden, d_state)
+    return *of_five, *of_edges
 
 
 def _there(tape: Tape, how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
@@ -166,6 +179,14 @@ def _there(tape: Tape, how: How, layout: RowMajorLayout, mask: Tensor | None) ->
 
 def _nothing(h: Tensor) -> Tensor:
     return torch.zeros_like(h[:, :, 1:, 1:])
+
+
+def small_images(how: How, x: Tensor, left: Tensor) -> Any | None:
+    """The module for small images on a GPU, if these are; see gpu/small.py."""
+    if how.kernel != "gpu":
+        return None
+    small = import_module("lattend.nn.grid.gpu.small")
+    return small if small.fits(how, x, left) else None
 
 
 @lru_cache(maxsize=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -41,15 +41,23 @@ def forward(
     mask: Tensor | None, save_gates: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
-    left, top = _contiguous(tape, left), _contiguous(tape, top)
-    size, grid = left.shape[-1], GridShape.of(layout)
-    sides: Any = edges
+    left, top = contiguous(tape, left), contiguous(tape, top)
+    size, sides = left.shape[-1], cast("Any", edges)
     h = tape.do(partial(framed, layout, size), pre, *sides[:2])
     c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
-    gates = _empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    return run_forward(tape, cell, layout, pre, h, c, left, top, mask, save_gates)
+
+
+def run_forward(
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, h: Tensor, c: Tensor | None,
+    left: Tensor, top: Tensor, mask: Tensor | None, save_gates: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """The same, with room for the states, in which the edges are; left and top are contiguous."""
+    size, grid = left.shape[-1], GridShape.of(layout)
+    gates = empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
-        constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
+        constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
         launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
         return h, None, None
     blocks = _blocks(size, size, 2 * cell.gates, pre)
@@ -63,17 +71,17 @@ def backward(
     top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
-    grad_h, left, top = (_contiguous(tape, x) for x in (grad_h, left, top))
-    grad_c = None if grad_c is None else _contiguous(tape, grad_c)
+    grad_h, left, top = (contiguous(tape, x) for x in (grad_h, left, top))
+    grad_c = None if grad_c is None else contiguous(tape, grad_c)
     size, grid = left.shape[-1], GridShape.of(layout)
-    d_pre = _empty(tape, layout, grad_h, cell.gates * size)
+    d_pre = empty(tape, layout, grad_h, cell.gates * size)
     constants = _constants(cell, size, grad_h, mask)
     if _on_chip(cell, size, grad_h):
-        constants |= {"BACKWARD": True, "HP": _padded(size), "num_warps": 4}
+        constants |= {"BACKWARD": True, "HP": padded(size), "num_warps": 4}
         launch(tape, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
         return d_pre, d_pre, None
-    d_hidden = _empty(tape, layout, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
-    d_state = None if cell.name == "rnn" else _empty(tape, layout, grad_h, size)
+    d_hidden = empty(tape, layout, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
+    d_state = None if cell.name == "rnn" else empty(tape, layout, grad_h, size)
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
@@ -81,11 +89,12 @@ def backward(
     return d_pre, d_hidden, d_state
 
 
-def _contiguous(tape: Tape, x: Tensor) -> Tensor:
+def contiguous(tape: Tape, x: Tensor) -> Tensor:
+    """The same numbers, contiguous."""
     return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
 
 
-def _empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
+def empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
     """Room for so many numbers a pixel."""
     directions, *images = layout.shape
     return tape.empty((directions, prod(images), width), like.dtype, like.device)
@@ -98,14 +107,18 @@ def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dic
         "MASKED": mask is not None,
         "BR": ROW_BLOCK,
         "CHUNK": CHUNK,
-        "PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32",
-        "UPCAST": INTERPRETED,
+        **precision(x),
     }
+
+
+def precision(x: Tensor) -> dict[str, Any]:
+    """How kernels multiply numbers of this dtype."""
+    return {"PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32", "UPCAST": INTERPRETED}
 
 
 def _on_chip(cell: CellKind, size: int, x: Tensor) -> bool:
     """Whether the weights stay on the chip for the whole wavefront."""
-    return cell.name == "rnn" and 2 * _padded(size) ** 2 * x.element_size() <= ON_CHIP
+    return cell.name == "rnn" and 2 * padded(size) ** 2 * x.element_size() <= ON_CHIP
 
 
 def _blocks(size: int, length: int, matrices: int, x: Tensor) -> BlockSizes:
@@ -114,10 +127,10 @@ def _blocks(size: int, length: int, matrices: int, x: Tensor) -> BlockSizes:
     Narrow row blocks and wide blocks were the fastest of those tried: each step reads all weights from the
     cache that the programs share, and few turns of the loop hide more of that.
     """
-    columns = min(256 if matrices == 2 else 128, _padded(size))
+    columns = min(256 if matrices == 2 else 128, padded(size))
     each = matrices * columns * x.element_size()
     fitting = [k for k in (64, 32, 16) if k * each <= BUFFER]
-    deep = min(fitting[0] if fitting else 16, _padded(length))
+    deep = min(fitting[0] if fitting else 16, padded(length))
     return BlockSizes(columns, deep, 8 if columns > 64 else 4, 3 if 2 * deep * each <= SHARED else 2)
 
 
@@ -126,6 +139,6 @@ def _named(blocks: BlockSizes) -> dict[str, int]:
     return dict(zip(names, blocks, strict=True))
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
     """The next power of two; a matrix product takes at least 16."""
     return max(16, 1 << (size - 1).bit_length())
