@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -21,13 +20,12 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
 from lattend.attend.call import Kind
-from lattend.attend.kinds import kind_of_plain
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, native, reference
 from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums, side_by_side
-from lattend.nn.grid.record import MAX_RECORDS, GridRecord, record_of
+from lattend.nn.grid.record import AS_IT_IS, MAX_RECORDS, GridRecord, kind_of, record_of, surroundings
 from lattend.recent import Recent
 
 KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
@@ -95,15 +93,14 @@ def scan(
     """
     amx.check(x)
     name = chosen(kernel, x, into, left, top)
-    kind = None
-    if joined and edges is NO_EDGES:
-        kind = _kind((cell, flips, kernel, recompute), mask, x, into, bias, left, top)
+    kind = kind_of((x, into, bias, left, top, mask)) if joined and edges is NO_EDGES else None
     if mask is not None:
         x = _filled(x, mask)
     tensors = (x, into, bias, left, top, *edges)
     graph = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
     how = How(cell, flips, name, graph and not recompute, joined)
-    with _surroundings(x) as changed:
+    around = surroundings(x)
+    with around:
         if name in PLAIN:
             return _plain(how, mask, *tensors)
         record = record_of(how, mask, *tensors)
@@ -112,17 +109,16 @@ def scan(
             found = _Scan.apply(record, mask, *tensors)  # pyright: ignore
         else:
             found = record.output(mask, *tensors) if joined else record.forward(mask, *tensors)[:2]
-        if kind is not None and changed is None:
-            CHECKED.find(
-                kind, lambda: partial(_apply(), record) if graph else record.output_steps or record.output
-            )
-        return (found, None) if joined else found
+    if kind is not None and around is AS_IT_IS:
+        run = partial(_apply(), record) if graph else record.output_steps or record.output
+        CHECKED.find(((cell, flips, kernel, recompute), kind), lambda: run)
+    return (found, None) if joined else found
 
 
 # A repeated call
 
 Options = tuple[CellKind, Flips, str | None, bool]  # cell, flips, kernel, recompute
-CHECKED: Recent[Kind | None, Callable[..., Tensor]] = Recent(MAX_RECORDS)
+CHECKED: Recent[tuple[Options, Kind | None], Callable[..., Tensor]] = Recent(MAX_RECORDS)
 
 
 def again(
@@ -130,45 +126,15 @@ def again(
     top: Tensor,
 ) -> Tensor | None:  # fmt: skip
     """The map that a joined scan without edges gives, where such a call was checked before; or None."""
-    run = CHECKED.get(_kind(options, mask, x, into, bias, left, top))
+    run = CHECKED.get((options, kind_of((x, into, bias, left, top, mask))))
     if run is None:
         return None
     return run(mask, x if mask is None else _filled(x, mask), into, bias, left, top, *NO_EDGES)
 
 
-def _kind(options: Options, mask: Tensor | None, x: Tensor, *weights: Tensor | None) -> Kind | None:
-    """All that decides how a plain call runs; None of one that is not remembered."""
-    if torch.compiler.is_compiling():
-        return None
-    given = (x, *weights, mask)
-    tensors = kind_of_plain((), *[t for t in given if t is not None])
-    if tensors is None:
-        return None
-    device = torch.cuda.current_device() if x.is_cuda else None  # launches go there
-    return options, device, weights[1] is None, mask is None, tensors
-
-
 def _filled(x: Tensor, mask: Tensor) -> Tensor:
     """The image with zeros where no pixel is: not even a NaN there may reach a sum."""
     return x.masked_fill(~mask[..., None], 0)
-
-
-AS_IT_IS: AbstractContextManager[Any] = nullcontext()
-
-
-def _surroundings(x: Tensor) -> AbstractContextManager[Any]:
-    """Where products keep their dtype, as what comes here was cast before, and launches are on x's GPU."""
-    device = x.device
-    casts = device.type != "meta" and torch.is_autocast_enabled(device.type)
-    elsewhere = device.type == "cuda" and device.index != torch.cuda.current_device()
-    if not casts and not elsewhere:
-        return AS_IT_IS
-    found = ExitStack()
-    if casts:
-        found.enter_context(torch.autocast(device.type, enabled=False))
-    if elsewhere:
-        found.enter_context(torch.cuda.device(device))
-    return found
 
 
 def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -201,8 +167,7 @@ class _Scan(torch.autograd.Function):
         record, wanted, saved = ctx.record, ctx.needs_input_grad[2:], ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, *_twice(record.how, wanted, grads, *saved[:-3])
-        with _surroundings(saved[1]):
-            return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
+        return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
 
 
 def _apply() -> Callable[..., Tensor]:

@@ -95,7 +95,9 @@ def joined(tape: Tape, flips: Flips, maps: Tensor) -> Tensor:
 
 
 def parted(tape: Tape, flips: Flips, grad: Tensor) -> Tensor:
-    """The gradient at `joined` as each direction meets it."""
+    """The gradient at `joined` as each direction meets it, [D, batch, rows, cols, h]."""
+    if flips == ((),):
+        return grad  # whose first axis nobody asks for
     *images, width = grad.shape
     found = tape.empty((len(flips), *images, width // len(flips)), grad.dtype, grad.device)
     _join(tape, flips, found, grad, apart=True)
