@@ -170,7 +170,7 @@ def operations(work: Work) -> int:
     """How many operations of torch the work takes, those within others not counted."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         work()
-    found = [event for event in profile.events() if event.name.startswith("aten::")]
+    found = [event for event in profile.events() or () if event.name.startswith("aten::")]
     parents = [event.cpu_parent for event in found]
     return sum(parent is None or not parent.name.startswith("aten::") for parent in parents)
 
