@@ -262,8 +262,9 @@ def test_layers_that_do_not_learn(frozen: tuple[int, ...]) -> None:
 
 def test_kinds_are_told_apart_by_what_is_no_tensor() -> None:
     x = some(2, 4, 3, 2)
-    changes: list[dict[str, Any]] = [{"activation": "relu"}, {"recompute": True}, {"kernel": "cpu"}]
-    for changed in ({}, *changes, {"bias": True}, {"directions": 2}):
+    changes: list[dict[str, Any]] = [{}, {"activation": "relu"}, {"recompute": True}, {"kernel": "cpu"}]
+    changes += [{"bias": True}, {"directions": 2}]
+    for changed in changes:
         net = model(2, 3, **changed)
         for _ in range(2):
             net(x)
