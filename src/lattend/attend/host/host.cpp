@@ -253,13 +253,14 @@ PyObject *kind_of_plain(PyObject *, Given given, Py_ssize_t count) {
 struct Place {
     size_t word;
     Py_ssize_t tensor;
+    unsigned long long offset;  // bytes from where the tensor begins
 };
 
 bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *words) {
     for (const Place &place : places) {
         Held address = method(given[place.tensor], data_ptr_);
         if (!address) return false;
-        words[place.word] = PyLong_AsUnsignedLongLong(address.object);
+        words[place.word] = PyLong_AsUnsignedLongLong(address.object) + place.offset;
     }
     return !PyErr_Occurred();
 }
@@ -267,7 +268,8 @@ bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *word
 bool read_places(PyObject *pairs, std::vector<Place> &places) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(pairs); ++i) {
         Place place{};
-        if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, i), "nn", &place.word, &place.tensor)) return false;
+        PyObject *pair = PyTuple_GetItem(pairs, i);
+        if (!PyArg_ParseTuple(pair, "nn|K", &place.word, &place.tensor, &place.offset)) return false;
         places.push_back(place);
     }
     return true;
