@@ -143,8 +143,9 @@ def leave_out_launches() -> None:
     nothing = ctypes.cast(ctypes.CDLL(None).ffs, ctypes.c_void_p).value  # ffs(0) is 0: no failure
 
     def launch(tape: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
-        tensors = launched.Launch(print, arguments, Tensor.data_ptr).given()
-        places = tuple((place, place) for place in range(len(tensors)))
+        made = launched.Launch(print, arguments, Tensor.data_ptr, tape.origin)
+        tensors = made.given()
+        places = tuple((place, place, made.offsets.get(place, 0)) for place in range(len(tensors)))
         words = bytes(8 * len(arguments))
         again = module.launcher(
             nothing, 0, programs, 128, 0, words, places, (), len(tensors), abs, 0, print

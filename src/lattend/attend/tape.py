@@ -120,9 +120,7 @@ class Tape:
         >>> tape.part(x, (2,), (1,), 4), tape.origin(tape.part(x, (2,), (1,), 4))[1]  # 4 numbers of 4 bytes
         (tensor([4., 5.]), 16)
         """
-        sizes = (tuple(shape), tuple(strides))
-        begin = whole.storage_offset() + offset
-        found = self.do(lambda x: x.as_strided(*sizes, begin), whole)
+        found = self.do(partial(_part, tuple(shape), tuple(strides), offset), whole)
         self._origins[id(found)] = whole, offset * whole.element_size()
         return found
 
@@ -166,6 +164,10 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     (6, 3, 1)
     """
     return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _part(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, whole: Tensor) -> Tensor:
+    return whole.as_strided(shape, strides, whole.storage_offset() + offset)
 
 
 def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:

@@ -20,6 +20,8 @@ from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients
 from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted
 from lattend.nn.grid.layout import RowMajorLayout
 
+SMALL = "lattend.nn.grid.gpu.small"
+
 
 def forward_steps(
     tape: Tape, how: How, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor,
@@ -33,16 +35,17 @@ def forward_steps(
         layout, around = how.layout(x), Edges(*edges)
         there = _there(tape, how, layout, mask)
         if small is not None:
-            h, c, gates = small.forward(tape, how, layout, x, into, bias, left, top, around, there)
-        else:
-            pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-            run = backend(how.kernel).forward
-            h, c, gates = run(tape, how.cell, layout, pre, left, top, around, there, how.save_gates)
-    if not how.joined:
-        return *tape.do(inner, h, c), h, c, gates
-    if small is not None and how.flips != ((),):
-        return small.joined(tape, how.flips, tape.do(partial(inner, c=None), h)[0]), h, c, gates
-    return tape.do(partial(joined, how.flips), h), h, c, gates
+            room = small.forward(tape, how, layout, x, into, bias, left, top, around, there)
+            if how.joined:
+                return small.joined(tape, how.flips, layout, left.shape[-1], room), room, None, None
+            h, c, _ = small.parts(tape, how, layout, left.shape[-1], room)
+            return *tape.do(inner, h, c), room, None, None
+        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+        run = backend(how.kernel).forward
+        h, c, gates = run(tape, how.cell, layout, pre, left, top, around, there, how.save_gates)
+    if how.joined:
+        return tape.do(partial(joined, how.flips), h), h, c, gates
+    return *tape.do(inner, h, c), h, c, gates
 
 
 def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) -> tuple[Tensor | None, ...]:
@@ -67,6 +70,8 @@ def _backward_steps(
         return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
     h, c, gates = others[-3:]
     layout = how.layout(x)
+    if h.dim() == 1:  # the room of a small image
+        h, c, gates = import_module(SMALL).parts(tape, how, layout, left.shape[-1], h)
     if gates is None and how.cell.name != "rnn":
         pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
         gates = tape.do(partial(gates_again, how.cell, layout), pre, left, top, h)
@@ -101,7 +106,7 @@ def small_images(how: How, x: Tensor, left: Tensor) -> Any | None:
     """The module for small images on a GPU, if these are; see gpu/small.py."""
     if how.kernel != "gpu":
         return None
-    small = import_module("lattend.nn.grid.gpu.small")
+    small = import_module(SMALL)
     return small if small.fits(how, x, left) else None
 
 

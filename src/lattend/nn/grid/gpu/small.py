@@ -11,9 +11,19 @@ from typing import Any
 from torch import Tensor
 
 from lattend.attend.kernels.triton import launched
-from lattend.attend.tape import Tape
+from lattend.attend.tape import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges, Flips, How
-from lattend.nn.grid.gpu.backend import contiguous, empty, padded, precision, run_forward
+from lattend.nn.grid.gpu.backend import (
+    Shape,
+    contiguous,
+    empty,
+    padded,
+    parts_of,
+    precision,
+    room_for,
+    run_forward,
+    shape_of,
+)
 from lattend.nn.grid.gpu.products import grid_gradients_kernel, grid_inputs_kernel, grid_join_kernel
 from lattend.nn.grid.layout import RowMajorLayout
 
@@ -37,23 +47,38 @@ def fits(how: How, x: Tensor, left: Tensor) -> bool:
 def forward(
     tape: Tape, how: How, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None, left: Tensor,
     top: Tensor, edges: Edges, mask: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """The states h and c with their edges, and the gates if they are to be saved."""
+) -> Tensor:  # fmt: skip
+    """One tensor with the states h and c, their edges, and the gates if they are to be saved; see `parts`."""
     into, left, top = (contiguous(tape, w) for w in (into, left, top))
     bias, *sides = (None if e is None else contiguous(tape, e) for e in (bias, *edges))
     directions, batch, rows, cols = layout.shape
     size, height = left.shape[-1], how.cell.gates * left.shape[-1]
-    frame = (directions, batch, rows + 1, cols + 1, size)
     pre = empty(tape, layout, x, height)
-    h = tape.empty(frame, x.dtype, x.device)
-    c = tape.empty(frame, x.dtype, x.device) if how.cell.name == "lstm" else None
+    room = room_for(tape, x, _shapes(how, layout, size))
+    h, c, gates = parts(tape, how, layout, size, room)
     constants = _constants(how, x, size)
     wide = constants["BN"]
     tiles = directions * cdiv(batch * rows * cols, TILE) * cdiv(height, wide)
     around = cdiv(directions * batch * (rows + cols + 1), TILE)
     sums = (x, into, bias, pre, h, c, *sides, *_pixels(how, x), tiles)
     launched.launch(tape, grid_inputs_kernel, tiles + around, sums, constants)
-    return run_forward(tape, how.cell, layout, pre, h, c, left, top, mask, how.save_gates)
+    run_forward(tape, how.cell, layout, pre, h, c, gates, left, top, mask)
+    return room
+
+
+def parts(
+    tape: Tape, how: How, layout: RowMajorLayout, size: int, room: Tensor
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The states h and c with their edges, and the gates, of what forward gave."""
+    found: Any = parts_of(tape, room, _shapes(how, layout, size))
+    return found
+
+
+def _shapes(how: How, layout: RowMajorLayout, size: int) -> list[Shape | None]:
+    directions, batch, rows, cols = layout.shape
+    frame = (directions, batch, rows + 1, cols + 1, size)
+    saves = how.save_gates and how.cell.name != "rnn"
+    return [frame, frame if how.cell.name == "lstm" else None, shape_of(layout, 5 * size) if saves else None]
 
 
 def gradients(
@@ -86,10 +111,14 @@ def gradients(
     return found
 
 
-def joined(tape: Tape, flips: Flips, maps: Tensor) -> Tensor:
-    """The maps [D, batch, rows, cols, h] side by side in the order of the image, [batch, rows, cols, D*h]."""
-    directions, *images, size = maps.shape
-    found = tape.empty((*images, directions * size), maps.dtype, maps.device)
+def joined(tape: Tape, flips: Flips, layout: RowMajorLayout, size: int, room: Tensor) -> Tensor:
+    """The maps of all directions side by side in the order of the image, [batch, rows, cols, D*h]."""
+    directions, batch, rows, cols = layout.shape
+    strides, first = contiguous_strides((directions, batch, rows + 1, cols + 1, size)), (cols + 2) * size
+    if flips == ((),):
+        return tape.part(room, (batch, rows, cols, size), strides[1:], first)
+    maps = tape.part(room, (directions, batch, rows, cols, size), strides, first)
+    found = tape.empty((batch, rows, cols, directions * size), maps.dtype, maps.device)
     _join(tape, flips, maps, found, apart=False)
     return found
 
