@@ -9,6 +9,7 @@ import pytest
 import torch
 from nn.grid.grids import CELLS, NAMES, by, gradients, model, some, states_for
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.nn.grid.call import How
@@ -203,3 +204,21 @@ def test_second_derivatives_of_a_repeated_call() -> None:
 
     for _ in range(2):
         close(twice(net, moved(x)), twice(exact, x))
+
+
+def test_whoever_watches_sees_torchs_products() -> None:
+    net, x = on_gpu(model(2, 3)), moved(some(1, 2, 3, 2))
+    wanted = net(x)
+    with FlopCounterMode(display=False) as counter:
+        found = net(x)
+    assert counter.get_total_flops() == 2 * 6 * 2 * 3  # W_in: 6 pixels of c·h multiply-adds
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+
+
+def test_backward_that_is_watched_after_a_forward_that_was_not() -> None:
+    net, x = on_gpu(model(2, 3, "lstm", 2)), moved(some(1, 2, 3, 2))
+    wanted = outputs(net, x)[2:]
+    out = net(x)
+    with FlopCounterMode(display=False):
+        found = torch.autograd.grad(out, list(net.parameters()), some(*out.shape).to(out))
+    torch.testing.assert_close([*found], wanted, atol=1e-5, rtol=1e-4)

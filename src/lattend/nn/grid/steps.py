@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lattend.attend.kinds import is_plain
 from lattend.attend.tape import Tape
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
@@ -103,8 +104,11 @@ def _nothing(h: Tensor) -> Tensor:
 
 
 def small_images(how: How, x: Tensor, left: Tensor) -> Any | None:
-    """The module for small images on a GPU, if these are; see gpu/small.py."""
-    if how.kernel != "gpu":
+    """The module for small images on a GPU, if these are; see gpu/small.py.
+
+    Whoever traces or watches is shown torch's products.
+    """
+    if how.kernel != "gpu" or not is_plain(x, left):
         return None
     small = import_module(SMALL)
     return small if small.fits(how, x, left) else None

@@ -86,7 +86,7 @@ def backward(
     height = shape_of(layout, cell.gates * size)
     of_hidden, of_state = cell.name == "gru", cell.name != "rnn"
     shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
-    parts: Any = parts_of(tape, room_for(tape, grad_h, shapes), shapes)
+    parts: Any = parts_of(tape, room_of(tape, grad_h, shapes), shapes)
     d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
@@ -111,7 +111,7 @@ def empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tenso
     return tape.empty(shape_of(layout, width), like.dtype, like.device)
 
 
-def room_for(tape: Tape, like: Tensor, shapes: Sequence[Shape | None]) -> Tensor:
+def room_of(tape: Tape, like: Tensor, shapes: Sequence[Shape | None]) -> Tensor:
     """One tensor with room for tensors of these shapes, which takes the host less than several."""
     return tape.empty((sum(_rounded(shape) for shape in shapes if shape),), like.dtype, like.device)
 

@@ -20,7 +20,7 @@ from lattend.nn.grid.gpu.backend import (
     padded,
     parts_of,
     precision,
-    room_for,
+    room_of,
     run_forward,
     shape_of,
 )
@@ -54,7 +54,7 @@ def forward(
     directions, batch, rows, cols = layout.shape
     size, height = left.shape[-1], how.cell.gates * left.shape[-1]
     pre = empty(tape, layout, x, height)
-    room = room_for(tape, x, _shapes(how, layout, size))
+    room = room_of(tape, x, _shapes(how, layout, size))
     h, c, gates = parts(tape, how, layout, size, room)
     constants = _constants(how, x, size)
     wide = constants["BN"]
