@@ -2,17 +2,23 @@
 
     python benchmarks/grid_host.py                       # on a GPU where there is one: a few seconds
     python benchmarks/grid_host.py --cells rnn --profile # and where the time goes, by cProfile
+    python benchmarks/grid_host.py --no-launches         # without a GPU: on a CPU, launches left out
 
 n = 8, h = 32, batch 2: forward without gradients, forward with, and backward. `host` is the median time until
 a call comes back, calls following each other without a wait; `wall` waits for the device after each call;
 `device` is the kernels' own time, between events. The peer is torch.nn.RNN, LSTM or
 GRU (cuDNN) along the n² pixels as one line, another function of about half the products.
+
+Without launches, `host` is the least time of the host's thread in many rows of calls; torch's allocator of a
+GPU, its engine's thread and the driver's launch are not in it. `operations` are torch's own.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import ctypes
+import os
 import pstats
 import time
 from collections.abc import Callable
@@ -101,22 +107,85 @@ def on_device(work: Work) -> float:
     return median(times)
 
 
-def measure(contender: Contender) -> list[tuple[str, float, float, float | None]]:
-    """For each work its name, and the microseconds of host, wall and device."""
+def works(contender: Contender) -> list[tuple[str, Callable[..., Any], Callable[[], tuple[Any, ...]]]]:
+    """Each work: its name, what runs, and what is prepared for it."""
     nothing: Callable[[], tuple[Any, ...]] = tuple
-    works: list[tuple[str, Callable[..., Any], Callable[[], tuple[Any, ...]]]] = [
+    return [
         ("forward, no gradients", contender.inference, nothing),
         ("forward, gradients", contender.output, nothing),
         ("backward", contender.gradients, lambda: (contender.output(),)),
     ]
+
+
+def measure(contender: Contender) -> list[tuple[str, float, float, float | None]]:
+    """For each work its name, and the microseconds of host, wall and device."""
     devices: tuple[float | None, ...] = (None, None, None)
     if contender.x.is_cuda and isinstance(contender.module, lt.nn.GridRNN):
         alone = on_device(contender.inference)
         devices = alone, alone, on_device(lambda: contender.gradients(contender.output())) - alone
     return [
         (name, microseconds(work, False, prepare), microseconds(work, True, prepare), device)
-        for (name, work, prepare), device in zip(works, devices, strict=True)
+        for (name, work, prepare), device in zip(works(contender), devices, strict=True)
     ]
+
+
+# Without a GPU
+
+
+def leave_out_launches() -> None:
+    """From here on a launch of a GPU's kernel hands its addresses to a function that does nothing."""
+    os.environ["TRITON_INTERPRET"] = "1"  # lets the GPU's kernel take tensors of a CPU
+    from lattend.attend import host
+    from lattend.attend.kernels.triton import launched
+
+    module = host.module()
+    assert module is not None, "make setup builds the host's part of a repeated call"
+    nothing = ctypes.cast(ctypes.CDLL(None).ffs, ctypes.c_void_p).value  # ffs(0) is 0: no failure
+
+    def launch(tape: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        made = launched.Launch(print, arguments, Tensor.data_ptr, tape.origin)
+        tensors = made.given()
+        places = tuple((place, place, made.offsets.get(place, 0)) for place in range(len(tensors)))
+        words = bytes(8 * len(arguments))
+        again = module.launcher(
+            nothing, 0, programs, 128, 0, words, places, (), len(tensors), abs, 0, print
+        )  # abs(0) is stream 0
+        tape.note(again, tensors)
+
+    launched.launch = launch
+
+
+def of_thread(work: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]]) -> float:
+    """The least microseconds of a call, over rows of calls, as this thread's clock counts them."""
+    rows: list[float] = []
+    for _ in range(40):
+        given = [prepare() for _ in range(50)]
+        start = time.thread_time()
+        for one in given:
+            work(*one)
+        rows.append((time.thread_time() - start) / len(given) * 1e6)
+    return min(rows)
+
+
+def operations(work: Work) -> int:
+    """How many operations of torch the work takes, those within others not counted."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    found = [event for event in profile.events() or () if event.name.startswith("aten::")]
+    parents = [event.cpu_parent for event in found]
+    return sum(parent is None or not parent.name.startswith("aten::") for parent in parents)
+
+
+def without_launches(cells: list[str]) -> None:
+    leave_out_launches()
+    print(f"{'':10}{'':24}{'host':>8}{'operations':>12}")
+    for cell in cells:
+        x = torch.randn(BATCH, N, N, CHANNELS)
+        ours = Contender("lattend", lt.nn.GridRNN(CHANNELS, H, cell, kernel="gpu"), x)
+        for name, work, prepare in works(ours):
+            host = of_thread(work, prepare)
+            given = prepare()
+            print(f"{cell:10}{name:24}{host:8.1f}{operations(lambda: work(*given)):12}", flush=True)  # noqa: B023
 
 
 # Where the time goes
@@ -166,7 +235,12 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--dtype", default=None, choices=("float32", "bfloat16"))
     parser.add_argument("--profile", action="store_true", help="print where the time of our calls goes")
+    parser.add_argument("--no-launches", action="store_true", help="without a GPU, launches left out")
     given = parser.parse_args()
+    if given.no_launches:
+        torch.set_num_threads(1)
+        without_launches(given.cells)
+        return
     dtype = getattr(torch, given.dtype or ("bfloat16" if given.device == "cuda" else "float32"))
     torch.set_num_threads(1)
     print(

@@ -11,9 +11,9 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import lattend as lt
-from lattend.attend.kernels.triton import driver
+from lattend.attend.kernels.triton import driver, launched
 from lattend.attend.record import RECORDS
-from lattend.attend.tape import Varying
+from lattend.attend.tape import Tape, Varying
 
 
 def test_parameters_are_numbered_as_tensors_come() -> None:
@@ -59,6 +59,39 @@ def test_triton_launches_a_kernel_with_other_parameters(
 def test_triton_launches_what_takes_more_than_parameters(changed: dict[str, Any]) -> None:
     given = [torch.ones(2), 3]
     assert driver.driver_launch(kernel(**changed), 1, given, otherwise := lambda *tensors: None) is otherwise
+
+
+class Written:
+    """A kernel, before and after it is compiled, that writes down what it is launched with."""
+
+    arg_names = ("x", "y", "n")
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Any, ...]] = []
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        def run(*given: Any, **constants: Any) -> Any:
+            self.seen.append(given)
+            return self if len(grid) == 1 else None  # first by the function, then by what it compiled
+
+        return run
+
+
+def test_a_repeated_launch_finds_parts_where_they_are() -> None:
+    kernel, x, y = Written(), torch.arange(8.0), torch.ones(2)
+    tape = Tape(x, y)
+    part = tape.part(x, (3,), (1,), 4)
+    launched.launch(tape, kernel, 1, (part, y, 7), {})
+    assert kernel.seen == [(part, y, 7)] and part.tolist() == [4, 5, 6]
+    steps: Any = tape.steps(y)
+    assert (
+        sum(name.startswith("step") and name != "steps" for name in steps.__globals__) == 1
+    )  # no view is made
+    other = torch.zeros(16)[8:]
+    steps(other, y)
+    assert kernel.seen[1] == (other.data_ptr() + 16, y.data_ptr(), 7)
+    read: Any = tape.steps(part)
+    assert read(other + 2, y)[0].tolist() == [2, 2, 2]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -146,7 +146,7 @@ def test_a_launch_hands_over_addresses_and_descriptors(
     words = array("Q", [7] * 20)
     ready = bytes(range(128))
     found.__dict__ |= {
-        "words": words, "size": array("Q", [160]), "addresses": [(1, 0), (2, 1)], "launch": launch,
+        "words": words, "size": array("Q", [160]), "addresses": [(1, 0, 0), (2, 1, 8)], "launch": launch,
         "described": [(4, 1, Described(ready))], "function": 5, "shape": (11, 128, 64), "device": 3,
         "stream": lambda device: 1000 + device, "otherwise": lambda *tensors: again.append(tensors),
     }  # fmt: skip
@@ -158,7 +158,7 @@ def test_a_launch_hands_over_addresses_and_descriptors(
     assert seen[0] == seen[1]
     shape, signs, block = seen[0]
     assert shape == (5, 11, 1, 1, 128, 1, 1, 64, 1003) and signs == [1, 2, 0]
-    wanted = array("Q", [7, x.data_ptr(), y.data_ptr(), 7, *array("Q", ready)])
+    wanted = array("Q", [7, x.data_ptr(), y.data_ptr() + 8, 7, *array("Q", ready)])
     assert array("Q", block) == wanted
     assert len(again) == (2 if failed else 0)
 

@@ -64,6 +64,7 @@ class Tape:
         self._places: dict[int, int] = {}
         self._noted: list[Noted] = []
         self._kept: dict[int, Tensor] = {}
+        self._origins: dict[int, tuple[Tensor, int]] = {}
         self._known: dict[tuple[Callable[..., Any], tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
         self._repeatable = True
         self._given = len(self._add(given))
@@ -111,11 +112,27 @@ class Tape:
         """A new tensor; contiguous unless its strides are given."""
         sizes, order = tuple(shape), tuple(strides) or contiguous_strides(shape)
         alike = [x for x in self._held if isinstance(x, Tensor) and x.shape == sizes]
+        alike = [x for x in alike if id(x) not in self._origins]  # parts are made for launches alone
         for x in alike:  # made sooner than from numbers
             like = torch.empty_like(x, device="meta")
             if (x.device, like.dtype, like.stride()) == (device, dtype, order):
                 return self.do(torch.empty_like, x)
         return self.do(partial(torch.empty_strided, sizes, order, dtype=dtype, device=device))
+
+    def part(self, whole: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
+        """A part of a tensor that begins so many numbers on; a launch that is repeated finds it there itself.
+
+        >>> tape = Tape(x := torch.arange(6.0))
+        >>> tape.part(x, (2,), (1,), 4), tape.origin(tape.part(x, (2,), (1,), 4))[1]  # 4 numbers of 4 bytes
+        (tensor([4., 5.]), 16)
+        """
+        found = self.do(partial(_part, tuple(shape), tuple(strides), offset), whole)
+        self._origins[id(found)] = whole, offset * whole.element_size()
+        return found
+
+    def origin(self, x: Tensor) -> tuple[Tensor, int]:
+        """Of a part the tensor it is of, and how many bytes on it begins; any other tensor itself, and 0."""
+        return self._origins.get(id(x), (x, 0))
 
     def in_dtype(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """The same numbers in a dtype."""
@@ -153,6 +170,10 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     (6, 3, 1)
     """
     return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _part(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, whole: Tensor) -> Tensor:
+    return whole.as_strided(shape, strides, whole.storage_offset() + offset)
 
 
 def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:

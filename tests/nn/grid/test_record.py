@@ -16,16 +16,23 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
+from lattend.errors import TensorError
 from lattend.nn.grid import cpu
 from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.scan import CHECKED
 
 
 @pytest.fixture(autouse=True)
 def no_records() -> Iterator[None]:
-    RECORDS.clear()
+    forget()
     yield
+    forget()
+
+
+def forget() -> None:
     RECORDS.clear()
+    CHECKED.clear()
 
 
 class Call(NamedTuple):
@@ -89,7 +96,7 @@ CALLS = st.builds(
 
 
 def fresh(call: Call) -> list[Tensor]:
-    RECORDS.clear()
+    forget()
     cpu._forward_rooms.cache_clear()
     cpu._backward_rooms.cache_clear()
     return call.run()
@@ -177,7 +184,7 @@ def test_weights_changed_in_place_are_seen() -> None:
     with torch.no_grad():
         net.W_left[0].mul_(2)
         found = net(x)
-        RECORDS.clear()
+        forget()
         assert torch.equal(found, net(x))
 
 
@@ -212,3 +219,92 @@ def test_the_gpu_kernel_again(cell: str, monkeypatch: pytest.MonkeyPatch) -> Non
             torch.testing.assert_close(a.cpu().double(), b, atol=1e-5, rtol=1e-4)
     (record,) = RECORDS.values()
     assert record.steps is not None and len(record.backward_steps) == 1
+
+
+# Calls that are not checked again
+
+
+def outputs(net: GridRNN, x: Tensor, grad: Tensor | None = None) -> list[Tensor]:
+    out = net(x)
+    asked = [t for t in (x, *net.parameters()) if t.requires_grad]
+    return [out.detach(), *torch.autograd.grad(out, asked, torch.ones_like(out) if grad is None else grad)]
+
+
+def test_a_known_call_and_one_that_is_wrong() -> None:
+    net, x = model(2, 3), some(2, 4, 3, 2)
+    for _ in range(2):
+        net(x)
+    assert len(CHECKED) == 1
+    for wrong, message in [
+        (some(2, 4, 3, 5), "with c = 2, got float64"),
+        (x.float(), "x is float32 .* and the weights are torch.float64"),
+        (x[0], r"write x\[None\] for a batch of one"),
+    ]:
+        with pytest.raises(TensorError, match=message):
+            net(wrong)
+    assert len(CHECKED) == 1
+
+
+@pytest.mark.parametrize("frozen", [(0,), (1,), (), (0, 1)])
+def test_layers_that_do_not_learn(frozen: tuple[int, ...]) -> None:
+    """Which layers want gradients is part of a kind, whatever ran before."""
+    net, x = model(2, 3, "lstm", layers=2), some(2, 4, 3, 2)
+    outputs(net, x)
+    net(x.requires_grad_())
+    for layer in frozen:
+        for weights in (net.W_in, net.W_left, net.W_top):
+            weights[layer].requires_grad_(False)
+    found = [outputs(net, x) for _ in range(2)]
+    forget()
+    for one in found:
+        same(one, outputs(net, x))
+
+
+def test_kinds_are_told_apart_by_what_is_no_tensor() -> None:
+    x = some(2, 4, 3, 2)
+    changes: list[dict[str, Any]] = [{}, {"activation": "relu"}, {"recompute": True}, {"kernel": "cpu"}]
+    changes += [{"bias": True}, {"directions": 2}]
+    for changed in changes:
+        net = model(2, 3, **changed)
+        for _ in range(2):
+            net(x)
+    assert len(CHECKED) == 6
+    with torch.no_grad():
+        model(2, 3)(x)
+    assert len(CHECKED) == 7
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+def test_weights_that_are_no_parameters() -> None:
+    net, other, x = model(2, 3), model(2, 3), some(2, 4, 3, 2)
+    net(x)
+    torch.nn.utils.parametrize.register_parametrization(net.W_left, "0", Doubled())
+    with torch.no_grad():
+        other.W_left[0].mul_(2)
+    for _ in range(2):
+        same([net(x)], [other(x)])
+
+
+def test_a_gradient_that_was_saved_itself() -> None:
+    """Its record would take one for the other, so there is none."""
+    net, x, y = model(3, 3), some(2, 4, 3, 3).requires_grad_(), some(2, 4, 3, 3, seed=1)
+    for _ in range(2):
+        same(outputs(net, x, x.detach()), outputs(net, x, x.detach().clone()))
+        same(outputs(net, x, x), outputs(net, x, x.detach().clone()))
+        same(outputs(net, x, y), outputs(net, x, y.clone()))
+    forget()
+    same(outputs(net, x, x), outputs(net, x, x.detach().clone()))
+
+
+def test_backward_under_autocast() -> None:
+    net, x = model(2, 3).float(), some(2, 4, 3, 2).float()
+    wanted = outputs(net, x)
+    for _ in range(2):
+        out = net(x)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = torch.autograd.grad(out, list(net.parameters()), torch.ones_like(out))
+        same(list(found), wanted[1:])

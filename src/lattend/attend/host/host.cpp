@@ -253,6 +253,7 @@ PyObject *kind_of_plain(PyObject *, Given given, Py_ssize_t count) {
 struct Place {
     size_t word;
     Py_ssize_t tensor;
+    unsigned long long offset;  // bytes from where the tensor begins
 };
 
 bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *words) {
@@ -260,7 +261,7 @@ bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *word
         PyObject *x = given[place.tensor];
         Held number = PyLong_Check(x) ? shared(x) : method(x, data_ptr_);
         if (!number) return false;
-        words[place.word] = PyLong_AsUnsignedLongLongMask(number.object);
+        words[place.word] = PyLong_AsUnsignedLongLongMask(number.object) + place.offset;
     }
     return !PyErr_Occurred();
 }
@@ -268,7 +269,8 @@ bool put_addresses(const std::vector<Place> &places, Given given, uint64_t *word
 bool read_places(PyObject *pairs, std::vector<Place> &places) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(pairs); ++i) {
         Place place{};
-        if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, i), "nn", &place.word, &place.tensor)) return false;
+        PyObject *pair = PyTuple_GetItem(pairs, i);
+        if (!PyArg_ParseTuple(pair, "nn|K", &place.word, &place.tensor, &place.offset)) return false;
         places.push_back(place);
     }
     return true;

@@ -31,6 +31,7 @@ class How(NamedTuple):
     flips: Flips = ((),)
     kernel: str = "cpu"
     save_gates: bool = True  # for backward, which works them out again without
+    joined: bool = False  # gives one map for all directions, in place of the states of each
 
     def layout(self, x: Tensor) -> RowMajorLayout:
         """In which order the kernel holds the pixels of x [batch, rows, cols, c]."""

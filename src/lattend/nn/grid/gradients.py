@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.call import Flips, How
+from lattend.nn.grid.call import How
 from lattend.nn.grid.cells import CellKind, beside, gate_values
 from lattend.nn.grid.inputs import by_direction, pixels, unflipped_sum
 from lattend.nn.grid.layout import RowMajorLayout
@@ -42,7 +42,7 @@ def gradients(
         both = _of_weights(layout, h, d_hidden).view(*left.shape[:-1], -1)
         found[3], found[4] = both.chunk(2, -1)
     if any(wanted[5:]):
-        found[5:] = _of_edges(how.cell, how.flips, layout, left, top, gates, d_hidden, d_state)
+        found[5:] = edge_gradients(how, layout, wanted, left, top, gates, d_hidden, d_state)
     return tuple(g if w else None for g, w in zip(found, wanted, strict=True))
 
 
@@ -56,19 +56,28 @@ def _of_weights(layout: RowMajorLayout, h: Tensor, d_hidden: Tensor) -> Tensor:
     return total
 
 
+def edge_gradients(
+    how: How, layout: RowMajorLayout, wanted: tuple[bool, ...], left: Tensor, top: Tensor,
+    gates: Tensor | None, d_hidden: Tensor, d_state: Tensor | None,
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The gradients of the four edges; None where none is wanted."""
+    found = _of_edges(how, layout, left, top, gates, d_hidden, d_state)
+    return tuple(g if w else None for g, w in zip(found, wanted[5:], strict=True))
+
+
 def _of_edges(
-    cell: CellKind, flips: Flips, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None,
-    d_hidden: Tensor, d_state: Tensor | None,
+    how: How, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None, d_hidden: Tensor,
+    d_state: Tensor | None,
 ) -> list[Any]:  # fmt: skip
     """The gradients of the states on the left and the top edge, and of their c."""
-    d_left = layout.first_col(d_hidden) @ by_direction(flips, left)[:, None]
-    d_top = layout.first_row(d_hidden) @ by_direction(flips, top)[:, None]
+    d_left = layout.first_col(d_hidden) @ by_direction(how.flips, left)[:, None]
+    d_top = layout.first_row(d_hidden) @ by_direction(how.flips, top)[:, None]
     if gates is None or d_state is None:
         return [d_left, d_top, None, None]
     at_left, at_top = layout.first_col(d_state), layout.first_row(d_state)
     on_left, on_top = layout.first_col(gates).chunk(5, -1), layout.first_row(gates).chunk(5, -1)
     # Of what an lstm keeps by f, or a gru by z, the share l comes from the left
     back_left, back_top = at_left * on_left[1] * on_left[2], at_top * on_top[1] * (1 - on_top[2])
-    if cell.name == "lstm":
+    if how.cell.name == "lstm":
         return [d_left, d_top, back_left, back_top]
     return [d_left + back_left, d_top + back_top, None, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -63,6 +65,29 @@ def framed_states(
     """Room for h and, of an lstm, for c, with their edges."""
     c = framed(layout, size, like, edges.left_c, edges.top_c) if cell == "lstm" else None
     return framed(layout, size, like, edges.left, edges.top), c
+
+
+def side_by_side(flips: Flips, maps: Sequence[Tensor]) -> Tensor:
+    """The maps [batch, rows, cols, h] of all directions in the order of the image, [.., D*h]."""
+    turned = [m.flip(axes) if axes else m for m, axes in zip(maps, flips, strict=True)]
+    return torch.cat(turned, -1) if len(turned) > 1 else turned[0]
+
+
+def joined(flips: Flips, h: Tensor) -> Tensor:
+    """The states of the pixels side by side, [batch, rows, cols, D*h], out of those with their edges."""
+    if flips != ((),):
+        return side_by_side(flips, inner(h, None)[0].unbind())
+    _, batch, rows, cols, size = h.shape
+    offset = h.storage_offset() + (cols + 1) * size
+    return h.as_strided((batch, rows - 1, cols - 1, size), h.stride()[1:], offset)
+
+
+def parted(flips: Flips, grad: Tensor) -> Tensor:
+    """The gradient at `joined` as each direction meets it, [D, batch, rows, cols, h]."""
+    if flips == ((),):
+        return grad[None]
+    parts = zip(grad.chunk(len(flips), -1), flips, strict=True)
+    return torch.stack([part.flip(axes) if axes else part for part, axes in parts])
 
 
 def inner(h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor | None]:

@@ -18,7 +18,6 @@ from lattend.attend.kernels.native import library
 from lattend.attend.kinds import is_plain
 from lattend.attend.tape import Tape
 from lattend.nn.grid.call import How
-from lattend.nn.grid.inputs import inner
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
@@ -52,7 +51,7 @@ def why_not(x: Tensor, *weights: Tensor) -> str | None:
 def forward(
     tape: Tape, how: How, mask: Tensor | None, x: Tensor, *weights_and_edges: Tensor | None
 ) -> tuple[Any, ...]:
-    """What GridRecord.forward gives."""
+    """The states h and c with their edges, and the gates if they are saved."""
     tensors: Any = (mask, x, *weights_and_edges)
     mask, x, *given = (_contiguous(tape, t) for t in tensors)
     shape = _shape(how, x, given[2])
@@ -63,8 +62,7 @@ def forward(
     if how.save_gates and how.cell.name != "rnn":
         gates = tape.empty((shape.directions, *x.shape[:3], 5 * shape.size), x.dtype, x.device)
     _run(tape, "grid_forward", shape, how.cell.gates, x, mask, *given, h, c, gates)
-    states: Any = (h, c)
-    return *tape.do(inner, *states), *states, gates
+    return h, c, gates
 
 
 def backward(

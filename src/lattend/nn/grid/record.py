@@ -6,21 +6,17 @@ The kind is all that decides: the cell, the directions, the kernel, and of each 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from importlib import import_module
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lattend.attend.call import Kind
-from lattend.attend.kinds import is_plain, kind_of_tensors
+from lattend.attend.kinds import kind_of_plain
 from lattend.attend.tape import Steps, Tape
-from lattend.nn.grid import native
-from lattend.nn.grid.call import Edges, How
-from lattend.nn.grid.gradients import gates_again, gradients
-from lattend.nn.grid.inputs import flipped, inner, input_sums
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.call import How
+from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent
 
 MAX_RECORDS = 32
@@ -34,17 +30,26 @@ class GridRecord:
     def __init__(self, how: How) -> None:
         self.how = how
         self.steps: Steps | None = None
+        self.output_steps: Steps | None = None  # those that lead to the first of what they give alone
         self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
 
     def forward(self, mask: Tensor | None, *tensors: Tensor | None) -> Sequence[Any]:
-        """The states h and c of all pixels, and what backward needs: both with their edges, and the gates."""
+        """The states h and c of all pixels, and what backward needs: both with their edges, and the gates.
+
+        Where `how.joined`, the map of all directions in place of the first two.
+        """
         given: Any = (mask, *tensors)
         if self.steps is not None:
             return self.steps(*given)
         tape = Tape(*given)
         found = forward_steps(tape, self.how, *given)
-        self.steps = tape.steps(*found)
+        self.steps, self.output_steps = tape.steps(*found), tape.steps_to(found[0])
         return found
+
+    def output(self, mask: Tensor | None, *tensors: Tensor | None) -> Tensor:
+        """The first of what forward gives, alone."""
+        steps = self.output_steps
+        return self.forward(mask, *tensors)[0] if steps is None else steps(mask, *tensors)
 
     def backward(
         self, wanted: tuple[bool, ...], grads: Tensors, saved: Tensors, *, as_saved: bool = False
@@ -54,16 +59,21 @@ class GridRecord:
         `as_saved`: they are those that forward was given and gave, and so of one kind.
         """
         given: Any = (*grads, *saved)
-        new = grads if as_saved and grads[0] is not None and not _shared(grads, saved) else given
-        kind = (wanted, len(new), *_kind(new)) if _plain(new) else None
-        known = None if kind is None else self.backward_steps.get(kind)
+        new = grads if as_saved and grads[0] is not None else given
+        known = self.backward_steps.get((wanted, kind_of(new)))
         if known is not None:
             return known(*given)
-        tape = Tape(*given)
-        found = backward_steps(tape, self.how, wanted, *given)
+        with surroundings(given[len(grads) + 1]):
+            kind = wanted, kind_of(new)
+            known = self.backward_steps.get(kind)
+            if known is not None:
+                return known(*given)
+            tape = Tape(*given)
+            found = backward_steps(tape, self.how, wanted, *given)
         results: Any = found
         steps = tape.steps(*results)
-        if kind is not None and steps is not None:
+        apart = new is given or not _shared(grads, saved)  # or the tape took one for the other
+        if kind[1] is not None and steps is not None and apart:
             self.backward_steps.find(kind, lambda: steps)
         return found
 
@@ -73,12 +83,8 @@ RECORDS: Recent[Kind, GridRecord] = Recent(MAX_RECORDS)
 
 def record_of(how: How, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
     """The record of such calls; one that is used once where somebody traces or watches."""
-    given = (*tensors, mask)
-    return RECORDS.find((how, *_kind(given)), lambda: GridRecord(how)) if _plain(given) else GridRecord(how)
-
-
-def _plain(given: Tensors) -> bool:
-    return is_plain(*[x for x in given if x is not None])
+    kind = kind_of((*tensors, mask))
+    return GridRecord(how) if kind is None else RECORDS.find((how, kind), lambda: GridRecord(how))
 
 
 def _shared(grads: Tensors, saved: Tensors) -> bool:
@@ -87,60 +93,37 @@ def _shared(grads: Tensors, saved: Tensors) -> bool:
     return any([id(grad) in ids for grad in grads])  # noqa: C419 (a list is faster)
 
 
-def _kind(given: Tensors) -> tuple[Kind, Kind]:
-    """Which tensors there are, and all of them but their values."""
-    return tuple([x is None for x in given]), kind_of_tensors(*[x for x in given if x is not None])
+def kind_of(given: Tensors) -> Kind | None:
+    """Which tensors there are, all of them but their values, and the GPU in use, to which launches go.
+
+    None where somebody traces or watches.
+    """
+    if torch.compiler.is_compiling():
+        return None
+    there = [x for x in given if x is not None]
+    tensors = kind_of_plain((), *there)
+    if tensors is None:
+        return None
+    device = torch.cuda.current_device() if there[0].is_cuda else None
+    return tuple([x is None for x in given]), device, tensors
 
 
-# Steps
+AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
-def forward_steps(
-    tape: Tape, how: How, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor,
-    *edges: Tensor | None,
-) -> tuple[Any, ...]:  # fmt: skip
-    """What GridRecord.forward gives, each step noted."""
-    if how.kernel == "native":
-        return native.forward(tape, how, mask, x, into, bias, left, top, *edges)
-    layout = how.layout(x)
-    pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-    there = _there(tape, how, layout, mask)
-    run = backend(how.kernel).forward
-    h, c, gates = run(tape, how.cell, layout, pre, left, top, Edges(*edges), there, how.save_gates)
-    return *tape.do(inner, h, c), h, c, gates
+def surroundings(x: Tensor) -> AbstractContextManager[Any]:
+    """Where products keep their dtype, as what comes here was cast before, and launches are on x's GPU.
 
-
-def backward_steps(
-    tape: Tape, how: How, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
-    x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
-) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """What GridRecord.backward gives, each step noted."""
-    if how.kernel == "native":
-        return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
-    h, c, gates = others[-3:]
-    layout = how.layout(x)
-    if gates is None and how.cell.name != "rnn":
-        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-        gates = tape.do(partial(gates_again, how.cell, layout), pre, left, top, h)
-    if grad_h is None:
-        grad_h = tape.do(_nothing, h)
-    there = _there(tape, how, layout, mask)
-    run = backend(how.kernel).backward
-    found = run(tape, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
-    given: Any = (x, into, left, top, h, gates, *found)
-    return tape.do(partial(gradients, how, layout, wanted), *given)
-
-
-def _there(tape: Tape, how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
-    """The mask as each direction meets it, in the kernel's order."""
-    return None if mask is None else tape.do(lambda mask: layout.take(flipped(how.flips, mask)), mask)
-
-
-def _nothing(h: Tensor) -> Tensor:
-    return torch.zeros_like(h[:, :, 1:, 1:])
-
-
-@lru_cache(maxsize=2)
-def backend(kernel: str) -> Any:
-    """The module of a kernel with a forward and a backward of its own."""
-    return import_module(f"lattend.nn.grid.{'gpu.backend' if kernel == 'gpu' else kernel}")
+    AS_IT_IS where that is so already.
+    """
+    device = x.device
+    casts = device.type != "meta" and torch.is_autocast_enabled(device.type)
+    elsewhere = device.type == "cuda" and device.index != torch.cuda.current_device()
+    if not casts and not elsewhere:
+        return AS_IT_IS
+    found = ExitStack()
+    if casts:
+        found.enter_context(torch.autocast(device.type, enabled=False))
+    if elsewhere:
+        found.enter_context(torch.cuda.device(device))
+    return found

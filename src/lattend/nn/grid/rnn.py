@@ -12,7 +12,8 @@ from lattend.cost.reference.grid import check_directions
 from lattend.errors import DomainError, TensorError
 from lattend.nn.grid.call import Edges, Flips
 from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
-from lattend.nn.grid.scan import known, scan
+from lattend.nn.grid.inputs import side_by_side
+from lattend.nn.grid.scan import again, known, scan
 from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, format_tensor
 
 if TYPE_CHECKING:
@@ -108,10 +109,15 @@ class GridRNN(nn.Module):
 
     def _weights(self, layer: int, dtype: torch.dtype | None) -> Sequence[Tensor | None]:
         """The parameters of a layer in the order of Weights, cast to the dtype if there is one."""
-        name = str(layer)  # a list of parameters finds them by their names sooner than by their numbers
-        into, left, top = (getattr(x, name) for x in (self.W_in, self.W_left, self.W_top))
-        found = into, None if self.b is None else getattr(self.b, name), left, top
+        into, left, top = (self._parameter(name, layer) for name in ("W_in", "W_left", "W_top"))
+        found = into, self._parameter("b", layer) if self.bias else None, left, top
         return found if dtype is None else [x if x is None else _cast(x, dtype) for x in found]
+
+    def _parameter(self, name: str, layer: int) -> Tensor:
+        """A parameter, sooner than by the attributes of two modules; by these where it is not held as one."""
+        found = self._modules[name]
+        held = None if found is None else found._parameters.get(str(layer))
+        return getattr(found, str(layer)) if held is None else held
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
         """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module.
@@ -163,28 +169,44 @@ class GridRNN(nn.Module):
         `states` come in over the left and the top edge. Where `mask` [batch, rows, cols] is False there is
         no pixel: its state is zero.
         """
+        joined, first = not self.shift and not return_states, 0
+        if joined and states is None:
+            x, first = self._again(x, mask)
+            if first == self.layers:
+                return x
         dtype = _autocast(x)
-        self._check(x, mask, dtype)
+        if first == 0:
+            self._check(x, mask, dtype)
         x = _cast(x, dtype)
         batch, rows, cols, _ = x.shape
         sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
         found: list[tuple[Tensor, Tensor | None]] = []
-        for layer, edges in enumerate(edges_of(states, sizes, x)):
+        for layer, edges in [*enumerate(edges_of(states, sizes, x))][first:]:
             given: Any = self._weights(layer, dtype)
             h, c = scan(
-                self.cell, x, *given, edges, mask,
-                flips=sizes.flips, kernel=self.kernel, recompute=self.recompute,
+                self.cell, x, *given, edges=edges, mask=mask,
+                flips=sizes.flips, kernel=self.kernel, recompute=self.recompute, joined=joined,
             )  # fmt: skip
-            found.append((h, c))
-            if self.directions == 1 and not self.shift:
-                x = h.squeeze(0)  # its gradient is a view, while that of unbind is a copy
+            if joined:
+                x = h
                 continue
+            found.append((h, c))
             maps = h.unbind(0)
             if self.shift:
                 maps = self._shifted(layer, self.weights(layer), edges, h, c, mask)
-            flipped = [m.flip(axes) if axes else m for m, axes in zip(maps, self.flips, strict=True)]
-            x = torch.cat(flipped, -1) if len(flipped) > 1 else flipped[0]
+            x = side_by_side(self.flips, maps)
         return (x, ends_of(found, self.flips)) if return_states else x
+
+    def _again(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, int]:
+        """The map after as many layers as are like those of a call that was checked before, and how many."""
+        options = self.cell, self.flips, self.kernel, self.recompute
+        for layer in range(self.layers):
+            given: Any = self._weights(layer, None)
+            found = again(options, mask, x, *given)
+            if found is None:
+                return x, layer
+            x = found
+        return x, self.layers
 
     def _shifted(
         self, layer: int, weights: Weights, edges: Edges, h: Tensor, c: Tensor | None, mask: Tensor | None

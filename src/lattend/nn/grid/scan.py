@@ -9,7 +9,8 @@ as well.
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,12 +19,14 @@ from torch import Tensor
 from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
+from lattend.attend.call import Kind
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, native, reference
 from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums
-from lattend.nn.grid.record import GridRecord, record_of
+from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums, side_by_side
+from lattend.nn.grid.record import AS_IT_IS, MAX_RECORDS, GridRecord, kind_of, record_of, surroundings
+from lattend.recent import Recent
 
 KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
 PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
@@ -78,46 +81,60 @@ def scan(
     flips: Flips = ((),),
     kernel: str | None = None,
     recompute: bool = False,
+    joined: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """The states h [D, batch, rows, cols, h] of every pixel, for each of D directions, and c for an lstm.
 
     x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D*gates*h, c], bias [D*gates*h], left and
     top [D*gates*h, h], or with an axis for the directions. Direction d sees the image flipped along the axes
     flips[d] (1 rows, 2 cols); its edges and its states are in the order in which it travels. With
-    `recompute` no gates are saved.
+    `recompute` no gates are saved. `joined` gives the map of all directions in the order of the image,
+    [batch, rows, cols, D*h], and None.
     """
     amx.check(x)
     name = chosen(kernel, x, into, left, top)
+    kind = kind_of((x, into, bias, left, top, mask)) if joined and edges is NO_EDGES else None
     if mask is not None:
-        x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
+        x = _filled(x, mask)
     tensors = (x, into, bias, left, top, *edges)
     graph = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
-    how = How(cell, flips, name, graph and not recompute)
-    with _surroundings(x):
+    how = How(cell, flips, name, graph and not recompute, joined)
+    around = surroundings(x)
+    with around:
         if name in PLAIN:
             return _plain(how, mask, *tensors)
         record = record_of(how, mask, *tensors)
+        found: Any
         if graph:
-            return _Scan.apply(record, mask, *tensors)  # pyright: ignore
-        return record.forward(mask, *tensors)[:2]  # pyright: ignore[reportReturnType]
+            found = _Scan.apply(record, mask, *tensors)  # pyright: ignore
+        else:
+            found = record.output(mask, *tensors) if joined else record.forward(mask, *tensors)[:2]
+    if kind is not None and around is AS_IT_IS:
+        run = partial(_apply(), record) if graph else record.output_steps or record.output
+        CHECKED.find(((cell, flips, kernel, recompute), kind), lambda: run)
+    return (found, None) if joined else found
 
 
-AS_IT_IS: AbstractContextManager[Any] = nullcontext()
+# A repeated call
+
+Options = tuple[CellKind, Flips, str | None, bool]  # cell, flips, kernel, recompute
+CHECKED: Recent[tuple[Options, Kind | None], Callable[..., Tensor]] = Recent(MAX_RECORDS)
 
 
-def _surroundings(x: Tensor) -> AbstractContextManager[Any]:
-    """Where products keep their dtype, as what comes here was cast before, and launches are on x's GPU."""
-    device = x.device
-    casts = device.type != "meta" and torch.is_autocast_enabled(device.type)
-    elsewhere = device.type == "cuda" and device.index != torch.cuda.current_device()
-    if not casts and not elsewhere:
-        return AS_IT_IS
-    found = ExitStack()
-    if casts:
-        found.enter_context(torch.autocast(device.type, enabled=False))
-    if elsewhere:
-        found.enter_context(torch.cuda.device(device))
-    return found
+def again(
+    options: Options, mask: Tensor | None, x: Tensor, into: Tensor, bias: Tensor | None, left: Tensor,
+    top: Tensor,
+) -> Tensor | None:  # fmt: skip
+    """The map that a joined scan without edges gives, where such a call was checked before; or None."""
+    run = CHECKED.get((options, kind_of((x, into, bias, left, top, mask))))
+    if run is None:
+        return None
+    return run(mask, x if mask is None else _filled(x, mask), into, bias, left, top, *NO_EDGES)
+
+
+def _filled(x: Tensor, mask: Tensor) -> Tensor:
+    """The image with zeros where no pixel is: not even a NaN there may reach a sum."""
+    return x.masked_fill(~mask[..., None], 0)
 
 
 def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -129,7 +146,8 @@ def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tens
     left, top = (by_direction(how.flips, w) for w in (left, top))
     states = framed_states(how.cell.name, layout, left.shape[-1], pre, Edges(*edges))
     there = None if mask is None else flipped(how.flips, mask)
-    return PLAIN[how.kernel](how.cell, pre, left, top, *states, there)
+    h, c = PLAIN[how.kernel](how.cell, pre, left, top, *states, there)
+    return (side_by_side(how.flips, h.unbind()), None) if how.joined else (h, c)
 
 
 class _Scan(torch.autograd.Function):
@@ -142,15 +160,19 @@ class _Scan(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)
         ctx.as_saved = _top_saved_tensors_default_hooks(True) is None  # pyright: ignore
-        return tuple(states)
+        return states[0] if record.how.joined else tuple(states)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
         record, wanted, saved = ctx.record, ctx.needs_input_grad[2:], ctx.saved_tensors
         if torch.is_grad_enabled():
             return None, None, *_twice(record.how, wanted, grads, *saved[:-3])
-        with _surroundings(saved[1]):
-            return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
+        return None, None, *record.backward(wanted, grads, saved, as_saved=ctx.as_saved)
+
+
+def _apply() -> Callable[..., Tensor]:
+    """The scan's apply without torch.func, which has no part in plain calls."""
+    return super(torch.autograd.Function, _Scan).apply  # pyright: ignore
 
 
 def _twice(
@@ -159,7 +181,8 @@ def _twice(
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients by the plain path, so that they can be differentiated again."""
     states = _plain(how._replace(kernel="diagonals"), mask, *tensors)
-    given = [(s, g) for s, g in zip(states, grads, strict=True) if s is not None and g is not None]
+    pairs = zip(states, grads, strict=False)  # one gradient of a map
+    given = [(s, g) for s, g in pairs if s is not None and g is not None]
     asked = [t for t, w in zip(tensors, wanted, strict=True) if w and t is not None]
     found = iter(
         torch.autograd.grad(

@@ -62,8 +62,9 @@ class DriverLaunch:
     """
 
     def __init__(
-        self, compiled: Any, programs: int, parameters: Sequence[Parameter], otherwise: Callable[..., None]
-    ) -> None:
+        self, compiled: Any, programs: int, parameters: Sequence[Parameter], otherwise: Callable[..., None],
+        offsets: Mapping[int, int],
+    ) -> None:  # fmt: skip
         places = parameter_places(compiled.function)
         sizes = [parameter.size for parameter in parameters]
         if [size for _, size in places] != [*sizes, *[WORD] * (len(places) - len(sizes))]:  # scratch is last
@@ -72,13 +73,13 @@ class DriverLaunch:
         self.words, self.size = array("Q", bytes(-(-(offset + size) // WORD) * WORD)), array("Q", [0])
         self.size[0] = len(self.words) * WORD
         held = memoryview(self.words).cast("B")
-        self.addresses: list[tuple[int, int]] = []
+        self.addresses: list[tuple[int, int, int]] = []
         self.described: list[tuple[int, int, Descriptors]] = []
         metas = iter(compiled.metadata.tensordesc_meta or ())
         for parameter, (offset, size) in zip(parameters, places, strict=False):
             held[offset : offset + size] = parameter.value
             if parameter.kind == ADDRESS:
-                self.addresses.append((offset // WORD, parameter.tensor))
+                self.addresses.append((offset // WORD, parameter.tensor, offsets.get(parameter.tensor, 0)))
             elif parameter.descriptor is not None:
                 describe = Descriptors(parameter.descriptor, next(metas))
                 self.described.append((offset // WORD, parameter.tensor, describe))
@@ -90,9 +91,9 @@ class DriverLaunch:
 
     def __call__(self, *tensors: Any) -> None:
         words = self.words[:]  # threads may launch at once
-        for place, tensor in self.addresses:
+        for place, tensor, offset in self.addresses:
             x = tensors[tensor]
-            words[place] = x % (1 << 64) if isinstance(x, int) else x.data_ptr()
+            words[place] = x % (1 << 64) if isinstance(x, int) else x.data_ptr() + offset
         for place, tensor, describe in self.described:
             words[place : place + DESCRIPTOR // WORD] = array("Q", describe(tensors[tensor].data_ptr()))
         stream = self.stream(self.device)
@@ -211,9 +212,13 @@ def parameter_places(function: int) -> list[tuple[int, int]]:
 
 
 def driver_launch(
-    compiled: Any, programs: int, arguments: Sequence[Any], otherwise: Callable[..., None]
-) -> Callable[..., None]:
-    """The kernel launched by the driver; by Triton where this version of it passes arguments otherwise."""
+    compiled: Any, programs: int, arguments: Sequence[Any], otherwise: Callable[..., None],
+    offsets: Mapping[int, int] | None = None,
+) -> Callable[..., None]:  # fmt: skip
+    """The kernel launched by the driver; by Triton where this version of it passes arguments otherwise.
+
+    `offsets` says of some tensors, by number, how many bytes from their beginning the kernel's one lies.
+    """
     try:
         metadata = compiled.metadata
         if metadata.num_ctas != 1 or metadata.launch_cooperative_grid or metadata.launch_pdl:
@@ -225,6 +230,6 @@ def driver_launch(
         if len(metadata.tensordesc_meta or ()) != sum(p.kind == DESCRIBED for p in parameters):
             return otherwise
         tensors = sum(isinstance(x, GIVEN) for _, x in flattened(signature, arguments))
-        return DriverLaunch(compiled, programs, parameters, otherwise).compiled(tensors)
+        return DriverLaunch(compiled, programs, parameters, otherwise, offsets or {}).compiled(tensors)
     except (AttributeError, ImportError, LookupError, OSError, ValueError):
         return otherwise

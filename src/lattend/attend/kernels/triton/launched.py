@@ -30,8 +30,8 @@ def launch(
     else:
         names = kernel.arg_names[len(arguments) :]
         whole = [*arguments, *(constants[name] for name in names)]
-        again = Launch(compiled[(programs, 1, 1)], whole, _address)
-        tape.note(driver_launch(compiled, programs, whole, again), again.given())
+        again = Launch(compiled[(programs, 1, 1)], whole, _address, tape.origin)
+        tape.note(driver_launch(compiled, programs, whole, again, again.offsets), again.given())
 
 
 class Launch:
@@ -39,18 +39,30 @@ class Launch:
 
     Triton compiles for the alignment of addresses too: tensors of one kind have the same. `seen` is what the
     kernel takes for a tensor: its address, since of a tensor Triton would ask the driver where it lies.
+    `origin` says of a tensor that is a part of another which one, and where it begins, in bytes: that one is
+    given in its place.
     """
 
-    def __init__(self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, run: Callable[..., Any], arguments: Sequence[Any], seen: Callable[[Any], Any],
+        origin: Callable[[Tensor], tuple[Tensor, int]] = lambda x: (x, 0),
+    ) -> None:  # fmt: skip
         self._run, self._arguments, self._seen = run, [*arguments], seen
         self.tensors: list[Any] = []  # until they are asked for: nothing of a first call is kept
+        self.offsets: dict[int, int] = {}  # of tensors that are parts of others
         self._plain: list[tuple[int, int]] = []  # the places of an argument and of its tensor
         self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
         for place, argument in enumerate(arguments):
             begin = len(self.tensors)
-            if isinstance(argument, Tensor | Varying):
+            if isinstance(argument, Varying):
                 self.tensors.append(argument)
                 self._plain.append((place, begin))
+            elif isinstance(argument, Tensor):
+                whole, offset = origin(argument)
+                self.tensors.append(whole)
+                self._plain.append((place, begin))
+                if offset:
+                    self.offsets[begin] = offset
             elif isinstance(argument, Described):
                 self.tensors.append(argument.base)
                 self._made.append((place, _Described(argument), slice(begin, begin + 1)))
@@ -70,6 +82,8 @@ class Launch:
         arguments, seen = self._arguments.copy(), self._seen
         for place, tensor in self._plain:
             arguments[place] = seen(tensors[tensor])
+        for place, tensor in self._plain if self.offsets else ():
+            arguments[place] += self.offsets.get(tensor, 0)
         for place, make, which in self._made:
             arguments[place] = make(*tensors[which])
         self._run(*arguments)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from lattend.attend.tape import Tape
+from lattend.attend.tape import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
@@ -25,6 +26,8 @@ CHUNK = 4  # columns handed on together: fewer wait longer for flags, more wait 
 ON_CHIP = 1 << 16  # bytes of two weight matrices that are held on the chip
 BUFFER = 96 << 10  # bytes of weights that are read at a time,
 SHARED = 200 << 10  # and of all that are under way
+ALIGNED = 64  # numbers: parts of a room begin at a multiple of them
+Shape = tuple[int, ...]
 
 
 class BlockSizes(NamedTuple):
@@ -41,21 +44,29 @@ def forward(
     mask: Tensor | None, save_gates: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
-    left, top = _contiguous(tape, left), _contiguous(tape, top)
-    size, grid = left.shape[-1], GridShape.of(layout)
-    sides: Any = edges
+    left, top = contiguous(tape, left), contiguous(tape, top)
+    size, sides = left.shape[-1], cast("Any", edges)
     h = tape.do(partial(framed, layout, size), pre, *sides[:2])
     c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
-    gates = _empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    gates = empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    run_forward(tape, cell, layout, pre, h, c, gates, left, top, mask)
+    return h, c, gates
+
+
+def run_forward(
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, h: Tensor, c: Tensor | None,
+    gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None,
+) -> None:  # fmt: skip
+    """Fills the states, in which the edges are, and the gates if there are any; weights are contiguous."""
+    size, grid = left.shape[-1], GridShape.of(layout)
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
-        constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
+        constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
         launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
-        return h, None, None
+        return
     blocks = _blocks(size, size, 2 * cell.gates, pre)
     constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
     launch(tape, grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
-    return h, c, gates
 
 
 def backward(
@@ -63,17 +74,20 @@ def backward(
     top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
-    grad_h, left, top = (_contiguous(tape, x) for x in (grad_h, left, top))
-    grad_c = None if grad_c is None else _contiguous(tape, grad_c)
+    grad_h, left, top = (contiguous(tape, x) for x in (grad_h, left, top))
+    grad_c = None if grad_c is None else contiguous(tape, grad_c)
     size, grid = left.shape[-1], GridShape.of(layout)
-    d_pre = _empty(tape, layout, grad_h, cell.gates * size)
     constants = _constants(cell, size, grad_h, mask)
     if _on_chip(cell, size, grad_h):
-        constants |= {"BACKWARD": True, "HP": _padded(size), "num_warps": 4}
+        d_pre = empty(tape, layout, grad_h, size)
+        constants |= {"BACKWARD": True, "HP": padded(size), "num_warps": 4}
         launch(tape, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
         return d_pre, d_pre, None
-    d_hidden = _empty(tape, layout, grad_h, cell.gates * size) if cell.name == "gru" else d_pre
-    d_state = None if cell.name == "rnn" else _empty(tape, layout, grad_h, size)
+    height = shape_of(layout, cell.gates * size)
+    of_hidden, of_state = cell.name == "gru", cell.name != "rnn"
+    shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
+    parts: Any = parts_of(tape, room_of(tape, grad_h, shapes), shapes)
+    d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
@@ -81,14 +95,39 @@ def backward(
     return d_pre, d_hidden, d_state
 
 
-def _contiguous(tape: Tape, x: Tensor) -> Tensor:
+def contiguous(tape: Tape, x: Tensor) -> Tensor:
+    """The same numbers, contiguous."""
     return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
 
 
-def _empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
-    """Room for so many numbers a pixel."""
+def shape_of(layout: RowMajorLayout, width: int) -> Shape:
+    """The shape of so many numbers a pixel."""
     directions, *images = layout.shape
-    return tape.empty((directions, prod(images), width), like.dtype, like.device)
+    return directions, prod(images), width
+
+
+def empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
+    """Room for so many numbers a pixel."""
+    return tape.empty(shape_of(layout, width), like.dtype, like.device)
+
+
+def room_of(tape: Tape, like: Tensor, shapes: Sequence[Shape | None]) -> Tensor:
+    """One tensor with room for tensors of these shapes, which takes the host less than several."""
+    return tape.empty((sum(_rounded(shape) for shape in shapes if shape),), like.dtype, like.device)
+
+
+def parts_of(tape: Tape, room: Tensor, shapes: Sequence[Shape | None]) -> list[Tensor | None]:
+    """The tensors of these shapes in a room for them."""
+    found: list[Tensor | None] = []
+    begin = 0
+    for shape in shapes:
+        found.append(tape.part(room, shape, contiguous_strides(shape), begin) if shape else None)
+        begin += _rounded(shape) if shape else 0
+    return found
+
+
+def _rounded(shape: Shape) -> int:
+    return -(-prod(shape) // ALIGNED) * ALIGNED
 
 
 def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:
@@ -98,14 +137,18 @@ def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dic
         "MASKED": mask is not None,
         "BR": ROW_BLOCK,
         "CHUNK": CHUNK,
-        "PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32",
-        "UPCAST": INTERPRETED,
+        **precision(x),
     }
+
+
+def precision(x: Tensor) -> dict[str, Any]:
+    """How kernels multiply numbers of this dtype."""
+    return {"PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32", "UPCAST": INTERPRETED}
 
 
 def _on_chip(cell: CellKind, size: int, x: Tensor) -> bool:
     """Whether the weights stay on the chip for the whole wavefront."""
-    return cell.name == "rnn" and 2 * _padded(size) ** 2 * x.element_size() <= ON_CHIP
+    return cell.name == "rnn" and 2 * padded(size) ** 2 * x.element_size() <= ON_CHIP
 
 
 def _blocks(size: int, length: int, matrices: int, x: Tensor) -> BlockSizes:
@@ -114,10 +157,10 @@ def _blocks(size: int, length: int, matrices: int, x: Tensor) -> BlockSizes:
     Narrow row blocks and wide blocks were the fastest of those tried: each step reads all weights from the
     cache that the programs share, and few turns of the loop hide more of that.
     """
-    columns = min(256 if matrices == 2 else 128, _padded(size))
+    columns = min(256 if matrices == 2 else 128, padded(size))
     each = matrices * columns * x.element_size()
     fitting = [k for k in (64, 32, 16) if k * each <= BUFFER]
-    deep = min(fitting[0] if fitting else 16, _padded(length))
+    deep = min(fitting[0] if fitting else 16, padded(length))
     return BlockSizes(columns, deep, 8 if columns > 64 else 4, 3 if 2 * deep * each <= SHARED else 2)
 
 
@@ -126,6 +169,6 @@ def _named(blocks: BlockSizes) -> dict[str, int]:
     return dict(zip(names, blocks, strict=True))
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
     """The next power of two; a matrix product takes at least 16."""
     return max(16, 1 << (size - 1).bit_length())

@@ -81,10 +81,10 @@ def launch(
     """Runs the kernel over all row blocks and images, as many at a time as the GPU holds, and notes it."""
     device = next(x.device for x in tensors if x is not None)
     row_blocks = triton.cdiv(grid.rows, constants["BR"])
-    count = grid.images * row_blocks + 1
-    alone = row_blocks == 1 and spins == FOR_EVER  # flags that nobody reads need not be cleared
-    make = torch.empty if alone else torch.zeros
-    flags = tape.do(partial(make, count, dtype=torch.int32, device=device))
+    flags = None
+    if row_blocks > 1:
+        count = grid.images * row_blocks + 1
+        flags = tape.do(partial(torch.zeros, count, dtype=torch.int32, device=device))
 
     def arguments(group: LaunchGroup) -> tuple[Any, ...]:
         where = (group.first_image, group.images, group.first_block, grid.batch, grid.rows, grid.cols)
@@ -99,7 +99,7 @@ def launch(
             f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "
             f'{error}; take a smaller h, or kernel="diagonals"'
         ) from None
-    if spins != FOR_EVER:
+    if spins != FOR_EVER and flags is not None:
         tape.do(partial(_check_stuck, spins), flags)
 
 

@@ -5,7 +5,8 @@ the last pixel, out is the gradient before σ: out = σ'(h) (x + W_leftᵀ out_r
 the gradient at h.
 """
 
-# Kernels are read by Triton, not by Python
+# Kernels are read by Triton, not by Python: what is None, or not, is known when one is compiled
+# ruff: noqa: SIM102
 # pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def grid_rnn_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
+    own = 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     n = tl.arange(0, HP)
     row = row_block * BR + i
@@ -63,8 +64,9 @@ def grid_rnn_kernel(
     x = load_rows(X, base + row * step_row, here, n, H, H)
     if BACKWARD:
         h = load_rows(States, edged + row * edged_row, here, n, H, H)
-    if waits:
-        wait_for(own - 1, 1, Flags, spins)
+    if Flags is not None:
+        if waits:
+            wait_for(Flags + own - 1, 1, Flags, spins)
     above = load_rows(Out, one + out + (row_block * BR - 1) * out_row, (one == 0) & reads_above, n, H, H)
     for step in range(0, cols + BR - 1):
         col = step - i
@@ -82,8 +84,9 @@ def grid_rnn_kernel(
         if BACKWARD:
             h = load_rows(States, edged + row * edged_row + after * step_col, soon, n, H, H)
         next_col = step + 1
-        if waits & (next_col % CHUNK == 0) & (next_col < cols):
-            wait_for(own - 1, next_col // CHUNK + 1, Flags, spins)
+        if Flags is not None:
+            if waits & (next_col % CHUNK == 0) & (next_col < cols):
+                wait_for(Flags + own - 1, next_col // CHUNK + 1, Flags, spins)
         place_above = one + out + (row_block * BR - 1) * out_row + next_col * step_col
         above = load_rows(Out, place_above, (one == 0) & reads_above & (next_col < cols), n, H, H)
 
@@ -97,4 +100,4 @@ def grid_rnn_kernel(
         out_place = out + row * out_row + col * step_col
         tl.store(Out + out_place[:, None] * H + n[None, :], new, mask=here[:, None] & (n < H)[None, :])
         state = tl.where((col >= 0)[:, None], new, state)  # rows that have not begun keep their edge
-        announce(own, step - BR + 2, cols, CHUNK)
+        announce(Flags, own, step - BR + 2, cols, CHUNK)

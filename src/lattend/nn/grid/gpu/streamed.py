@@ -1,6 +1,7 @@
 """Any cell of any size: states and weights are read again at each step, the weights block by block."""
 
-# Kernels are read by Triton, not by Python
+# Kernels are read by Triton, not by Python: what is None, or not, is known when one is compiled
+# ruff: noqa: SIM102
 # pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def grid_fwd_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
+    own = 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     row = row_block * BR + i
     wide = cols + 1
@@ -76,8 +77,9 @@ def grid_fwd_kernel(
         here = (row < rows) & (col >= 0) & (col < cols)
         at = (image * rows + row) * cols + col
         state = (image * (rows + 1) + row + 1) * wide + col + 1
-        if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
-            wait_for(own - 1, step // CHUNK + 1, Flags, spins)
+        if Flags is not None:
+            if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
+                wait_for(Flags + own - 1, step // CHUNK + 1, Flags, spins)
         there = here
         if MASKED:
             there = tl.load(Mask + at, mask=here, other=0) != 0
@@ -138,7 +140,7 @@ def grid_fwd_kernel(
                 store_gates(Gates, at, inside, n, a, b, c, d, H, 5 * H)
                 store_rows(Gates + 4 * H, at, inside, n, e, 5 * H)
         tl.debug_barrier()  # the next step reads what every thread of this one has written
-        announce(own, step - BR + 2, cols, CHUNK)
+        announce(Flags, own, step - BR + 2, cols, CHUNK)
 
 
 @triton.jit
@@ -157,7 +159,7 @@ def grid_bwd_kernel(
     program = tl.program_id(0)
     image = (first_image + program % images).to(tl.int64)
     row_block = first_block + program // images
-    own = Flags + 1 + image * tl.cdiv(rows, BR) + row_block
+    own = 1 + image * tl.cdiv(rows, BR) + row_block
     i = tl.arange(0, BR)
     row = row_block * BR + i
     wide = cols + 1
@@ -171,8 +173,9 @@ def grid_bwd_kernel(
         state = (image + 1) * (rows + 1) * wide - 1 - row * wide - col
         right = at + 1
         below = at + cols
-        if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
-            wait_for(own - 1, step // CHUNK + 1, Flags, spins)
+        if Flags is not None:
+            if (row_block > first_block) & (step % CHUNK == 0) & (step < cols):
+                wait_for(Flags + own - 1, step // CHUNK + 1, Flags, spins)
         there = here
         if MASKED:
             there = tl.load(Mask + at, mask=here, other=0) != 0
@@ -236,4 +239,4 @@ def grid_bwd_kernel(
                 store_gates(DPre, at, inside, n, dr, dz, dl, dn, H, G * H)
                 store_gates(DHidden, at, inside, n, dr, dz, dl, dn * a, H, G * H)
         tl.debug_barrier()
-        announce(own, step - BR + 2, cols, CHUNK)
+        announce(Flags, own, step - BR + 2, cols, CHUNK)

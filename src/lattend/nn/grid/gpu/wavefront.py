@@ -3,10 +3,11 @@
 A program takes one row block of BR rows of one image and runs along its anti-diagonals: at step s its row i
 is at column s - i. It reads the row above its own, which another program writes; that one says in a flag how
 many chunks of CHUNK columns of its last row are done. Programs are numbered row block by row block, so each
-waits for a lower number only.
+waits for a lower number only. Where an image is one row block there are no flags.
 """
 
-# Kernels are read by Triton, not by Python
+# Kernels are read by Triton, not by Python: what is None, or not, is known when one is compiled
+# ruff: noqa: SIM102
 # pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ def wait_for(flag, chunks, Flags, spins):
 
 
 @triton.jit
-def announce(flag, done, cols, CHUNK: tl.constexpr):
+def announce(Flags, own, done, cols, CHUNK: tl.constexpr):
     """After a step: `done` columns of the last row are written; said at the end of each chunk."""
-    if (done > 0) & (done <= cols) & ((done % CHUNK == 0) | (done == cols)):
-        tl.debug_barrier()  # every thread has written before one says so
-        tl.atomic_xchg(flag, tl.cdiv(done, CHUNK), sem="release", scope="gpu")
+    if Flags is not None:
+        if (done > 0) & (done <= cols) & ((done % CHUNK == 0) | (done == cols)):
+            tl.debug_barrier()  # every thread has written before one says so
+            tl.atomic_xchg(Flags + own, tl.cdiv(done, CHUNK), sem="release", scope="gpu")
