@@ -55,7 +55,7 @@ def described(compiled: Any) -> dict[str, int]:
 
 
 def main() -> None:
-    driver.set_active(Hopper())
+    driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
     compiled: list[Any] = []
 
     def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
