@@ -198,11 +198,11 @@ def compute(
     dtype: gl.constexpr = q_buffer.dtype
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
     q = q_buffer.index(GROUP).reshape((ROWS, DP))
-    done = 0  # steps of earlier turns
-    for turn in range(turns_of(works)):
-        batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
-            turn, Table, numbers, STEP, HAS_FULL
-        )
+    done, turns = 0, turns_of(works)  # steps of earlier turns
+    upcoming = tile_of(0, Table, numbers, STEP, HAS_FULL)
+    for turn in range(turns):
+        batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
+        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
         oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
         high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
