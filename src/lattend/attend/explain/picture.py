@@ -81,7 +81,7 @@ def plan_picture(
 
 def _cut(kernel: str, found: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "native", "cpu"):
-        hopper = may_take_hopper(asked.call, asked.q.device)
+        hopper = may_take_hopper(asked.call, asked.q, asked.v)
         return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype, hopper=hopper)
     if kernel == "sdpa":
         return Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)

@@ -127,7 +127,7 @@ def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Ma
     works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
-        hopper = may_take_hopper(call, q.device)
+        hopper = may_take_hopper(call, q, q)
         cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper)
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
         table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)
@@ -278,7 +278,7 @@ def predicted_time(
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
-        found, hopper = plan(call.rule), may_take_hopper(call, q.device)
+        found, hopper = plan(call.rule), may_take_hopper(call, q, v)
         parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
         passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
         choices = [

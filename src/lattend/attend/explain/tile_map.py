@@ -129,7 +129,7 @@ def tile_map(
 
 def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "native", "cpu"):
-        hopper = may_take_hopper(asked.call, asked.q.device)
+        hopper = may_take_hopper(asked.call, asked.q, asked.v)
         return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype, hopper=hopper)
     return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
 

@@ -43,6 +43,7 @@ LOADER: gl.constexpr = gl.constexpr(24)
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
+CACHED = 24 << 20  # of the chip's 50 MiB
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
 
 
@@ -63,10 +64,13 @@ def work_at(turn):
 def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
     """Batch element and head of a turn, the first slot and base of its queries, the first of its keys and how
     many, and its steps: all, those with a mask, and the first full one.
+
+    Tiles are taken in turn from `together` heads, whose keys and values stay in the chip's cache meanwhile.
     """
-    heads, _, _, tiles, table_batch, table_head, works = numbers
-    pairs = works // tiles
-    tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
+    heads, _, _, tiles, table_batch, table_head, works, together = numbers
+    first_pair = work_at(turn) // (together * tiles) * together
+    among, work = gl.minimum(together, works // tiles - first_pair), work_at(turn) - first_pair * tiles
+    tile, pair = work // among, first_pair + work % among
     batch, head = pair // heads, pair % heads
     entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
@@ -289,10 +293,10 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     return found
 
 
-@gluon.jit(do_not_specialize=[*PLAIN, "works"])
+@gluon.jit(do_not_specialize=[*PLAIN, "works", "together"])
 def attention_fwd_hopper_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head, works,
+    heads, share, rows, tiles, table_batch, table_head, works, together,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
@@ -306,7 +310,8 @@ def attention_fwd_hopper_kernel(
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
     buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, q_free, k_ready, k_free, v_ready, v_free)
-    strides, numbers = (o_batch, o_head, o_row), (heads, share, rows, tiles, table_batch, table_head, works)
+    strides = (o_batch, o_head, o_row)
+    numbers = (heads, share, rows, tiles, table_batch, table_head, works, together)
     gl.warp_specialize(
         [
             (compute, (
@@ -348,3 +353,10 @@ def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: 
         "HAS_FULL": part.knows_full,
         **OPTIONS,
     }
+
+
+def together(q: Tensor, k: Tensor, v: Tensor) -> int:
+    """How many heads of all batch elements are taken in turn: keys and values of so many fit CACHED bytes."""
+    pairs, shared = q.shape[0] * q.shape[1], q.shape[1] // k.shape[1]
+    each = k.shape[2] * (k.shape[3] + v.shape[3]) * k.element_size() // shared
+    return max(1, min(pairs, CACHED // max(1, each)))

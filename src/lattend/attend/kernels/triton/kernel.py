@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.tape import Tape
 from lattend.plans.plan import MAX_KNOWN, plan
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 HOPPER = (9, 0)  # compute capability
+FEWEST_QUERIES = 96 * 128  # of all heads: with fewer of its tiles the chip has too little to do
 GLUON = "3.6."  # version of Triton: Gluon changes from one to the next
 
 
@@ -42,14 +44,17 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
-def may_take_hopper(call: AttentionCall, device: torch.device) -> bool:
+def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
     """Whether hopper.py's kernel takes such calls there; where there is no GPU, on an H200."""
     plain = call.term is None and call.softcap is None and call.seed is None and call.key_range is None
     if not plain or call.key_mask is not None or os.environ.get("TRITON_INTERPRET") == "1":
         return False
-    if device.type != "cuda" or not torch.cuda.is_available():
+    if padded(q.shape[3]) != padded(v.shape[3]) or q.shape[:3].numel() < FEWEST_QUERIES:
+        return False
+    if q.device.type != "cuda" or not torch.cuda.is_available():
         return True
-    return torch.version.hip is None and _has_gluon() and torch.cuda.get_device_capability(device) == HOPPER
+    known = torch.version.hip is None and _has_gluon()
+    return known and torch.cuda.get_device_capability(q.device) == HOPPER
 
 
 @lru_cache(maxsize=1)

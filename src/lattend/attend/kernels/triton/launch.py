@@ -195,8 +195,7 @@ class Runner:
         if not begins:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
-        hopper = may_take_hopper(call, q.device) and all(map(_whole_16_bytes, (q, v)))
-        hopper = hopper and padded(q.shape[-1]) == padded(v.shape[-1])
+        hopper = may_take_hopper(call, q, v) and all(map(_whole_16_bytes, (q, v)))
         for turn, place in enumerate(order):
             small = hopper and not _wide(self.plan.parts[place], q, k, v)
             ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
@@ -210,7 +209,8 @@ class Runner:
                 from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
 
                 loaded = gluon.loaded(q, k, v, ready.shape)
-                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes, programs)
+                works = (programs, gluon.together(q, k, v))
+                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes, *works)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 at_once = min(programs, _processors(q.device))
                 launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
