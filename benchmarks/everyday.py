@@ -4,6 +4,7 @@
     python benchmarks/everyday.py --device cuda --save            # all, to results/everyday_<device>.json
     python benchmarks/everyday.py --only causal bfloat16 training # rows whose line has all these words
     python benchmarks/everyday.py --deterministic                 # gradients that are the same on every run
+    python benchmarks/everyday.py --quick --warm 14 --cases 200   # its kernels compiled by 14 processes first
 
 Both do the same work on the same tensors: SDPA with is_causal, without a mask, or with a bool mask that was
 made beforehand, and with enable_gqa where heads share keys. torch's backward pass on a GPU is not
@@ -25,6 +26,7 @@ from __future__ import annotations
 import argparse
 import gc
 import math
+import multiprocessing
 import random
 import statistics
 import sys
@@ -451,6 +453,27 @@ def chosen(args: argparse.Namespace) -> list[Case]:
     return fair_order(found) if args.quick else found
 
 
+def warm(wanted: Sequence[Case], args: argparse.Namespace) -> None:
+    """Runs each case once, in several processes, so that its kernels are compiled and kept on the disk."""
+    context = multiprocessing.get_context("spawn")
+    given = [(wanted[place :: args.warm], args) for place in range(args.warm)]
+    running = [context.Process(target=run_once, args=some, daemon=True) for some in given]
+    for process in running:
+        process.start()
+    end = time.perf_counter() + args.warm_seconds
+    for process in running:
+        process.join(max(0.0, end - time.perf_counter()))
+        process.terminate()
+
+
+def run_once(some: Sequence[Case], args: argparse.Namespace) -> None:
+    for case in some:
+        if case.held() <= args.most_memory * 2**30:
+            inputs, towards = tensors(case, args.device)
+            run(contenders(case, args.device, args.deterministic)[OURS], inputs, towards)
+    wait(args.device)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--device", choices=["cpu", "cuda"], help="the GPU where there is one")
@@ -462,6 +485,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--most-seconds", type=float, help="for a case: 1, in a sample 0.2")
     parser.add_argument("--most-memory", type=float, default=3, metavar="GIB", help="for a case")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds for all cases")
+    parser.add_argument("--cases", type=int, metavar="N", help="so many of them at most")
+    parser.add_argument("--warm", type=int, default=0, metavar="P", help="compile in so many processes first")
+    parser.add_argument("--warm-seconds", type=float, default=90, help="for that, at most")
     parser.add_argument("--save", action="store_true", help="rows to results/everyday_<device>.json")
     args = parser.parse_args(argv)
     import torch
@@ -473,8 +499,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit("no CUDA device here; --device cpu times the CPU")
     args.most_seconds = args.most_seconds or (0.2 if args.quick else 1)
     args.most_n = args.most_n or (QUICK_SIZES[args.device] if args.quick else SIZES[-1])
-    args.budget = min(args.budget, QUICK_SECONDS if args.quick else math.inf)
-    wanted, start, bench = chosen(args), time.perf_counter(), Bench(args)
+    if args.quick and args.budget == math.inf:
+        args.budget = QUICK_SECONDS
+    wanted, bench = chosen(args)[: args.cases], Bench(args)
+    if args.warm:
+        warm(wanted, args)
+    start = time.perf_counter()
     for case in wanted:
         if time.perf_counter() - start > args.budget:
             break

@@ -94,6 +94,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     name: str = request.param
     if name in library.NAMES and (library.missing() is not None or name not in library.levels()):
         pytest.skip("it was not built, or this processor does not run it")
+    if name == "triton" and torch.cuda.is_available():
+        pytest.skip("Triton's interpreter is for machines without a GPU")
     if name not in library.NAMES:
         run = {"triton": by_triton, "flash": by_flash}[name]
         monkeypatch.setattr(dynamic, "at_once", run)

@@ -43,7 +43,8 @@ LOADER: gl.constexpr = gl.constexpr(24)
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
-CACHED = 24 << 20  # of the chip's 50 MiB
+TOGETHER = 16  # heads: keys and values of many more do not stay in the chip's cache
+EVEN = 8 * 132  # tiles: some turns of each of the chip's processors
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
 
 
@@ -293,7 +294,7 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     return found
 
 
-@gluon.jit(do_not_specialize=[*PLAIN, "works", "together"])
+@gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "together"])
 def attention_fwd_hopper_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head, works, together,
@@ -355,8 +356,6 @@ def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: 
     }
 
 
-def together(q: Tensor, k: Tensor, v: Tensor) -> int:
-    """How many heads of all batch elements are taken in turn: keys and values of so many fit CACHED bytes."""
-    pairs, shared = q.shape[0] * q.shape[1], q.shape[1] // k.shape[1]
-    each = k.shape[2] * (k.shape[3] + v.shape[3]) * k.element_size() // shared
-    return max(1, min(pairs, CACHED // max(1, each)))
+def together(heads: int, tiles: int) -> int:
+    """How many heads of all batch elements are taken in turn; with fewer the turns would not even out."""
+    return heads if heads <= 2 * TOGETHER else max(TOGETHER, -(-EVEN // tiles))

@@ -209,7 +209,7 @@ class Runner:
                 from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
 
                 loaded = gluon.loaded(q, k, v, ready.shape)
-                works = (programs, gluon.together(q, k, v))
+                works = (programs, gluon.together(batch * heads, ready.tiles))
                 arguments = (*loaded, *made, call.scale, *_strides(out), *sizes, *works)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 at_once = min(programs, _processors(q.device))
