@@ -124,6 +124,31 @@ def check_documents(
             assert torch.equal((full_end - full_begin), (full_most - full_least))
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("n", [1, 7, 8, 40])
+@pytest.mark.parametrize("kind", ["in order", "scattered", "one"])
+def test_rows_are_told_where_their_documents_begin_and_end(
+    kind: str, n: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_tables, "ZONE", 4)
+    monkeypatch.setattr(device_tables, "CHUNK", 4)
+    source = torch.Generator().manual_seed(n)
+    ids = drawn_ids(source, kind, batch, n) if kind != "one" else torch.full((batch, n), 3)
+    found = plan(lt.rule("doc[q] == doc[k]", data={"doc": None}), n=n)
+    runner = Runner(found, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    q = torch.zeros(1, 1, 1, 16, device=DEVICE)
+    bounds = runner.part(Tape(), "forward", 0, q, q, {"doc": ids.to(DEVICE)}).row_bounds
+    assert bounds is not None
+    same = ids[:, :, None] == ids[:, None, :]
+    first = same.int().argmax(-1)
+    last = n - 1 - same.flip(-1).int().argmax(-1)
+    for found_bounds, some_ids, *wanted in zip(bounds.cpu(), ids, first, last, strict=True):
+        if (some_ids.diff() >= 0).all():
+            assert torch.equal(found_bounds, torch.stack(wanted).int())
+        else:
+            assert (found_bounds[0] == -1).all(), "their pairs are to be asked"
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 5), (2, 3, 17)])
 def test_heavy_tiles_come_first(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_tables, "CHUNK", 4)

@@ -41,7 +41,7 @@ def may_take_flash(q: Tensor, v: Tensor, slots: Slots, how: Scoring) -> bool:
 
 
 class ByLength:
-    """Our two launches, which the host prepares sooner, up to LONG numbers in the keys; then FlashAttention."""
+    """Our two launches, which the host prepares sooner; from LONG numbers in the keys on FlashAttention."""
 
     def __init__(self, ours: Callable[..., Any], flash: FlashStep, slots: Slots) -> None:
         batch, heads, _, width = slots.keys.shape

@@ -3,7 +3,8 @@
 One program makes one row of the table (see plans/tiles.py). Entries that must be equal are looked for by
 zones, ZONE inner positions each, of which the least and the greatest entry are known: a tile begins in the
 first zone that may have an entry of its rows, and ends in the last. Where entries ascend that is where its
-documents begin and end; elsewhere it may be more, and the kernel asks each pair. Attended blocks are counted,
+documents begin and end, and each row can be told where its own does; elsewhere it may be more, and the kernel
+asks each pair. Attended blocks are counted,
 and listed behind the table, each tile with a list of its own. tables.py makes them by torch, from a sorted
 copy. The header (geometry.py) goes on with what the kernel needs:
 
@@ -36,7 +37,7 @@ CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at onc
 LEAST_ORDERED = 64  # tiles: fewer run all at once
 ZONE = 64  # positions
 ZONES = 16  # of one program
-ZONE_NUMBERS = 3  # the least entry, the greatest, and whether there is no other
+ZONE_NUMBERS = 3  # the least entry, the greatest; 1 if there is no other, and 2 if entries ascend
 LARGEST: tl.constexpr = tl.constexpr((1 << 63) - 1)
 
 
@@ -63,11 +64,12 @@ def depends_on_data(part: Part) -> bool:
 
 def device_table(
     tape: Tape, part: Part, sent: Tensor, rows: int, functions: Generated, header: Tensor,
-    arrays: Mapping[str, Tensor], wide: bool,
+    arrays: Mapping[str, Tensor], wide: bool, row_bounds: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The table [batch or 1, heads, tiles, columns] cut to what the data leave, with its lists behind it.
 
-    `sent` is the plan's own, [1, heads, tiles, columns], for tiles of so many rows.
+    `sent` is the plan's own, [1, heads, tiles, columns], for tiles of so many rows. `row_bounds`, as
+    room_for_row_bounds makes it, is filled.
     """
     blocks, (_, heads, tiles, columns) = part.block_table, sent.shape
     shape = (elements(part, arrays), heads, tiles, columns + (blocks is not None))
@@ -85,13 +87,15 @@ def device_table(
         sent, table, header, tuple(arrays[name] for name in functions.arrays) or unused,
         tuple(arrays[same.outer.array] for same in part.same) or unused,
         tuple(arrays[same.inner.array] for same in part.same) or unused, tuple(zones) or unused,
-        header if blocks is None else arrays[blocks.array], heads, tiles,
+        header if blocks is None else arrays[blocks.array], header if row_bounds is None else row_bounds,
+        heads, tiles,
     )  # fmt: skip
     constants = {
         "BOUNDS": functions.bounds,
         "CUT": bool(part.cut_by),
         "SAMES": len(part.same),
         "OP": None if blocks is None else blocks.op,
+        "ROW_BOUNDS": row_bounds is not None,
         "ROWS": rows,
         "ZONE": ZONE,
         "CHUNK": CHUNK,
@@ -100,6 +104,20 @@ def device_table(
     }
     launch(tape, tile_table_kernel, programs, arguments, constants)
     return table if blocks is not None or programs < LEAST_ORDERED else _heavy_first(tape, table)
+
+
+def room_for_row_bounds(tape: Tape, part: Part, arrays: Mapping[str, Tensor]) -> Tensor | None:
+    """Where each row's first and last inner position go, [batch or 1, 2, rows], if equal entries bound them.
+
+    That is so where one array is looked up at both positions, and its entries ascend: else each first one
+    becomes -1, and pairs are to be asked.
+    """
+    one = len(part.same) == 1 and part.same[0].outer.array == part.same[0].inner.array
+    if not one or not part.knows_full or part.block_table is not None or not in_order(part):
+        return None
+    entries = arrays[part.same[0].outer.array]
+    shape = (elements(part, arrays), 2, part.axes[0].outer_size)
+    return tape.empty(shape, torch.int32, entries.device)
 
 
 def _heavy_first(tape: Tape, table: Tensor) -> Tensor:
@@ -143,20 +161,23 @@ def zones_kernel(Entries, Found, next_element, size, groups, ZONES: tl.constexpr
     least = tl.min(tl.where(there, entry, LARGEST), 1)
     greatest = tl.max(tl.where(there, entry, -LARGEST - 1), 1)
     other = there & (entry != least[:, None]) & (entry != greatest[:, None])
+    before = tl.load(Entries + batch * next_element + at - 1, mask=there & (at > 0), other=-LARGEST - 1)
+    falls = there & (entry < before.to(tl.int64))
     count = tl.cdiv(size, ZONE)
     Found += 3 * (batch * count + zone)
     tl.store(Found, least, mask=zone < count)
     tl.store(Found + 1, greatest, mask=zone < count)
-    tl.store(Found + 2, (tl.max(other.to(tl.int32), 1) == 0).to(tl.int64), mask=zone < count)
+    flags = (tl.max(other.to(tl.int32), 1) == 0).to(tl.int64) + 2 * (tl.max(falls.to(tl.int32), 1) == 0)
+    tl.store(Found + 2, flags, mask=zone < count)
 
 
 @triton.jit
 def zone_at(Zones, zone, count):
-    """The least and the greatest entry of zones, and whether there is no other; none past the last."""
+    """The least and the greatest entry of zones, and their flags; none past the last."""
     there = (zone >= 0) & (zone < count)
     least = tl.load(Zones + 3 * zone, mask=there, other=LARGEST)
     greatest = tl.load(Zones + 3 * zone + 1, mask=there, other=-LARGEST - 1)
-    return least, greatest, tl.load(Zones + 3 * zone + 2, mask=there, other=0)
+    return least, greatest, tl.load(Zones + 3 * zone + 2, mask=there, other=3)
 
 
 @triton.jit
@@ -170,14 +191,17 @@ def entries_of_zone(Entries, zone, low, high, size, ZONE: tl.constexpr):
 
 @triton.jit
 def range_of(Entries, Zones, low, high, size, ZONE: tl.constexpr, CHUNK: tl.constexpr):
-    """The first and the last position that may have an entry from low to high, and whether all between do."""
+    """The first and the last position that may have an entry from low to high, whether all between do, and
+    whether entries ascend everywhere.
+    """
     count = tl.cdiv(size, ZONE)
-    first, last, filled = count, count * 0 - 1, count * 0
+    first, last, filled, ascends = count, count * 0 - 1, count * 0, count >= 0
     for begin in range(0, count, CHUNK):
         zone = begin + tl.arange(0, CHUNK)
-        least, greatest, only = zone_at(Zones, zone, count)
+        least, greatest, flags = zone_at(Zones, zone, count)
+        ascends &= any_of(flags < 2) == 0
         some, most = (least >= low) & (least <= high), (greatest >= low) & (greatest <= high)
-        between = (only == 0) & (least < low) & (greatest > high)
+        between = (flags % 2 == 0) & (least < low) & (greatest > high)
         may = (some | most | between) & (zone < count)
         first = tl.minimum(first, tl.min(tl.where(may, zone, count), 0))
         last = tl.maximum(last, tl.max(tl.where(may, zone, -1), 0))
@@ -192,7 +216,8 @@ def range_of(Entries, Zones, low, high, size, ZONE: tl.constexpr, CHUNK: tl.cons
     inner = filled - (any_of((at < size) & (equal == 0)) == 0).to(tl.int32)
     inner -= ((any_of((end_at < size) & (end_equal == 0)) == 0) & (last > first)).to(tl.int32)
     holes |= (last > first) & (inner != last - first - 1)
-    return tl.where(first > last, size, begin), tl.where(first > last, -1, end), holes | (first > last)
+    none = first > last
+    return tl.where(none, size, begin), tl.where(none, -1, end), holes | none, ascends & (none == 0)
 
 
 @triton.jit
@@ -227,10 +252,11 @@ def within(position, low, high):
 @triton.jit
 def range_of_rows(
     rows, inside, batch, Header, Outer, Inner, Zones,
-    SAME: tl.constexpr, EXTRA: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr,
+    SAME: tl.constexpr, EXTRA: tl.constexpr, ROW_BOUNDS: tl.constexpr,
+    ZONE: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """The first and the last inner position with an entry like one of these rows', and whether all between
-    have that of every row.
+    """The first and the last inner position with an entry like one of these rows', whether all between have
+    that of every row, and the first and the last of each row; -1 where its pairs are to be asked.
     """
     numbers = Header + EXTRA + 3 * SAME
     size = tl.load(numbers + 2).to(tl.int32)
@@ -239,15 +265,40 @@ def range_of_rows(
     high = tl.max(tl.where(inside, wanted, -LARGEST - 1), 0)
     apart = batch * tl.load(numbers + 1)
     zones = tl.where(apart > 0, batch, 0) * tl.cdiv(size, ZONE)
-    first, last, holes = range_of(Inner[SAME] + apart, Zones[SAME] + 3 * zones, low, high, size, ZONE, CHUNK)
-    return first, last, (holes == 0) & (low == high)
+    first, last, holes, ascends = range_of(
+        Inner[SAME] + apart, Zones[SAME] + 3 * zones, low, high, size, ZONE, CHUNK
+    )
+    own_first, own_last = rows, rows
+    if ROW_BOUNDS:  # one array: a document that begins among these rows does so where its entry is new
+        entries = Inner[SAME] + apart
+        before = tl.load(entries + rows - 1, mask=inside & (rows > 0), other=0).to(tl.int64)
+        after = tl.load(entries + rows + 1, mask=inside & (rows + 1 < size), other=0).to(tl.int64)
+        begins = tl.where(wanted == low, first, tl.where(wanted == before, -1, rows))
+        ends = tl.where(wanted == high, last, tl.where(wanted == after, size, rows))
+        own_first = tl.associative_scan(tl.where(inside, begins, -1), 0, greater)
+        own_first = tl.where(ascends, own_first, -1)
+        own_last = tl.associative_scan(tl.where(inside, ends, size), 0, lesser, reverse=True)
+    return first, last, (holes == 0) & (low == high), own_first, own_last
+
+
+@triton.jit
+def greater(a, b):
+    """For a scan."""
+    return tl.maximum(a, b)
+
+
+@triton.jit
+def lesser(a, b):
+    """For a scan."""
+    return tl.minimum(a, b)
 
 
 @triton.jit(do_not_specialize=["heads", "tiles"])
 def tile_table_kernel(
-    Sent, Table, Header, Data, Outer, Inner, Zones, Blocks, heads, tiles,
+    Sent, Table, Header, Data, Outer, Inner, Zones, Blocks, RowBounds, heads, tiles,
     BOUNDS: tl.constexpr, CUT: tl.constexpr, SAMES: tl.constexpr, OP: tl.constexpr,
-    ROWS: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr, EXTRA: tl.constexpr, WIDE: tl.constexpr,
+    ROW_BOUNDS: tl.constexpr, ROWS: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr,
+    EXTRA: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One row of the table: the plan's, CUT to its rows' ranges, in slots of listed blocks if OP is given."""
     program = tl.program_id(0)
@@ -272,9 +323,13 @@ def tile_table_kernel(
             tl.min(tl.where(inside, high, size - 1), 0),
         )
         for SAME in tl.static_range(0, SAMES):
-            same_first, same_last, whole = range_of_rows(
-                rows, inside, batch, Header, Outer, Inner, Zones, SAME, EXTRA, ZONE, CHUNK
+            same_first, same_last, whole, own_first, own_last = range_of_rows(
+                rows, inside, batch, Header, Outer, Inner, Zones, SAME, EXTRA, ROW_BOUNDS, ZONE, CHUNK
             )
+            if ROW_BOUNDS:
+                ends = RowBounds + batch * 2 * tl.load(Header + 4) + rows
+                tl.store(ends, own_first.to(tl.int32), mask=inside)
+                tl.store(ends + tl.load(Header + 4), own_last.to(tl.int32), mask=inside)
             first, last = tl.maximum(first, same_first), tl.minimum(last, same_last)
             full_first = tl.maximum(full_first, same_first)
             full_last = tl.where(whole, tl.minimum(full_last, same_last), -1)

@@ -158,19 +158,23 @@ def spread(tensors, LAYOUT: gl.constexpr):
 
 
 @gluon.jit
-def attended(
-    s, oa, low, span, entries, at, head, batch, Header, Data,
-    COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr,
-):  # fmt: skip
-    """The scores, -inf where a pair is not attended; the step's keys begin with `at`."""
+def attended(s, at, about, Header, Data, COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr):
+    """The scores, -inf where a pair is not attended; the step's keys begin with `at`.
+
+    `about` is the tile: its queries, their bounds and entries, whether more is to be asked of pairs, where.
+    """
+    oa, low, span, entries, asks, head, batch = about
     keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
     gap = keys[None, :] - low[:, None]  # what lies below wraps around
     kept = gap.to(gl.uint32, bitcast=True) <= span.to(gl.uint32, bitcast=True)[:, None]
-    if PAIRS is not None:  # each key is looked up by one thread
-        one = at + gl.arange(0, s.shape[1], gl.BlockedLayout([1], [32], [4], [0]))
-        columns = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
-        kept &= PAIRS(oa, oa, oa, keys, keys, keys, entries, columns, head, batch, Header, Data, False)
-    return gl.where(kept, s, -float("inf"))
+    s = gl.where(kept, s, -float("inf"))
+    if PAIRS is not None:  # noqa: SIM102  (this is known when it is compiled, the next is not)
+        if asks:  # each key is looked up by one thread
+            one = at + gl.arange(0, s.shape[1], gl.BlockedLayout([1], [32], [4], [0]))
+            columns = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
+            kept = PAIRS(oa, oa, oa, keys, keys, keys, entries, columns, head, batch, Header, Data, False)
+            s = gl.where(kept, s, -float("inf"))
+    return s
 
 
 @gluon.jit
@@ -185,15 +189,16 @@ def softened(s, m, total, sharpness):
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, out_strides, numbers,
+    GROUP: gl.constexpr, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+    scale, out_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
-    HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries."""
     q_buffer, k_buffer, v_buffer = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
-    heads, rows, works = numbers[0], numbers[2], numbers[6]
+    heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
     o_batch, o_head, o_row = out_strides
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
@@ -211,6 +216,13 @@ def compute(
         oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
         high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
+        asks = True
+        if ROW_BOUNDS:  # where entries that must be equal begin and end; -1 if pairs are to be asked
+            ends = RowBounds + gl.where(table_batch > 0, batch, 0) * 2 * rows + oa
+            own = gl.load(ends, mask=inside, other=0)
+            asks = gl.min(own, 0) < 0
+            low = gl.maximum(low, own)
+            high = gl.minimum(high, gl.where(asks, high, gl.load(ends + rows, mask=inside, other=0)))
         low, span = gl.where(high < low, -2147483648, low), gl.where(high < low, 0, high - low)
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
@@ -221,7 +233,8 @@ def compute(
         s = warpgroup_mma_wait(0, deps=[scores(q, k_buffer, done, STEP, STAGES, DP, S)])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         at = first + step_at(0, steps, masked, full_first) * STEP
-        s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, COLUMNS, PAIRS, S)
+        about = (oa, low, span, entries, asks, head, batch)
+        s = attended(s, at, about, Header, Data, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
         weights = gl.convert_layout(p.to(dtype), WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
@@ -237,7 +250,7 @@ def compute(
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
                 if not FULL:
                     at = first + step_at(index, steps, masked, full_first) * STEP
-                    s = attended(s, oa, low, span, entries, at, head, batch, Header, Data, COLUMNS, PAIRS, S)
+                    s = attended(s, at, about, Header, Data, COLUMNS, PAIRS, S)
                 p, m, total, shrink = softened(s, m, total, sharpness)
                 # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
                 arrived(k_ready, now + 1, STAGES, index + 1 < steps)
@@ -296,11 +309,11 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "together"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Out, State, Lse, Table, Header, Data, scale, o_batch, o_head, o_row,
+    Q, K, V, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head, works, together,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
-    HAS_FULL: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
     q_buffer = gl.allocate_shared_memory(Q.dtype, [GROUPS, 1, 1, ROWS, DP], Q.layout)
@@ -316,12 +329,14 @@ def attention_fwd_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+                0, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (compute, (
-                1, Out, State, Lse, Table, Header, Data, buffers, barriers, scale, strides, numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS,
+                1, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (load, (Q, K, V, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
         ],

@@ -23,7 +23,12 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
-from lattend.attend.kernels.triton.device_tables import depends_on_data, device_table, table_numbers
+from lattend.attend.kernels.triton.device_tables import (
+    depends_on_data,
+    device_table,
+    room_for_row_bounds,
+    table_numbers,
+)
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
@@ -62,6 +67,7 @@ class Prepared:
     table: Tensor  # [batch or 1, heads or 1, tiles, columns]
     header: Tensor
     data: tuple[Tensor, ...]
+    row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -173,11 +179,13 @@ class Runner:
         )
         tape.keep(table)
         tape.keep(header)
+        row_bounds = None
         if tiles.lists is None and depends_on_data(part):
             wide = _has_large_numbers(part)
-            table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide)
+            row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
+            table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data)
+        return Prepared(part, shape, functions, table, header, data, row_bounds)
 
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -209,9 +217,11 @@ class Runner:
                 from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
 
                 loaded = gluon.loaded(q, k, v, ready.shape)
+                bounds = ready.table if ready.row_bounds is None else ready.row_bounds
                 works = (programs, gluon.together(batch * heads, ready.tiles))
-                arguments = (*loaded, *made, call.scale, *_strides(out), *sizes, *works)
+                arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, *works)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
+                constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
                 at_once = min(programs, _processors(q.device))
                 launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
             else:
