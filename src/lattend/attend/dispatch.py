@@ -122,16 +122,10 @@ def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
 def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
     """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it.
 
-    After the native kernel, and after Hopper's if gradients may differ from run to run, it is torch's own
-    where that is faster; the choice looks at no gradient that is wanted, so a forward pass is chosen by
-    forward passes alone.
+    After the native kernel it is torch's own where that is faster; the choice looks at no gradient that is
+    wanted, so a forward pass is chosen by forward passes alone.
     """
     name = chosen(call, q, k, v)
-    if name == "triton" and call.kernel is None and sdpa.why_not(call, q, k, v) is None:
-        found = sdpa.small(call, q, v)
-        ahead = found is not None and found.numbers == sdpa.HOPPER_CAUSAL
-        if ahead and sdpa.why_not_backward(call, q, k, grad_lse) is None:
-            return "sdpa"
     if name == "native":
         passed = grad_lse is None and any(found.passed for found in crossovers(call, q, k, v))
         return "sdpa" if passed else name

@@ -72,6 +72,7 @@ class ExplainedPart:
     masked: bool
     executed: int
     block: str = ""
+    hopper: bool = False  # whether the forward pass takes the kernel written for that chip
 
     @property
     def partial(self) -> int | None:
@@ -85,9 +86,9 @@ class ExplainedPart:
             return f"counted as {format_box(self.rows)} by {self.step}: the library does not say"
         keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
         queries = "queries" if prod(self.rows) > 1 else "query"
-        return f"{self.tiles:,} of {format_box(self.rows)} {queries}, {keys}" + (
-            f"; {self.span}" if self.span else ""
-        )
+        chip = "by warps that load and warps that compute, on Hopper" if self.hopper else ""
+        more = "".join(f"; {words}" for words in (chip, self.span) if words)
+        return f"{self.tiles:,} of {format_box(self.rows)} {queries}, {keys}{more}"
 
     @property
     def step_text(self) -> str:
@@ -261,6 +262,7 @@ class Explanation(Printed):
                     "full": part.full,
                     "partial": part.partial,
                     "executed": part.executed,
+                    "hopper": part.hopper,
                 }
                 for part in self.parts
             ],
@@ -404,6 +406,7 @@ def _part(work: PartWork) -> ExplainedPart:
         masked=shape is not None and not shape.split,
         executed=work.executed,
         block=work.block,
+        hopper=shape is not None and shape.hopper,
     )
 
 

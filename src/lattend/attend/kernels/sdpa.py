@@ -189,10 +189,13 @@ def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
 
 
 def ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
-    """Whether hopper.py's kernel is ahead of cuDNN on a causal block, if it is not too large."""
+    """Whether hopper.py's kernel is ahead of cuDNN on a causal block, if it is not too large.
+
+    Where gradients may differ from run to run both passes are torch's own, whose backward is faster then.
+    """
     long = v.shape[2] >= HOPPER_LEAST and q.shape[:2].numel() <= HOPPER_HEADS and q.shape[2] == v.shape[2]
     wide = 64 < max(q.shape[3], v.shape[3]) <= 128 and q.dtype in (torch.bfloat16, torch.float16)
-    return long and wide and may_take_hopper(call, q, v)
+    return call.deterministic and long and wide and may_take_hopper(call, q, v)
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
