@@ -181,7 +181,7 @@ def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
     if found.causal and found.window is None and ahead_on_hopper(call, q, v):
         return Crossover("forward", keys, width, HOPPER_CAUSAL)
-    numbers = SMALL_CAUSAL_FLOAT32 if found.causal else SMALL_BLOCK
+    numbers = SMALL_CAUSAL_FLOAT32 if found.causal and width <= 128 else SMALL_BLOCK
     if q.dtype != torch.float32:
         rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
         numbers = min(SMALL_BLOCK, SMALL_WORK / rows)
