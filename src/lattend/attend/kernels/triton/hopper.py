@@ -108,17 +108,9 @@ def load_block(Rows, buffer, ready, free, index, batch, head, first, STAGES: gl.
 
 @gluon.jit
 def load(
-    Q,
-    K,
-    V,
-    Table,
-    buffers,
-    barriers,
-    numbers,
-    STEP: gl.constexpr,
-    STAGES: gl.constexpr,
-    HAS_FULL: gl.constexpr,
-):
+    Q, K, V, Table, buffers, barriers, numbers,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
+):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
