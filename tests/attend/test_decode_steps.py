@@ -6,7 +6,9 @@ Each row is that of attention over the whole text, in float64 and without a cach
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import lru_cache
@@ -421,3 +423,18 @@ def test_a_captured_step_gives_the_same_bits(rule: str, dtype: torch.dtype, bias
             graph.replay()
             assert torch.equal(out, attend(*new, RULES[rule], cache=caches[1], bias=added))
     assert caches[0].lengths.tolist() == caches[1].lengths.tolist() == [20, 20]
+
+
+@built
+def test_keys_that_were_replaced_are_not_held() -> None:
+    cache = lt.KVCache(lt.rules.causal(), batch=1, heads=2, head_dim=8)
+    q, k, v = (torch.randn(1, 2, 1, 8) for _ in range(3))
+    lt.attention(q, k, v, lt.rules.causal(), cache=cache)
+    lt.attention(
+        q, k, v, lt.rules.causal(), cache=cache, return_lse=True
+    )  # a kind of its own
+    old = weakref.ref(cache._store.keys)  # pyright: ignore
+    for _ in range(200):
+        lt.attention(q, k, v, lt.rules.causal(), cache=cache)
+    gc.collect()
+    assert old() is None

@@ -139,6 +139,11 @@ def test_rows_are_told_where_their_documents_begin_and_end(
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
     bounds = runner.part(Tape(), "forward", 0, q, q, {"doc": ids.to(DEVICE)}).row_bounds
     assert bounds is not None
+    held = plan(lt.rule("doc[q] == doc[k]", data={"doc": ids[0].tolist()}), n=n)  # in the rule itself
+    runner = Runner(held, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    tape = Tape()
+    known = runner.part(tape, "forward", 0, q, q, {"doc": ids[:1].to(DEVICE)}).row_bounds
+    assert known is not None and tape.steps_to(known) is not None, "such calls are repeated too"
     same = ids[:, :, None] == ids[:, None, :]
     first = same.int().argmax(-1)
     last = n - 1 - same.flip(-1).int().argmax(-1)

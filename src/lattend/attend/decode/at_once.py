@@ -25,6 +25,8 @@ def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Call
     """
     if not q.is_cuda:
         return native_step(q, k, v, slots, how)
+    if q.device.index != torch.cuda.current_device():  # launches are made on the current one
+        return None
     flash = FlashStep(slots, how.scale) if may_take_flash(q, v, slots, how) else None
     if not _has_triton():
         return flash

@@ -113,7 +113,7 @@ class DynamicStore:
             table.lengths = table.lengths + 1
         self.drafted = start, _ONE
         if not known.is_for(self.keys, table.positions):
-            known.run, known.places = self._at_once(q, k, v, known.given(bias)), (self.keys, table.positions)
+            known.made(self._at_once(q, k, v, known.given(bias)), self.keys, table.positions)
         if known.run is not None:
             position = int(start[0])
             if self._on_device is not None and (known.text is not None or not self._whole):
@@ -222,6 +222,7 @@ class DynamicStore:
         coming, moving = self.table.admit(sizes, now)
         more = self.table.capacity - self.keys.shape[2]
         if more:
+            self.steps.let_go()
             with torch.inference_mode(False):
                 self.keys, self.values = (
                     torch.cat([x, x.new_zeros(*x.shape[:2], more, x.shape[3])], 2)
@@ -300,6 +301,7 @@ class DynamicStore:
 
     def select(self, rows: Tensor) -> None:
         """Let row i go on from row rows[i]."""
+        self.steps.let_go()
         places = rows.to(self.keys.device)
         with torch.inference_mode(False):
             self.keys, self.values = (x.index_select(0, places) for x in (self.keys, self.values))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from math import sqrt
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
@@ -36,16 +37,27 @@ class KnownStep:
         self.text = None if how.bias is None else how.bias.text
         self.run: Callable[..., Any] | None = None
         self.places: tuple[object, object] = (None, None)  # of the store's keys and positions
+        self.device = -1  # the current one when `run` was made
 
-    def is_for(self, keys: object, positions: object) -> bool:
+    def is_for(self, keys: Tensor, positions: object) -> bool:
         """Whether `run` was made for these; where somebody watches, none is made."""
-        return (self.places[0] is keys and self.places[1] is positions) or not self.plain
+        there = self.places[0] is keys and self.places[1] is positions and self.device == current(keys)
+        return there or not self.plain
+
+    def made(self, run: Callable[..., Any] | None, keys: Tensor, positions: object) -> None:
+        """Keeps what takes steps on these at once."""
+        self.run, self.places, self.device = run, (keys, positions), current(keys)
 
     def given(self, bias: Bias | Tensor | None) -> Scoring:
         """How scores are made with the tensors that are given now."""
         if self.text is None:
             return self.how
         return self.how._replace(bias=Bias(self.text, **tensors_of(bias)))
+
+
+def current(x: Tensor) -> int:
+    """The GPU that is the current one, where kernels are launched on some GPU."""
+    return torch.cuda.current_device() if x.is_cuda else -1
 
 
 def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
@@ -63,6 +75,11 @@ class KnownSteps(Recent[Kind, KnownStep]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KnownSteps, ()
+
+    def let_go(self) -> None:
+        """Forgets what takes steps at once: the keys lie elsewhere now, and the old ones are not held."""
+        for known in self.values():
+            known.run, known.places = None, (None, None)
 
     def of(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> KnownStep:
         """The step on such tensors with such scores."""

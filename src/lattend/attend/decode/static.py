@@ -140,8 +140,7 @@ class StaticStore:
     ) -> tuple[Tensor, Tensor | None]:
         """One token of each row; a step of the kind that is known."""
         if not known.is_for(self.keys, self.positions) and may_prepare(q):
-            known.run = at_once(q, k, v, self._slots(), known.given(bias))
-            known.places = self.keys, self.positions
+            known.made(at_once(q, k, v, self._slots(), known.given(bias)), self.keys, self.positions)
         if known.run is not None:
             tensors = () if bias is None else tensors_of(bias).values()
             return known.run(q, k, v, *tensors, 0, -1, self.keys.shape[2])

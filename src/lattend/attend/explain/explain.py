@@ -342,7 +342,7 @@ def explain(
     except LattendError as error:
         refused = str(error)
     needed, not_counted = _needed(whole, asked, many)
-    done = executed_work(taken, call, q, needed)
+    done = executed_work(taken, call, q, v, needed)
     sizes = {size: whole.values[size] for size in [*whole.sizes, *whole.parameters] if size in whole.values}
     nothing = PredictedTime(None, "")
     return Explanation(

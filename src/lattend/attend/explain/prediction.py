@@ -96,13 +96,15 @@ def masks_of(call: AttentionCall, q: Tensor) -> Masks:
     return Masks(1 if one else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
 
 
-def executed_work(kernel: str | None, call: AttentionCall, q: Tensor, needed: int | None) -> ExecutedWork:
+def executed_work(
+    kernel: str | None, call: AttentionCall, q: Tensor, v: Tensor, needed: int | None
+) -> ExecutedWork:
     """What the kernel goes through; pairs are those of all masks that differ."""
     found, many = plan(call.rule), masks_of(call, q)
     dense = prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count
     match kernel:
         case "triton" | "native" | "cpu":
-            return _of_tiles(kernel, call, found, q, many)
+            return _of_tiles(kernel, call, found, q, v, many)
         case "sdpa":
             return _of_blocks(found, diagonal_blocks(found) or DiagonalBlocks(False, None))
         case "dense":
@@ -123,11 +125,13 @@ def cut_of(
     return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
 
 
-def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Masks) -> ExecutedWork:
+def _of_tiles(
+    kernel: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor, many: Masks
+) -> ExecutedWork:
     works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
-        hopper = may_take_hopper(call, q, q)
+        hopper = may_take_hopper(call, q, v)
         cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper)
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
         table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)

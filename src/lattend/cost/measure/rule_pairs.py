@@ -13,6 +13,7 @@ from lattend.attend.dispatch import chosen
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.explain.prediction import executed_work, masks_of
 from lattend.attend.flop_formulas import call_of
+from lattend.attend.kernels.triton.kernel import may_take_hopper
 from lattend.attend.needed import needed_pairs
 from lattend.cost.measure.pairs import Pairs
 from lattend.errors import LattendError
@@ -59,9 +60,10 @@ def executed_pairs(
         raise LattendError(f"{next(iter(call.data))} has no values here")
     name = chosen(call, *shown)
     if call.data or call.key_range is not None:
-        return executed_work(name, call, shown[0], needed).executed
-    at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed)
-    return _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], needed).executed)
+        return executed_work(name, call, shown[0], shown[2], needed).executed
+    hopper = may_take_hopper(call, shown[0], shown[2])
+    at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed, hopper)
+    return _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], shown[2], needed).executed)
 
 
 def _supposed(x: Tensor, device: str | torch.device) -> Tensor:

@@ -48,12 +48,18 @@ def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
     plain = call.term is None and call.softcap is None and call.seed is None and call.key_range is None
     if not plain or call.key_mask is not None or os.environ.get("TRITON_INTERPRET") == "1":
         return False
-    if padded(q.shape[3]) != padded(v.shape[3]) or q.shape[:3].numel() < FEWEST_QUERIES:
+    fits = padded(q.shape[3]) == padded(v.shape[3]) and all(map(whole_16_bytes, (q, v)))
+    if not fits or q.shape[:3].numel() < FEWEST_QUERIES:
         return False
     if q.device.type != "cuda" or not torch.cuda.is_available():
         return True
     known = torch.version.hip is None and _has_gluon()
     return known and torch.cuda.get_device_capability(q.device) == HOPPER
+
+
+def whole_16_bytes(x: Tensor) -> bool:
+    """Whether TMA can copy its rows."""
+    return x.shape[-1] * x.element_size() % 16 == 0
 
 
 @lru_cache(maxsize=1)

@@ -32,7 +32,7 @@ from lattend.attend.kernels.triton.device_tables import (
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
@@ -153,8 +153,9 @@ class Runner:
         else:
             key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        tape.keep(ready.table)
-        tape.keep(ready.header)
+        for known in (ready.table, ready.header, ready.row_bounds):
+            if known is not None:
+                tape.keep(known)
         return ready
 
     def _prepared(
@@ -166,7 +167,7 @@ class Runner:
             shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
         else:
             shape = self.shapes(kernel, place)
-        if not all(map(_whole_16_bytes, (q, v))):
+        if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
         table = self.sent.find(
@@ -203,7 +204,7 @@ class Runner:
         if not begins:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
-        hopper = may_take_hopper(call, q, v) and all(map(_whole_16_bytes, (q, v)))
+        hopper = may_take_hopper(call, q, v)
         for turn, place in enumerate(order):
             small = hopper and not _wide(self.plan.parts[place], q, k, v)
             ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
@@ -376,11 +377,6 @@ def _sent(part: Part, table: Tensor) -> Tensor:
 def _processors(device: torch.device) -> int:
     """The multiprocessors of a GPU; an H200's where there is none."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 132
-
-
-def _whole_16_bytes(x: Tensor) -> bool:
-    """Whether TMA can copy its rows."""
-    return x.shape[-1] * x.element_size() % 16 == 0
 
 
 def _strides(x: Tensor) -> tuple[int, int, int]:
