@@ -430,9 +430,7 @@ def test_keys_that_were_replaced_are_not_held() -> None:
     cache = lt.KVCache(lt.rules.causal(), batch=1, heads=2, head_dim=8)
     q, k, v = (torch.randn(1, 2, 1, 8) for _ in range(3))
     lt.attention(q, k, v, lt.rules.causal(), cache=cache)
-    lt.attention(
-        q, k, v, lt.rules.causal(), cache=cache, return_lse=True
-    )  # a kind of its own
+    lt.attention(q, k, v, lt.rules.causal(), cache=cache, return_lse=True)  # a kind of its own
     old = weakref.ref(cache._store.keys)  # pyright: ignore
     for _ in range(200):
         lt.attention(q, k, v, lt.rules.causal(), cache=cache)
