@@ -130,7 +130,7 @@ def check(case: Attended, seen: Counter[str]) -> None:
     dtype = getattr(torch, case.dtype)
     shape = (LINES if case.on_a_line else BOXES)[case.tile]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "choose", lambda *given: Choice(shape, 1.0, True))
+        patch.setattr(launch, "choose", lambda *given, **how: Choice(shape, 1.0, True))
         for kernel in KERNELS:
             try:
                 found, _ = results(case, kernel, dtype, slopes)

@@ -366,3 +366,8 @@ def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: 
 def together(heads: int, tiles: int) -> int:
     """How many heads of all batch elements are taken in turn; with fewer the turns would not even out."""
     return heads if heads <= 2 * TOGETHER else max(TOGETHER, -(-EVEN // tiles))
+
+
+def processors(device: torch.device) -> int:
+    """The multiprocessors of a GPU; an H200's where there is none."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 132

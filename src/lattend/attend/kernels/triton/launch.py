@@ -223,7 +223,7 @@ class Runner:
                 arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, *works)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
-                at_once = min(programs, _processors(q.device))
+                at_once = min(programs, gluon.processors(q.device))
                 launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
             else:
                 arguments = (
@@ -372,11 +372,6 @@ def _sent(part: Part, table: Tensor) -> Tensor:
     """The plan's table as the kernels read it, entries in order; no full range is known without the data."""
     # a table with lists behind it lies so already and is not copied
     return (table if depends_on_data(part) or not part.cut_by else without_full(table)).contiguous()
-
-
-def _processors(device: torch.device) -> int:
-    """The multiprocessors of a GPU; an H200's where there is none."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 132
 
 
 def _strides(x: Tensor) -> tuple[int, int, int]:
