@@ -88,7 +88,7 @@ struct RowsAhead {
   Group *next, *last;
   int64_t at_once;
   int32_t keys[2 * CHUNK];  // those of the next tile that this one does not have; not all where there are many
-  int64_t key_count, apart, lists[2] = {-1, -1};  // of which lists these are, and how far apart those begin
+  int64_t key_count = 0, apart = 0, lists[2] = {-1, -1};  // of which lists these are, and how far apart those begin
 
   void begin(const Call &call, const Tile &tile, const Tile &after) {
     next = last = groups;
@@ -122,7 +122,7 @@ struct RowsAhead {
     const int64_t *list = call.lists.list_begins + tile.key_list;
     int64_t blocks = (list[1] - list[0] + AT_ONCE - 1) / AT_ONCE * times, rows = 0;
     for (Group *group = groups; group < last; group++) rows += group->end - group->offsets;
-    at_once = (rows + blocks - 1) / blocks;
+    at_once = blocks ? (rows + blocks - 1) / blocks : 0;  // a tile may have no keys
   }
   void fetch() {
     for (int64_t left = at_once; left && next < last;) {
