@@ -7,14 +7,13 @@ does so in the code that one reads, and notes what it does to tensors. A later c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-NOWHERE = 1 << 18  # bytes
 Step = Callable[..., Any]
 Steps = Callable[..., Any]  # of the tensors that a call is given
 
@@ -66,7 +65,6 @@ class Tape:
         self._noted: list[Noted] = []
         self._kept: dict[int, Tensor] = {}
         self._origins: dict[int, tuple[Tensor, int]] = {}
-        self._written: set[int] = set()  # places of tensors that are written by one launch, read or not
         self._known: dict[tuple[Callable[..., Any], tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
         self._repeatable = True
         self._given = len(self._add(given))
@@ -121,12 +119,6 @@ class Tape:
                 return self.do(torch.empty_like, x)
         return self.do(partial(torch.empty_strided, sizes, order, dtype=dtype, device=device))
 
-    def written(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
-        """A new tensor for a launch to write, read by others or not: if not, no later call makes it."""
-        found = self.empty(shape, dtype, device)
-        self._written.add(self._places[id(found)])
-        return found
-
     def part(self, whole: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
         """A part of a tensor that begins so many numbers on; a launch that is repeated finds it there itself.
 
@@ -161,13 +153,7 @@ class Tape:
         return places if self._repeatable and -1 not in places else None
 
     def _compiled(self, results: Sequence[int], returned: str) -> Steps:
-        noted, kept = _needed(self._noted, results), dict(self._kept)
-        for place in self._written.difference(results):
-            users = [one for one in noted if place in one.places]
-            nowhere = None if len(users) != 1 or not users[0].in_place else _nowhere(self._held[place])
-            if nowhere is not None:
-                noted, kept[place] = [one for one in noted if place not in one.found], nowhere
-        return _compiled(self._given, kept, noted, returned)
+        return _compiled(self._given, self._kept, _needed(self._noted, results), returned)
 
     def _add(self, found: Sequence[Any]) -> tuple[int, ...]:
         first = len(self._held)
@@ -184,19 +170,6 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     (6, 3, 1)
     """
     return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def _nowhere(x: Tensor) -> Tensor | None:
-    """Memory like x that anyone may write to and nobody reads; None if x is large."""
-    size = x.numel() * x.element_size()
-    if size > NOWHERE or not x.is_contiguous():
-        return None
-    return _nowhere_on(x.device)[:size].view(x.dtype).view(x.shape)
-
-
-@lru_cache(maxsize=16)
-def _nowhere_on(device: torch.device) -> Tensor:
-    return torch.empty(NOWHERE, dtype=torch.uint8, device=device)
 
 
 def _part(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, whole: Tensor) -> Tensor:

@@ -198,7 +198,7 @@ class Runner:
         (batch, heads, rows, _), width = q.shape, v.shape[-1]
         order, begins, ends = sequence(self.plan.parts)
         out = tape.empty((batch, heads, rows, width), q.dtype, q.device, strides(q, width))
-        sums, lse = out, tape.written(q.shape[:-1], torch.float32, q.device)
+        sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
         if len(order) > 1 or not ends:
             sums = tape.empty(out.shape, torch.float32, q.device)
         if not begins:
