@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.scan import CHECKED
 from lattend.nn.grid.states import GridStates
 
 CELLS = [("rnn", name) for name in ("tanh", "relu", "sigmoid", "identity")]
@@ -72,3 +74,9 @@ def agree(found: list[Tensor], wanted: list[Tensor]) -> None:
     assert len(found) == len(wanted)
     for a, b in zip(found, wanted, strict=True):
         torch.testing.assert_close(a, b)
+
+
+def forget() -> None:
+    """Lets go of what earlier calls decided."""
+    RECORDS.clear()
+    CHECKED.clear()

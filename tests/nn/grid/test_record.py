@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn.grid.grids import NAMES, model, some, states_for, tensors_of
+from nn.grid.grids import NAMES, forget, model, some, states_for, tensors_of
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
@@ -28,11 +28,6 @@ def no_records() -> Iterator[None]:
     forget()
     yield
     forget()
-
-
-def forget() -> None:
-    RECORDS.clear()
-    CHECKED.clear()
 
 
 class Call(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from nn.grid.grids import CELLS, NAMES, by, gradients, model, some, states_for
+from nn.grid.grids import CELLS, NAMES, by, forget, gradients, model, some, states_for
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -36,11 +36,6 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
     yield
     forget()
-
-
-def forget() -> None:
-    RECORDS.clear()
-    CHECKED.clear()
 
 
 def on_gpu(given: GridRNN) -> GridRNN:

@@ -86,7 +86,7 @@ class ExplainedPart:
             return f"counted as {format_box(self.rows)} by {self.step}: the library does not say"
         keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
         queries = "queries" if prod(self.rows) > 1 else "query"
-        chip = "by warps that load and warps that compute, on Hopper" if self.hopper else ""
+        chip = "by the warp-specialized kernel for Hopper" if self.hopper else ""
         more = "".join(f"; {words}" for words in (chip, self.span) if words)
         return f"{self.tiles:,} of {format_box(self.rows)} {queries}, {keys}{more}"
 

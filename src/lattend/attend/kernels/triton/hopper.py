@@ -1,4 +1,4 @@
-"""The forward kernel on Hopper, in Gluon: the warps of a program have two trades.
+"""The forward kernel on Hopper, in Gluon: warp-specialized and persistent, as FlashAttention-3 is.
 
 One warp loads: it has TMA copy a tile's queries and then, step by step, keys and values to shared memory.
 Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
@@ -43,8 +43,6 @@ LOADER: gl.constexpr = gl.constexpr(24)
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
-TOGETHER = 16  # heads: keys and values of many more do not stay in the chip's cache
-EVEN = 8 * 132  # tiles: some turns of each of the chip's processors
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
 
 
@@ -66,12 +64,11 @@ def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
     """Batch element and head of a turn, the first slot and base of its queries, the first of its keys and how
     many, and its steps: all, those with a mask, and the first full one.
 
-    Tiles are taken in turn from `together` heads, whose keys and values stay in the chip's cache meanwhile.
+    The same tile of all heads comes first, then the next.
     """
-    heads, _, _, tiles, table_batch, table_head, works, together = numbers
-    first_pair = work_at(turn) // (together * tiles) * together
-    among, work = gl.minimum(together, works // tiles - first_pair), work_at(turn) - first_pair * tiles
-    tile, pair = work // among, first_pair + work % among
+    heads, _, _, tiles, table_batch, table_head, works = numbers
+    pairs = works // tiles
+    tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
     batch, head = pair // heads, pair % heads
     entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
@@ -299,10 +296,10 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     return found
 
 
-@gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "together"])
+@gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head, works, together,
+    heads, share, rows, tiles, table_batch, table_head, works,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
@@ -317,7 +314,7 @@ def attention_fwd_hopper_kernel(
     fence_async_shared()
     buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
-    numbers = (heads, share, rows, tiles, table_batch, table_head, works, together)
+    numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
@@ -361,11 +358,6 @@ def constants(part: Part, functions: Generated, shape: TileShape, q: Tensor, v: 
         "HAS_FULL": part.knows_full,
         **OPTIONS,
     }
-
-
-def together(heads: int, tiles: int) -> int:
-    """How many heads of all batch elements are taken in turn; with fewer the turns would not even out."""
-    return heads if heads <= 2 * TOGETHER else max(TOGETHER, -(-EVEN // tiles))
 
 
 def processors(device: torch.device) -> int:

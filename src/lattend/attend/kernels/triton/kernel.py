@@ -30,8 +30,7 @@ GLUON = "3.6."  # version of Triton: Gluon changes from one to the next
 
 def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
-    interpreted = os.environ.get("TRITON_INTERPRET") == "1" and call.kernel == "triton"
-    if q.device.type != "cuda" and not interpreted:
+    if q.device.type != "cuda" and not (call.kernel == "triton" and _interpreted()):
         return f"it needs a GPU, and q is on {q.device.type}"
     if find_spec("triton") is None:
         return "Triton is not installed: pip install triton"
@@ -46,7 +45,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
 def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
     """Whether hopper.py's kernel takes such calls there; where there is no GPU, on an H200."""
     plain = call.term is None and call.softcap is None and call.seed is None and call.key_range is None
-    if not plain or call.key_mask is not None or os.environ.get("TRITON_INTERPRET") == "1":
+    if not plain or call.key_mask is not None or _interpreted():
         return False
     fits = padded(q.shape[3]) == padded(v.shape[3]) and all(map(whole_16_bytes, (q, v)))
     if not fits or q.shape[:3].numel() < FEWEST_QUERIES:
@@ -60,6 +59,10 @@ def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
 def whole_16_bytes(x: Tensor) -> bool:
     """Whether TMA can copy its rows."""
     return x.shape[-1] * x.element_size() % 16 == 0
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 @lru_cache(maxsize=1)

@@ -219,8 +219,7 @@ class Runner:
 
                 loaded = gluon.loaded(q, k, v, ready.shape)
                 bounds = ready.table if ready.row_bounds is None else ready.row_bounds
-                works = (programs, gluon.together(batch * heads, ready.tiles))
-                arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, *works)
+                arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, programs)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
                 at_once = min(programs, gluon.processors(q.device))

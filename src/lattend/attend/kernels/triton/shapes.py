@@ -34,7 +34,7 @@ class TileShape:
     tma: bool = False  # copy inner rows that follow each other by TMA
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
-    hopper: bool = False  # of the kernel whose warps have two trades (hopper.py)
+    hopper: bool = False  # of the warp-specialized kernel (hopper.py)
 
     @property
     def rows(self) -> int:

@@ -72,14 +72,7 @@ struct Room {
     int64_t dims = padded(step.dims), value_dims = padded(step.value_dims), group = padded(step.group());
     int64_t sizes[] = {group * dims, group * value_dims, group, group, BLOCK * dims, BLOCK * value_dims};
     float **parts[] = {&queries, &sums, &top, &total, &key_copies, &value_copies};
-    int64_t all = 0;
-    for (int64_t size : sizes) all += size;
-    memory = static_cast<float *>(aligned_alloc(64, all * sizeof(float)));  // all sizes are multiples of 16
-    float *next = memory;
-    for (int i = 0; i < 6 && memory; i++) {
-      *parts[i] = next;
-      next += sizes[i];
-    }
+    memory = allocated(sizes, parts);
   }
   ~Room() { free(memory); }
 };

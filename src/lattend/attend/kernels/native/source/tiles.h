@@ -162,6 +162,19 @@ struct Keys {
   const float *key[CHUNK + AT_ONCE], *value[CHUNK + AT_ONCE];
 };
 
+// One piece of memory cut into parts of these sizes, all multiples of 16; null where there is none.
+template <int COUNT>
+float *allocated(const int64_t (&sizes)[COUNT], float **(&parts)[COUNT]) {
+  int64_t total = 0;
+  for (int64_t size : sizes) total += size;
+  float *memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float))), *next = memory;
+  for (int i = 0; i < COUNT && memory; i++) {
+    *parts[i] = next;
+    next += sizes[i];
+  }
+  return memory;
+}
+
 // The memory of one thread. What has a place for every number of a row is allocated; copies only where they are made.
 struct Scratch {
   static constexpr int SCORED = (CHUNK + AT_ONCE) * ROWS;
@@ -183,14 +196,7 @@ struct Scratch {
                        ROWS * value_dims, ROWS * dims, copies * dims,     copies * value_dims};
     float **parts[] = {&query,  &query_columns, &grad,       &grad_columns,
                        &values, &query_sums,    &key_copies, &value_copies};
-    int64_t total = 0;
-    for (int64_t size : sizes) total += size;
-    memory = static_cast<float *>(aligned_alloc(64, total * sizeof(float)));  // all sizes are multiples of 16
-    float *next = memory;
-    for (int i = 0; i < 8 && memory; i++) {
-      *parts[i] = next;
-      next += sizes[i];
-    }
+    memory = allocated(sizes, parts);
   }
   ~Scratch() { free(memory); }
 };
