@@ -1,7 +1,6 @@
 """Whole calls of attention on a GPU, in milliseconds, beside torch's SDPA: forward, and the rest of a step.
 
     python benchmarks/calls_gpu.py            # rows of docs/speed.md: under a minute
-    python benchmarks/calls_gpu.py --small    # small blocks by kernel: what sdpa.SMALL_BLOCK was chosen by
 
 Calls follow each other, and the device is waited for after twenty of them; the median of five such rows.
 Rules are written where attention is called, as people do.
@@ -11,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from statistics import median
 from typing import Any
 
@@ -28,7 +26,6 @@ CAUSAL = (  # heads, kv heads, n, D, dtype
     (16, 4, 2048, 128, torch.float32),
     (16, 16, 2048, 128, torch.float32),
 )
-SMALL = ((4, 128), (64, 128), (16, 512), (64, 512), (4, 768), (16, 1024), (4, 2048))  # heads, n
 Call = Callable[..., Tensor]
 
 
@@ -81,30 +78,11 @@ def table() -> None:
         row(f"axial, 96 x 128, D = {dim}", lambda *x: ours(*x, lt.rules.axial()), *image)
 
 
-def small() -> None:
-    ours: Any = lt.attention
-    print("forward, microseconds: triton, sdpa, torch's SDPA")
-    for dtype in (torch.bfloat16, torch.float32):
-        for rule in ("causal", "full"):
-            for dim in (64, 128):
-                for heads, n in SMALL:
-                    given = [drawn((1, heads, n, dim), dtype).detach() for _ in range(3)]
-                    calls = [
-                        partial(ours, *given, rule, kernel="triton"),
-                        partial(ours, *given, rule, kernel="sdpa"),
-                        partial(scaled_dot_product_attention, *given, is_causal=rule == "causal"),
-                    ]
-                    times = "".join(f"{1000 * milliseconds(call):8.1f}" for call in calls)
-                    print(f"{dtype}, {rule}, {heads} heads, n = {n:,}, D = {dim}:{times}", flush=True)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--small", action="store_true", help="small blocks by kernel")
-    args = parser.parse_args()
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device here: these are calls on a GPU")
-    (small if args.small else table)()
+    table()
 
 
 if __name__ == "__main__":

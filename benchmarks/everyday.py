@@ -5,13 +5,14 @@
     python benchmarks/everyday.py --only causal bfloat16 training # rows whose line has all these words
     python benchmarks/everyday.py --deterministic                 # gradients that are the same on every run
     python benchmarks/everyday.py --quick --warm 14 --cases 200   # its kernels compiled by 14 processes first
+    python benchmarks/everyday.py --control                       # SDPA beside itself: the ratios of noise
 
 Both do the same work on the same tensors: SDPA with is_causal, without a mask, or with a bool mask that was
 made beforehand, and with enable_gqa where heads share keys. torch's backward pass on a GPU is not
 deterministic (atomics), so Lattend's need not be, by deterministic=False; --deterministic times its default,
 the same bits on every run. Outputs, and gradients in a training step, are compared before anything is timed.
 The two take turns, and medians count. On a CPU with --threads 1 the processor's own time is taken, which
-other programs do not lengthen much; with more, wall time.
+other programs do not lengthen much; with more, wall time. With --control the ratios are SDPA's to itself.
 
 A time is that of a loop of calls, kernel, launch and Python together, for one call. On a GPU a row also has
 one call that is waited for, and the time on the device alone, from events behind a queue. The floor is the
@@ -225,8 +226,10 @@ def mask_of(rule: lt.Rule, n: int, m: int) -> np.ndarray[Any, np.dtype[np.bool_]
     return np.asarray(rule.mask(n=n) if n == m else rule.mask(n=n, m=m))
 
 
-def contenders(case: Case, device: str, deterministic: bool = False) -> dict[str, Callable[..., Any]]:
-    """Lattend's call and SDPA's, functions of q, k and v."""
+def contenders(
+    case: Case, device: str, deterministic: bool = False, control: bool = False
+) -> dict[str, Callable[..., Any]]:
+    """Lattend's call, or SDPA's in its place as a control, and SDPA's: functions of q, k and v."""
     import torch
 
     _, heads, kv_heads, _ = case.shape
@@ -235,10 +238,9 @@ def contenders(case: Case, device: str, deterministic: bool = False) -> dict[str
         options["is_causal"] = True
     elif case.masked:
         options["attn_mask"] = torch.as_tensor(mask_of(case.rule, case.n, case.m), device=device)
-    return {
-        OURS: partial(lt.attention, rule=case.rule, deterministic=deterministic, **case.sizes),
-        SDPA: partial(torch.nn.functional.scaled_dot_product_attention, **options),
-    }
+    theirs = partial(torch.nn.functional.scaled_dot_product_attention, **options)
+    ours: Any = partial(lt.attention, rule=case.rule, deterministic=deterministic, **case.sizes)
+    return {OURS: theirs if control else ours, SDPA: theirs}
 
 
 def tensors(case: Case, device: str) -> tuple[list[Any], Any]:
@@ -320,6 +322,7 @@ class Bench:
         self.args, self.device = args, args.device
         self.about: dict[str, Any] = report.machine() | {"threads": torch.get_num_threads()}
         self.about["deterministic"] = args.deterministic
+        self.about["control"] = args.control or None
         self.rows: list[Row] = []
         self.left_out = {"memory": 0, "time": 0}
         self.failed = False
@@ -348,7 +351,9 @@ class Bench:
         inputs, towards = tensors(case, self.device)
         works = {
             name: partial(run, attend, inputs, towards)
-            for name, attend in contenders(case, self.device, self.args.deterministic).items()
+            for name, attend in contenders(
+                case, self.device, self.args.deterministic, self.args.control
+            ).items()
         }
         row = self.row(case, inputs)
         row.error = apart(works)
@@ -364,6 +369,7 @@ class Bench:
         how = {"deterministic": self.args.deterministic, **case.sizes}
         told = lt.explain(case.rule, like=tuple(inputs), **how)
         kernel = str(told.kernel) if case.work == "forward" else f"{told.kernel}, backward {told.backward}"
+        kernel = f"{SDPA} in place of {OURS}" if self.args.control else kernel
         needed = case.needed()
         return Row(
             *(case.group, str(case), case.n, case.m, case.shape, case.dtype, case.work, needed),
@@ -480,6 +486,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, help="of the CPU; torch's number otherwise")
     parser.add_argument("--quick", action="store_true", help="a sample, under a minute")
     parser.add_argument("--deterministic", action="store_true", help="as lt.attention is by default")
+    parser.add_argument("--control", action="store_true", help=f"{SDPA} in place of Lattend")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="cases whose line has all of these")
     parser.add_argument("--most-n", type=int, metavar="N", help="cases of at most so many queries")
     parser.add_argument("--most-seconds", type=float, help="for a case: 1, in a sample 0.2")

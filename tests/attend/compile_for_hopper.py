@@ -43,15 +43,39 @@ class Hopper:
 
 
 def described(compiled: Any) -> dict[str, int]:
-    """Counts in its machine code: products of matrices, waits for them, and registers spilled."""
+    """Counts in its machine code: products of matrices and waits for them; of the loops over a tile's steps
+    how many there are, their instructions at most, and of these those that spill registers or fetch them.
+    """
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
         shown = subprocess.run(
             [TOOLS / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
         )
-    wanted = {"products": r"\bHGMMA", "waits": r"WARPGROUP\.DEPBAR", "spills": r"\bSTL\b"}
-    return {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
+    wanted = {"products": r"\bHGMMA", "waits": r"WARPGROUP\.DEPBAR"}
+    found = {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
+    steps = innermost_loops(shown.stdout)
+    spilled = [sum(bool(re.match(r"(@!?P\d )?(STL|LDL)", one)) for one in step) for step in steps]
+    return found | {"steps": len(steps), "longest": max(map(len, steps)), "spills": max(spilled)}
+
+
+def innermost_loops(machine_code: str) -> list[list[str]]:
+    """The instructions of each loop over steps: it waits twice for products, and no such loop is in it.
+
+    Waits that took long come back from the end of the code unconditionally: those are no loops.
+    """
+    labels: dict[str, int] = {}
+    code: list[str] = []
+    for line in machine_code.splitlines():
+        if (label := re.match(r"\s*(\.L_\w+):", line)) is not None:
+            labels[label[1]] = len(code)
+        elif (instruction := re.search(r"/\*[0-9a-f]+\*/\s+(.*?);", line)) is not None:
+            code.append(instruction[1])
+    ends = [(re.match(r"@.*BRA.*`\((\.L_\w+)\)", one), place) for place, one in enumerate(code)]
+    spans = [(labels[to[1]], place + 1) for to, place in ends if to is not None and labels[to[1]] <= place]
+    spans = [span for span in spans if sum("DEPBAR" in one for one in code[slice(*span)]) == 2]
+    inner = [a for a in spans if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in spans)]
+    return [code[slice(*span)] for span in inner]
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from math import inf
 from typing import Any
@@ -16,7 +18,8 @@ from lattend.attend import dispatch
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.dispatch import chosen, chosen_backward
 from lattend.attend.explain.explain import Explanation
-from lattend.attend.kernels import reference
+from lattend.attend.explain.meta_call import MetaTensor
+from lattend.attend.kernels import gpu_crossovers, reference
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native import kernel as native
@@ -41,6 +44,29 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossovers, "measured", lambda: found)
 
 
+@pytest.fixture
+def gpu_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small blocks have fewer than 640 keys of 64, in float32 2,048 if causal; in half precision all of them
+    fewer than 2^29 products. Windows have 256 keys of 128, Hopper's causal blocks 2,048 keys and 2^19 rows.
+    """
+    half, exact = {"numbers": 640 * 64, "products": 1 << 29}, {"numbers": 640 * 64, "products": 1 << 50}
+    found = {
+        "forward": {
+            "half": {blocks: {"D to 128": half, "D to 256": half} for blocks in ("causal", "full")},
+            "float32": {
+                "causal": {"D to 128": {**exact, "numbers": 2048 * 64}, "D to 256": exact},
+                "full": {"D to 128": exact, "D to 256": exact},
+            },
+        },
+        "backward": {"windows": 256 * 128},
+        "hopper causal": {"keys": 2048, "rows": 1 << 19},
+    }
+    gpu_crossovers.small_blocks.cache_clear()
+    monkeypatch.setattr(gpu_crossovers, "measured", lambda: found)
+    yield
+    gpu_crossovers.small_blocks.cache_clear()
+
+
 def kernels(rule: Rule, q: Tensor, k: Tensor, kernel: str | None = None) -> tuple[str, str]:
     call = AttentionCall(rule, 1.0, kernel=kernel)
     return chosen(call, q, k, k), chosen_backward(call, q, k, k, None)
@@ -53,6 +79,15 @@ def test_every_pass_dtype_and_kind_of_block_was_measured() -> None:
     assert set(crossovers.measured()) == set(wanted)
     assert {str(dtype).removeprefix("torch.") for dtype in native.DTYPES} == set(DTYPES)
     assert all(min(found) > 0 for found in crossovers.measured().values())
+
+
+def test_every_kind_of_block_was_measured_on_a_gpu() -> None:
+    stored = json.loads(gpu_crossovers.FILE.read_text())
+    assert set(stored["machine"]) == {"date", "device", "torch"}
+    for half, causal, width in product((True, False), (True, False), (16, 128, 256, 512)):
+        assert min(gpu_crossovers.small_blocks(half, causal, width)) > 0
+    assert stored["backward"]["windows"] > 0
+    assert gpu_crossovers.HopperCausal(**stored["hopper causal"]).keys > 0
 
 
 def test_the_text() -> None:
@@ -166,6 +201,7 @@ def test_explain_says_nothing_where_no_size_decides() -> None:
     assert lt.explain("strided", n=64, t=3).crossovers == ()
 
 
+@pytest.mark.usefixtures("gpu_table")
 def test_windows_on_a_gpu() -> None:
     def explained(**options: Any) -> Explanation:
         return lt.explain("windowed", n=65536, head_dim=64, dtype="bfloat16", device="cuda", **options)
@@ -184,11 +220,11 @@ def test_windows_on_a_gpu() -> None:
     assert said(lt.explain("causal", n=4096, device="cuda", deterministic=False)) == []
 
 
+@pytest.mark.usefixtures("gpu_table")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_a_small_call_on_a_gpu_is_launched_by_us(dtype: str) -> None:
     def explained(n: int, heads: int, **options: Any) -> Explanation:
-        how: dict[str, Any] = {"head_dim": 64, "dtype": dtype, "device": "cuda", "deterministic": False}
-        return lt.explain("causal", n=n, heads=heads, **how, **options)
+        return lt.explain("causal", n=n, heads=heads, head_dim=64, dtype=dtype, device="cuda", **options)
 
     small = explained(512, 4)
     assert (small.kernel, small.backward) == ("triton", "triton")
@@ -210,3 +246,45 @@ def test_a_small_call_on_a_gpu_is_launched_by_us(dtype: str) -> None:
     many = explained(512, 512)  # so much work that no launch is waited for
     assert (many.kernel, many.crossovers[0].first) == (("sdpa", 64) if half else ("triton", 2048))
     assert explained(512, 4, kernel="sdpa").crossovers == ()
+
+
+def on_a_gpu(rule: str, heads: int, kv_heads: int, dtype: torch.dtype, **how: Any) -> tuple[str, str]:
+    """The kernels of both passes of a call with 256 keys of 64, there or not."""
+    q, k = (
+        MetaTensor(torch.empty(1, count, 256, 64, dtype=dtype, device="meta")) for count in (heads, kv_heads)
+    )
+    q.on = k.on = torch.device("cuda")
+    call = AttentionCall(lt.rule(rule).at(n=256), 0.1, **how)
+    return chosen(call, q, k, k), chosen_backward(replace(call, trains=True), q, k, k, None)
+
+
+@pytest.mark.usefixtures("gpu_table")
+def test_a_small_training_step_that_may_be_nondeterministic_is_torchs_own() -> None:
+    """Torch differentiates its own attention without Python; a forward alone is launched by us."""
+    half, plain = torch.bfloat16, torch.float32
+    free: dict[str, Any] = {"deterministic": False}
+    assert on_a_gpu("k <= q", 4, 4, half, **free) == ("sdpa", "sdpa")
+    assert on_a_gpu("k <= q", 4, 4, half, **free, trains=False) == ("triton", "sdpa")
+    assert on_a_gpu("k <= q", 4, 4, half) == ("triton", "triton")
+    assert on_a_gpu("k <= q", 4, 1, half, **free) == ("sdpa", "sdpa")
+    assert on_a_gpu("k <= q", 4, 1, plain, **free) == ("triton", "triton")  # torch would repeat the keys
+    assert on_a_gpu("q // 32 == k // 32", 4, 4, half, **free) == ("triton", "triton")
+
+
+@pytest.mark.usefixtures("gpu_table")
+def test_shared_heads_count_where_keys_have_gradients() -> None:
+    """256 keys are below 640, and above 640 / 4, what is left where four heads add to each gradient."""
+    assert on_a_gpu("k <= q", 4, 1, torch.bfloat16)[0] == "sdpa"
+    assert on_a_gpu("k <= q", 4, 1, torch.bfloat16, trains=False)[0] == "triton"
+
+
+@pytest.mark.usefixtures("gpu_table")
+def test_explain_sees_whether_a_gradient_is_wanted() -> None:
+    q = torch.empty(1, 4, 64, 16)
+    how: dict[str, Any] = {"device": "cuda", "dtype": "bfloat16", "deterministic": False}
+    found = [lt.explain("causal", like=x, **how) for x in (q, q.clone().requires_grad_(), (1, 4, 64, 16))]
+    assert [(one.kernel, one.backward) for one in found] == [
+        ("triton", "sdpa"),
+        ("sdpa", "sdpa"),
+        ("sdpa", "sdpa"),
+    ]

@@ -115,7 +115,11 @@ def test_which_calls_take_it() -> None:
 
 
 def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
-    """Hardly a register is spilled, and products follow each other: ptxas else waits after each of them."""
+    """In a step hardly a register is spilled, and products follow each other: ptxas else waits after each.
+
+    A step without a mask has 475 instructions and one with 732; with 16-bit weights carried from step to
+    step, and comparisons left to LLVM, they had 538 and 948.
+    """
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     ran = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("compile_for_hopper.py"))],
@@ -125,4 +129,5 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     assert len(found) == 4
     for name, code in found.items():
         assert code["products"] > 0, name
-        assert code["spills"] < 8 and code["waits"] < code["products"] / 4, (name, code)
+        assert code["spills"] < 16 and code["waits"] < code["products"] / 4, (name, code)
+        assert code["steps"] == 4 and ("doc" in name or code["longest"] < 800), (name, code)

@@ -36,6 +36,7 @@ class AttentionCall:
     term: Term | None = None  # what is added to the scores
     bias: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # and the tensors in it
     learned: bool = True  # whether the gradients of those are wanted
+    trains: bool = True  # whether a backward pass may follow
     softcap: float | None = None  # scores s become softcap * tanh(s / softcap), before the bias
     sinks: Tensor | None = None  # [heads]: logits that take weight and give no value
     dropout: float = 0.0

@@ -22,7 +22,7 @@ from lattend.attend import operator
 from lattend.attend.bias import Bias
 from lattend.attend.call import BackwardInputs, Kind
 from lattend.attend.kinds import PLAIN, is_plain, kind_of_plain
-from lattend.attend.record import MAX_RECORDS, Record, record_of
+from lattend.attend.record import MAX_RECORDS, Record, record_of, wants_gradient
 from lattend.attend.tape import Steps
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
@@ -49,7 +49,7 @@ def forward(
 
 def way(record: Record, with_lse: bool, *tensors: Tensor) -> Callable[..., Any]:
     """What gives the output, or a pair with the log-sum-exp, and a backward if a tensor wants a gradient."""
-    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+    if wants_gradient(*tensors):
         alone, both = _apply(_Output), _apply(_OutputAndLse)
         how = record, record.way_to_both(tensors[0])
         if with_lse:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lattend import amx
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.kernels import dense, reference, sdpa
+from lattend.attend.kernels import dense, gpu_crossovers, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.cpu import whole
 from lattend.attend.kernels.crossover import Crossover
@@ -100,7 +100,7 @@ def preferred(call: AttentionCall, q: Tensor, v: Tensor) -> list[str]:
     """The kernels in the order they are tried: first one of ours where it is faster than torch's own."""
     ours, found = "native", native.crossover("forward", call, q, v)
     if q.device.type == "cuda":
-        ours, found = "triton", sdpa.small(call, q, v)
+        ours, found = "triton", gpu_crossovers.forward(call, q, v)
     first = "sdpa" if found is None or found.passed else ours
     return sorted(KERNELS, key=lambda name: name != first)
 
@@ -147,9 +147,9 @@ def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[Cro
     if call.kernel is not None or sdpa.why_not(call, q, k, v) is not None:
         return []
     if q.device.type == "cuda":
-        forward = sdpa.small(call, q, v) if triton.why_not(call, q, k, v) is None else None
+        forward = gpu_crossovers.forward(call, q, v) if triton.why_not(call, q, k, v) is None else None
         later = forward is None or (forward.passed and not call.deterministic)
-        backward = sdpa.crossover(call, q) if later else None
+        backward = gpu_crossovers.backward(call, q) if later else None
         return [found for found in (forward, backward) if found is not None]
     if native.why_not(call, q, k, v) is not None:
         return []

@@ -50,13 +50,13 @@ class Record:
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
         """The output and the log-sum-exp."""
-        return self._taken(self.steps, q, k, v, *given)
+        known = self.steps
+        return self._first(q, k, v, *given)[:2] if known is None else self._again(known, q, k, v, *given)
 
     def output(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Tensor:
-        """The output alone."""
-        known = self.output_steps is not None
-        found = self._taken(self.output_steps, q, k, v, *given)
-        return found if known else found[0]
+        """The output alone; that of torch's own attention on a GPU lies in memory as torch lays it."""
+        known = self.output_steps
+        return self._first(q, k, v, *given)[2] if known is None else self._again(known, q, k, v, *given)
 
     def way_to_output(self, q: Tensor) -> Steps:
         """What gives the output of such calls: the steps alone where nothing is to be looked at first."""
@@ -69,19 +69,24 @@ class Record:
     def _looks(self, q: Tensor) -> bool:
         return self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
 
-    def _taken(self, steps: Steps | None, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
-        """What the steps give; the output and the log-sum-exp where none are known yet."""
+    def _first(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The output, the log-sum-exp, and the output as it is given alone; notes the steps to them."""
+        self._check(k, given)
+        tape, call = Tape(q, k, v, *given), self.call.with_tensors(given)
+        out, lse, alone = forward_steps(tape, call, q, k, v)
+        self.steps, self.output_steps = tape.steps(out, lse), tape.steps_to(alone)
+        return out, lse, alone
+
+    def _again(self, steps: Steps, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
+        self._check(k, given)
+        if not torch.is_autocast_enabled(q.device.type):
+            return steps(q, k, v, *given)
+        with exactly(q):
+            return steps(q, k, v, *given)
+
+    def _check(self, k: Tensor, given: Sequence[Tensor]) -> None:
         if self.call.key_range is not None:
             check_lengths(given[-1 if self.call.key_mask is None else -2], k.shape[2])
-        if steps is not None:
-            if not torch.is_autocast_enabled(q.device.type):
-                return steps(q, k, v, *given)
-            with exactly(q):
-                return steps(q, k, v, *given)
-        tape = Tape(q, k, v, *given)
-        out, lse = forward_steps(tape, self.call.with_tensors(given), q, k, v)
-        self.steps, self.output_steps = tape.steps(out, lse), tape.steps_to(out)
-        return out, lse
 
     def differentiated_by_torch(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
         """Whether the steps to the output are torch's own, whose backward is the one that would run."""
@@ -117,28 +122,46 @@ class Record:
 RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)
 
 
-def record_of(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Record, list[Tensor]]:
-    """The record of the call that the operator's arguments stand for, and its tensors besides q, k and v."""
+def record_of(
+    q: Tensor, k: Tensor, v: Tensor, *how: Any, trains: bool | None = None
+) -> tuple[Record, list[Tensor]]:
+    """The record of the call that the operator's arguments stand for, and its tensors besides q, k and v.
+
+    `trains` says whether a backward pass may follow; it does where a tensor wants a gradient.
+    """
     rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *options = how
     others = (sinks, seed, key_range, key_mask)  # in the order of AttentionCall.tensors
     given = [*(data or ()), *(bias or ()), *(x for x in others if x is not None)]
+    trains = wants_gradient(q, k, v, *given) if trains is None else trains
     kind = (
         rule, tuple(numbers), term, len(data or ()), tuple(x is None for x in others), tuple(options),
-        kind_of_tensors(q, k, v, *given),
+        trains, kind_of_tensors(q, k, v, *given),
     )  # fmt: skip
     plain = How(rule, numbers, term, tuple(options))
-    return RECORDS.find(kind, lambda: Record(plain, call_of(q, *how))), given
+    return RECORDS.find(kind, lambda: Record(plain, replace(call_of(q, *how), trains=trains))), given
+
+
+def wants_gradient(*tensors: Tensor) -> bool:
+    """Whether autograd would follow what is done to them."""
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 # Steps
 
 
-def forward_steps(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output, which lies in memory as q does, and the log-sum-exp."""
+def forward_steps(
+    tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output, which lies in memory as q does, the log-sum-exp, and the output where it is asked alone.
+
+    Of torch's own attention on a GPU that is torch's tensor: a copy would take longer than torch does.
+    """
     with exactly(q):
         out, lse = dispatch.forward(tape, call, q, k, v)
     lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
-    return _laid_out(tape, out, q), lse
+    laid_out = _laid_out(tape, out, q)
+    own = q.device.type == "cuda" and dispatch.chosen(call, q, k, v) == "sdpa"
+    return laid_out, lse, out if own else laid_out
 
 
 def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:

@@ -338,7 +338,7 @@ def explain(
     refused, taken, back = "", None, None
     try:
         taken = chosen(call, q, k, v)
-        back = chosen_backward(call, q, k, v, None)
+        back = chosen_backward(replace(call, trains=True), q, k, v, None)
     except LattendError as error:
         refused = str(error)
     needed, not_counted = _needed(whole, asked, many)

@@ -106,8 +106,15 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     how = _weighing(q, k, settings)
     call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
+    call = replace(call, trains=_trains(like))
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     return MetaCall(call, *(_on(x, device) for x in flat))
+
+
+def _trains(like: Like) -> bool:
+    """Whether a backward pass may follow: not where tensors are given, and none of them wants a gradient."""
+    given = [like] if isinstance(like, Tensor) else [x for x in like or () if isinstance(x, Tensor)]
+    return not given or any(x.requires_grad for x in given)
 
 
 def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:

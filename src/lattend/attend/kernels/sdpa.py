@@ -7,7 +7,6 @@ torch's memory-efficient attention in float32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import inf
 from typing import Any
@@ -18,13 +17,11 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.kernels.crossover import Crossover
-from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.memory import per_kv_head
 from lattend.attend.tape import Tape
-from lattend.plans.order import pairing
-from lattend.plans.plan import Plan, plan
-from lattend.rules.language.expr import Compare, Name
+from lattend.plans.plan import plan
 
 aten = torch.ops.aten
 # functions of torch itself, which it calls sooner than operators of torch.ops
@@ -39,49 +36,6 @@ DTYPES = {
 }
 MAX_FLASH = 256  # the head dimension
 ROWS_TOGETHER = 32  # the memory-efficient kernel has so many log-sum-exps in a row, the last ones unused
-# Measured on an H200. Numbers in the keys of a window from which on its backward pass is faster than ours
-SMALL_WINDOW = 256 * 128
-# Numbers in the keys of a block below which a kernel of ours is over before torch's; in half precision that
-# is its launch, and the products of all blocks are few
-SMALL_BLOCK, SMALL_CAUSAL_FLOAT32, SMALL_WORK = 640 * 64, 2048 * 64, 1 << 29
-# Causal blocks in half precision on Hopper, where the forward of ours took 0.79 to 0.99 of cuDNN's time: from
-# so many keys to before so many numbers of a head, with so many heads in all batch elements at most
-HOPPER_LEAST, HOPPER_CAUSAL, HOPPER_HEADS = 2048, 32_768 * 128, 32
-
-
-@dataclass(frozen=True)
-class DiagonalBlocks:
-    """All pairs of blocks on the diagonal, or those up to it; `window` None is one block."""
-
-    causal: bool
-    window: int | None
-
-
-@lru_cache(maxsize=256)
-def diagonal_blocks(found: Plan) -> DiagonalBlocks | None:
-    """The blocks a plan consists of, if it is blocks that torch's own attention can run."""
-    if len(found.parts) != 1:
-        return None
-    part, line = found.parts[0], found.axes[0]
-    if len(part.axes) > 1:
-        return DiagonalBlocks(False, None) if not part.branch else None
-    query, key = Name(line.outer), Name(line.inner)
-    diagonal = (Compare("<=", key, query), Compare(">=", query, key))
-    left = [condition for condition in part.branch if condition not in diagonal]
-    causal, window = len(left) < len(part.branch), None
-    for condition in list(left):
-        pair = pairing(condition, line.outer, line.inner, part.numbers)
-        if pair is not None and pair.kind == "windows" and pair.shift == 0:
-            left.remove(condition)
-            window = pair.modulus
-    square = line.outer_size == line.inner_size
-    if left or ((causal or window) and not square):
-        return None
-    if window is not None and window >= line.outer_size:
-        window = None
-    if window is not None and line.outer_size % window:
-        return None
-    return DiagonalBlocks(causal, window)
 
 
 def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
@@ -156,46 +110,10 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
         return None
     if call.deterministic:
         return "its backward pass is nondeterministic (atomics): ask with deterministic=False"
-    windows = crossover(call, q)
+    windows = gpu_crossovers.backward(call, q)
     if windows is not None and not windows.passed:
         return "its backward pass is slower on windows this small"
     return None
-
-
-def crossover(call: AttentionCall, q: Tensor) -> Crossover | None:
-    """From which windows on its backward pass on a GPU is faster than ours; None where there are none."""
-    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
-    if found is None or found.window is None:
-        return None
-    return Crossover("backward", found.window, q.shape[-1], SMALL_WINDOW)
-
-
-def small(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
-    """Up to which blocks a kernel of ours is over sooner on a GPU; None where there are none.
-
-    Where heads share keys, their gradients are summed head by head.
-    """
-    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
-    if found is None:
-        return None
-    keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
-    if found.causal and found.window is None and ahead_on_hopper(call, q, v):
-        return Crossover("forward", keys, width, HOPPER_CAUSAL)
-    numbers = SMALL_CAUSAL_FLOAT32 if found.causal and width <= 128 else SMALL_BLOCK
-    if q.dtype != torch.float32:
-        rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
-        numbers = min(SMALL_BLOCK, SMALL_WORK / rows)
-    return Crossover("forward", keys, width, numbers * v.shape[1] / max(1, q.shape[1]))
-
-
-def ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
-    """Whether hopper.py's kernel is ahead of cuDNN on a causal block, if it is not too large.
-
-    Where gradients may differ from run to run both passes are torch's own, whose backward is faster then.
-    """
-    long = v.shape[2] >= HOPPER_LEAST and q.shape[:2].numel() <= HOPPER_HEADS and q.shape[2] == v.shape[2]
-    wide = 64 < max(q.shape[3], v.shape[3]) <= 128 and q.dtype in (torch.bfloat16, torch.float16)
-    return call.deterministic and long and wide and may_take_hopper(call, q, v)
 
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from lattend.attend import host
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native.dense_bias import DenseBias
 from lattend.attend.kernels.native.tile_lists import (
@@ -25,7 +26,6 @@ from lattend.attend.kernels.native.tile_lists import (
     pairs_in_tiles,
     tile_lists,
 )
-from lattend.attend.kernels.sdpa import diagonal_blocks
 from lattend.attend.memory import strides
 from lattend.attend.tape import Tape, contiguous_strides
 from lattend.plans.plan import plan

@@ -3,7 +3,8 @@
 One warp loads: it has TMA copy a tile's queries and then, step by step, keys and values to shared memory.
 Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
 the exponentials of the next step's scores, so that the tensor cores do not wait for them. A program takes
-several tiles, and its next one is loaded while the last results are written.
+several tiles: the next one's queries and keys are loaded while it computes, and results are written by TMA,
+from where the queries were, while the next one begins.
 
 forward.py is the same function for any rule, chip and call; this one takes rules on a line whose keys follow
 each other, and calls without a bias, a soft cap, dropout or padding. Triton's interpreter does not run it.
@@ -37,9 +38,16 @@ from lattend.attend.kernels.triton.source import Generated
 from lattend.plans.part import Part
 
 GROUPS: gl.constexpr = gl.constexpr(2)  # of four warps that compute
+TILES: gl.constexpr = gl.constexpr(2)  # whose queries are in shared memory
 ROWS: gl.constexpr = gl.constexpr(64)  # queries of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
+# A score, or -inf where its key is not from low to low + span: what lies below low wraps around. In LLVM's
+# hands all comparisons come first, and their results are packed into words and taken out again
+BETWEEN: gl.constexpr = gl.constexpr(
+    "{ .reg .pred out; .reg .u32 gap; sub.u32 gap, $2, $3; setp.gt.u32 out, gap, $4;"
+    " selp.f32 $0, 0fFF800000, $1, out; }"
+)
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
@@ -117,11 +125,12 @@ def load(
         batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
             turn, Table, numbers, STEP, HAS_FULL
         )
-        mbarrier.wait(q_free, (turn & 1) ^ 1)
-        mbarrier.expect(q_ready, GROUPS * Q.block_type.nbytes)
+        held, ready = turn % TILES, q_ready.index(turn % TILES)
+        mbarrier.wait(q_free.index(held), ((turn // TILES) & 1) ^ 1)
+        mbarrier.expect(ready, GROUPS * Q.block_type.nbytes)
         for group in gl.static_range(GROUPS):
             place = [batch, head, slot + outer_base + group * ROWS, 0]
-            tma.async_copy_global_to_shared(Q, place, q_ready, q_buffer.index(group))
+            tma.async_copy_global_to_shared(Q, place, ready, q_buffer.index(held * GROUPS + group))
         for index in range(steps):
             at = first + step_at(index, steps, masked, full_first) * STEP
             load_block(K, k_buffer, k_ready, k_free, done + index, batch, head // share, at, STAGES)
@@ -154,9 +163,9 @@ def attended(s, at, about, Header, Data, COLUMNS: gl.constexpr, PAIRS: gl.conste
     """
     oa, low, span, entries, asks, head, batch = about
     keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
-    gap = keys[None, :] - low[:, None]  # what lies below wraps around
-    kept = gap.to(gl.uint32, bitcast=True) <= span.to(gl.uint32, bitcast=True)[:, None]
-    s = gl.where(kept, s, -float("inf"))
+    s = gl.inline_asm_elementwise(
+        BETWEEN, "=f,f,r,r,r", [s, keys[None, :], low[:, None], span[:, None]], gl.float32, True, 1
+    )
     if PAIRS is not None:  # noqa: SIM102  (this is known when it is compiled, the next is not)
         if asks:  # each key is looked up by one thread
             one = at + gl.arange(0, s.shape[1], gl.BlockedLayout([1], [32], [4], [0]))
@@ -178,7 +187,7 @@ def softened(s, m, total, sharpness):
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+    GROUP: gl.constexpr, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
     scale, out_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
@@ -196,13 +205,22 @@ def compute(
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
-    q = q_buffer.index(GROUP).reshape((ROWS, DP))
     done, turns = 0, turns_of(works)  # steps of earlier turns
     upcoming = tile_of(0, Table, numbers, STEP, HAS_FULL)
     for turn in range(turns):
         batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
+        held = turn % TILES
+        rows_held = q_buffer.index(held * GROUPS + GROUP)
+        q = rows_held.reshape((ROWS, DP))
+        mbarrier.wait(q_ready.index(held), (turn // TILES) & 1)
+        arrived(k_ready, done, STAGES)
+        s_begun = scores(q, k_buffer, done, STEP, STAGES, DP, S)
+        if ENDS:  # the last tile's results are written by now
+            tma.store_wait(0)
+            mbarrier.arrive(q_free.index((turn + 1) % TILES), count=1, pred=turn > 0)
         upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
-        oa, inside = queries(Header, slot, outer_base, GROUP, OF_SCORES)
+        limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
+        oa, inside = queries(limits, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
         high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
         asks = True
@@ -217,20 +235,20 @@ def compute(
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
 
-        mbarrier.wait(q_ready, turn & 1)
-        arrived(k_ready, done, STAGES)
-        s = warpgroup_mma_wait(0, deps=[scores(q, k_buffer, done, STEP, STAGES, DP, S)])
+        s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         at = first + step_at(0, steps, masked, full_first) * STEP
         about = (oa, low, span, entries, asks, head, batch)
         s = attended(s, at, about, Header, Data, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
-        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
             begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
+                weights = gl.convert_layout(
+                    p.to(dtype), WEIGHTS
+                )  # here: ptxas takes numbers of 16 bits apart
                 s_begun = scores(q, k_buffer, now, STEP, STAGES, DP, S)
                 arrived(v_ready, last, STAGES)
                 values = v_buffer.index(last % STAGES).reshape((STEP, DVP))
@@ -246,15 +264,15 @@ def compute(
                 o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
                 mbarrier.arrive(v_free.index(last % STAGES), count=1)
                 o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-                weights = gl.convert_layout(p.to(dtype), WEIGHTS)
-        mbarrier.arrive(q_free, count=1)
         done += steps
+        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
         arrived(v_ready, done - 1, STAGES)
         values = v_buffer.index((done - 1) % STAGES).reshape((STEP, DVP))
         o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
         mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
 
-        row, here = queries(Header, slot, outer_base, GROUP, OF_SUMS)
+        limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
+        row, here = queries(limits, slot, outer_base, GROUP, OF_SUMS)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
         mask = here[:, None] & (column[None, :] < DV)
         before = (batch * heads + head).to(gl.int64) * rows
@@ -271,20 +289,37 @@ def compute(
         lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
         gl.store(Lse + before + oa, lse, mask=inside)
         if ENDS:
-            rows_out = Out + batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
-            rows_out += row.to(gl.int64)[:, None] * o_row
-            gl.store(rows_out + column[None, :], o.to(dtype), mask=mask)
+            begin = slot + outer_base + GROUP * ROWS
+            if whole(limits, slot, outer_base, GROUP):
+                q.store(o.to(dtype))
+                fence_async_shared()
+                tma.async_copy_shared_to_global(Rows, [batch, head, begin, 0], rows_held)
+            else:
+                rows_out = Out + batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
+                rows_out += row.to(gl.int64)[:, None] * o_row
+                gl.store(rows_out + column[None, :], o.to(dtype), mask=mask)
         else:
             gl.store(states, o, mask=mask)
+            mbarrier.arrive(q_free.index(held), count=1)
+    if ENDS:
+        tma.store_wait(0)
 
 
 @gluon.jit
-def queries(Header, slot, outer_base, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
+def queries(limits, slot, outer_base, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
     """The positions of a group's queries, and which of them are the tile's."""
+    least, most, end = limits
     slots = slot + GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
     at = slots + outer_base
-    least, most = gl.load(Header + 8), gl.load(Header + 9)
-    return at, (at >= least) & (at <= most) & (slots < gl.load(Header + 10))
+    return at, (at >= least) & (at <= most) & (slots < end)
+
+
+@gluon.jit
+def whole(limits, slot, outer_base, GROUP: gl.constexpr):
+    """Whether all of a group's queries are the tile's."""
+    least, most, end = limits
+    begin = slot + GROUP * ROWS
+    return (begin + outer_base >= least) & (begin + ROWS - 1 + outer_base <= most) & (begin + ROWS <= end)
 
 
 @gluon.jit
@@ -298,17 +333,17 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
+    Q, K, V, Rows, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [GROUPS, 1, 1, ROWS, DP], Q.layout)
+    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
     v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
-    q_ready, q_free = barriers_of(1, 1).index(0), barriers_of(1, GROUPS).index(0)
+    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
@@ -318,12 +353,12 @@ def attention_fwd_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                0, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (compute, (
-                1, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                1, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
@@ -334,10 +369,10 @@ def attention_fwd_hopper_kernel(
     )  # fmt: skip
 
 
-def loaded(q: Tensor, k: Tensor, v: Tensor, shape: TileShape) -> list[Any]:
-    """The tensors as the kernel loads them: a group's queries at once, a step's keys, a step's values."""
+def described(q: Tensor, k: Tensor, v: Tensor, out: Tensor, shape: TileShape) -> list[Any]:
+    """The tensors as TMA copies them: a group's queries or results at once, a step's keys, its values."""
     found: list[Any] = []
-    for x, rows in ((q, ROWS.value), (k, shape.step), (v, shape.step)):
+    for x, rows in ((q, ROWS.value), (k, shape.step), (v, shape.step), (out, ROWS.value)):
         block = [1, 1, rows, padded(x.shape[-1])]
         layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
         found.append(TensorDescriptor.from_tensor(x, block, layout))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -39,7 +40,7 @@ from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
-from lattend.attend.memory import strides
+from lattend.attend.memory import per_kv_head, strides
 from lattend.attend.tape import Tape
 from lattend.plans.order import Order
 from lattend.plans.part import Part
@@ -52,6 +53,8 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 # Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
 EXACT_PRODUCTS = "ieee" if torch.version.hip else "tf32x3"
 MOST_KNOWN = 64  # of the tables of one plan
+# Keys of all kv heads whose tiles leave the chip idle, and rows of the heads that share one which take long
+FEW_KEYS, MANY_ROWS = 128 * 64, 8192
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
@@ -217,9 +220,9 @@ class Runner:
             if ready.shape.hopper:
                 from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
 
-                loaded = gluon.loaded(q, k, v, ready.shape)
+                described = gluon.described(q, k, v, out, ready.shape)
                 bounds = ready.table if ready.row_bounds is None else ready.row_bounds
-                arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, programs)
+                arguments = (*described, *made, bounds, call.scale, *_strides(out), *sizes, programs)
                 constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
                 at_once = min(programs, gluon.processors(q.device))
@@ -295,13 +298,32 @@ class Runner:
     def backward_dkdv(
         self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
     ) -> tuple[Tensor, Tensor]:
-        """The gradients of the keys and values."""
+        """The gradients of the keys and values.
+
+        Where heads share keys, and these are too few to keep the chip busy, each head has its own first.
+        """
+        q, k, v = given.q, given.k, given.v
+        share = q.shape[1] // max(1, k.shape[1])
+        if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * q.shape[2] < MANY_ROWS:
+            return self._dkdv(tape, call, given, delta, arrays)
+        repeat = partial(Tensor.repeat_interleave, repeats=share, dim=1)
+        apart = given._replace(k=tape.do(repeat, k), v=tape.do(repeat, v))
+        each = self._dkdv(tape, call, apart, delta, arrays, torch.float32)
+        found = (tape.do(per_kv_head, x, like) for x, like in zip(each, (k, v), strict=True))
+        dk, dv = (tape.in_dtype(x, k.dtype) for x in found)
+        return dk, dv
+
+    def _dkdv(
+        self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays,
+        dtype: torch.dtype | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The gradients of each kv head, in their own dtype or this."""
         grad, _, q, k, v, _, lse = given
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.transposed)
-        found_k, sums_k = _sums(tape, k, len(order), begins, ends)
-        found_v, sums_v = _sums(tape, v, len(order), begins, ends)
+        found_k, sums_k = _sums(tape, k, len(order), begins, ends, dtype)
+        found_v, sums_v = _sums(tape, v, len(order), begins, ends, dtype)
         for turn, place in enumerate(order):
             ready = self.part(tape, "backward_dkdv", place, q, v, arrays)
             inner_q, inner_grad = ready.inner(q, grad)
@@ -315,9 +337,9 @@ class Runner:
                 constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dkdv_kernel, ready.tiles * batch * kv_heads, arguments, constants)
-        return (
-            (found_k, found_v) if ends else (tape.in_dtype(sums_k, k.dtype), tape.in_dtype(sums_v, v.dtype))
-        )
+        if ends:
+            return found_k, found_v
+        return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
 
 
 def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
@@ -388,9 +410,11 @@ def _copied(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _sums(tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:
-    """Where a gradient goes, and where it is summed up over several parts."""
-    found = tape.empty(x.shape, x.dtype, x.device)
+def _sums(
+    tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool, dtype: torch.dtype | None = None
+) -> tuple[Tensor, Tensor]:
+    """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts."""
+    found = tape.empty(x.shape, dtype or x.dtype, x.device)
     if parts == 1 and ends:
         return found, found
     sums = tape.empty(x.shape, torch.float32, x.device)

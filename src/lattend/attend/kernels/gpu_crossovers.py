@@ -1,0 +1,95 @@
+"""From where on torch's own attention is faster than ours on a GPU, as gpu_crossovers.json has it.
+
+That file is data: `python benchmarks/calibrate_crossovers.py --save` measures both kernels and writes it. A
+block is small while its keys have fewer `numbers` (keys times D) and all blocks together fewer `products`
+(rows times keys times D, of causal blocks half): then ours is over sooner, often before torch's is launched.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import AttentionCall
+from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
+from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.plans.plan import plan
+
+FILE = Path(__file__).with_name("gpu_crossovers.json")
+WIDTHS = (128, 256)  # head dimensions up to these have crossovers of their own
+HALF = (torch.bfloat16, torch.float16)
+
+
+class Small(NamedTuple):
+    """Numbers in the keys of a block, and products in all of them, below which our forward is over sooner."""
+
+    numbers: float
+    products: float
+
+
+class HopperCausal(NamedTuple):
+    """Causal blocks on which hopper.py's forward is ahead of cuDNN: from so many keys on, and before so many
+    rows in all heads of all batch elements, whose keys no longer stay in the cache.
+    """
+
+    keys: int
+    rows: int
+
+
+@lru_cache(maxsize=1)
+def measured() -> dict[str, Any]:
+    """The file."""
+    return json.loads(FILE.read_text())
+
+
+@lru_cache(maxsize=16)
+def small_blocks(half: bool, causal: bool, width: int) -> Small:
+    """What was found for a precision, causal or full blocks, and a head dimension."""
+    limit = next((limit for limit in WIDTHS if width <= limit), WIDTHS[-1])
+    some = measured()["forward"]["half" if half else "float32"]["causal" if causal else "full"]
+    return Small(**some[f"D to {limit}"])
+
+
+def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
+    """Up to which blocks a kernel of ours is over sooner; None where torch's own attention comes first.
+
+    That is so for a training step whose gradients may differ from run to run: small ones last as long as
+    the host takes, and torch needs no Python to differentiate its own. A forward alone is chosen by itself;
+    with a backward, gradients of keys that heads share are summed head by head, which takes us longer.
+    """
+    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
+    if found is None:
+        return None
+    half, heads, kv_heads = q.dtype in HALF, max(1, q.shape[1]), v.shape[1]
+    if call.trains and not call.deterministic and found.window is None and (half or heads == kv_heads):
+        return None
+    keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
+    if found.causal and found.window is None and _ahead_on_hopper(call, q, v):
+        rows = measured()["hopper causal"]["rows"] / q.shape[:2].numel()
+        return Crossover("forward", keys, width, rows * width)
+    numbers, products = small_blocks(half, found.causal, width)
+    rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
+    share = kv_heads / heads if call.trains else 1
+    return Crossover("forward", keys, width, min(numbers, products / rows) * share)
+
+
+def backward(call: AttentionCall, q: Tensor) -> Crossover | None:
+    """From which windows on torch's own backward pass is faster; None where there are no windows."""
+    found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
+    if found is None or found.window is None:
+        return None
+    return Crossover("backward", found.window, q.shape[-1], measured()["backward"]["windows"])
+
+
+def _ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
+    """Whether hopper.py's kernel is ahead of cuDNN on a causal block, if it is not too large."""
+    limits = HopperCausal(**measured()["hopper causal"])
+    long = v.shape[2] >= limits.keys and q.shape[:3].numel() < limits.rows and q.shape[2] == v.shape[2]
+    wide = 64 < max(q.shape[3], v.shape[3]) <= 128 and q.dtype in HALF
+    return long and wide and may_take_hopper(call, q, v)
