@@ -1,4 +1,4 @@
-"""Running a plan on the GPU: one launch of a kernel for each part, sums carried on from part to part."""
+"""Running a plan on the GPU: launches of kernels for its parts, sums carried on from part to part."""
 
 # Triton has no stubs, and its kernels take plain numbers for constexpr
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
+from lattend.attend.kernels.triton.parts import MOST_PARTS, PER_PART, attention_fwd_parts_kernel
 from lattend.attend.kernels.triton.prepared import (
     MOST_KNOWN,
     Arrays,
@@ -37,7 +39,7 @@ from lattend.attend.kernels.triton.prepared import (
     header_numbers,
     is_wide,
 )
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import TileShape, choose, choose_together
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
@@ -48,6 +50,7 @@ from lattend.plans.plan import Plan
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
+PARTS_TOGETHER = MOST_PARTS  # in one launch, at most; with 1 each part has its own
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
@@ -62,20 +65,42 @@ class Runner:
         self.term, self.tensors = term, tensors
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
+        self.chosen: Recent[object, TileShape] = Recent(MOST_KNOWN)
+
+    def shape(self, kernel: str, place: int, q: Tensor, v: Tensor, *, hopper: bool = False) -> TileShape:
+        """The shape of a part that is launched alone; remembered."""
+        if self.shapes is not None:
+            return self.shapes(kernel, place)
+        given = (place, kernel, max(q.shape[-1], v.shape[-1]), q.dtype)
+        return self.chosen.find((*given, hopper), lambda: choose(self.plan, *given, hopper=hopper).shape)
+
+    def shapes_of(
+        self, kernel: str, order: Sequence[int], q: Tensor, v: Tensor, hopper: Sequence[bool]
+    ) -> tuple[list[TileShape], bool]:
+        """The shapes of parts in this order, and whether one launch runs all of them."""
+        given = zip(order, hopper, strict=True)
+        alone = [self.shape(kernel, place, q, v, hopper=small) for place, small in given]
+        if any(shape.hopper for shape in alone) or not runs_together(self.plan.parts):
+            return alone, False
+        if len({shape.compiled_for for shape in alone}) == 1:
+            return alone, True
+        size = max(q.shape[-1], v.shape[-1])
+        agreed = None if self.shapes else choose_together(self.plan, order, kernel, size, q.dtype)
+        return (alone, False) if agreed is None else ([choice.shape for choice in agreed], True)
 
     def part(
-        self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
-        hopper: bool = False,
+        self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
+        shape: TileShape | None = None,
     ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        given = (part, kernel, place, q, v, arrays, hopper)
+        given = (part, kernel, place, q, v, arrays, shape or self.shape(kernel, place, q, v))
         if any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(tape, *given)
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, given[-1])
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
         for known in (ready.table, ready.header, ready.row_bounds):
             if known is not None:
@@ -84,13 +109,9 @@ class Runner:
 
     def _prepared(
         self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
-        hopper: bool,
+        shape: TileShape,
     ) -> Prepared:  # fmt: skip
-        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
-        if self.shapes is None:
-            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
-        else:
-            shape = self.shapes(kernel, place)
+        transposed = kernel == "backward_dkdv"
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
@@ -129,9 +150,16 @@ class Runner:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
         hopper = may_take_hopper(call, q, v)
-        for turn, place in enumerate(order):
-            small = hopper and not is_wide(self.plan.parts[place], q, k, v)
-            ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
+        small = [hopper and not is_wide(self.plan.parts[place], q, k, v) for place in order]
+        shapes, together = self.shapes_of("forward", order, q, v, small)
+        parts = [
+            self.part(tape, "forward", place, q, v, arrays, shape)
+            for place, shape in zip(order, shapes, strict=True)
+        ]
+        if together:
+            self._forward_together(tape, call, q, k, v, parts, (out, sums, lse), begins, ends)
+            return (out if ends else tape.in_dtype(sums, q.dtype)), lse
+        for turn, ready in enumerate(parts):
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
@@ -156,6 +184,37 @@ class Runner:
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
+
+    def _forward_together(
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, parts: Sequence[Prepared],
+        made: tuple[Tensor, Tensor, Tensor], begins: bool, ends: bool,
+    ) -> None:  # fmt: skip
+        """One launch for all parts; `made` are the output, the sums and the log-sum-exp."""
+        (batch, heads, rows, _), (out, _, lse) = q.shape, made
+        pairs, last = batch * heads, len(parts) - 1
+        programs = sum(ready.tiles for ready in parts) * (pairs + last)
+        if not pairs or not programs:
+            return
+        # zeros of its own for every call: kept ones would be shared by streams, and left half-counted by a
+        # launch that is aborted
+        done = tape.do(partial(torch.zeros, pairs, dtype=torch.int32, device=q.device))
+        missing = MOST_PARTS - len(parts)
+        inner = [x for ready in parts for x in ready.inner(k, v)] + [None, None] * missing
+        data = [ready.data or (lse,) for ready in parts] + [None] * missing
+        arguments = (
+            q, *inner, *made, done,
+            tuple(ready.table for ready in parts), tuple(ready.header for ready in parts), *data,
+            *_weighing(tape, call, lse), *_strides(q), *_strides(k), *_strides(v), *_strides(out),
+            heads, heads // k.shape[1], rows, pairs, *(ready.tiles for ready in parts), *[0] * missing,
+        )  # fmt: skip
+        each = [
+            ready.constants(call, q, k, v)
+            | {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == last}
+            | {"BY_HEAD": ready.table.shape[1] > 1}
+            for turn, ready in enumerate(parts)
+        ]
+        constants = each[0] | {name: tuple(one[name] for one in each) for name in PER_PART}
+        launch(tape, attention_fwd_parts_kernel, programs, arguments, constants)
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""
@@ -265,6 +324,16 @@ def _as_bytes(mask: Tensor) -> Tensor:
 def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | None = None) -> None:
     delta.copy_(vecdot(out.float(), grad.float()))
     delta -= 0.0 if grad_lse is None else grad_lse
+
+
+def runs_together(parts: Sequence[Part]) -> bool:
+    """Whether one launch may run these parts, heads in turn (parts.py).
+
+    Tables that follow from data have a launch of their own before each part's. AMD's order of programs is not
+    known.
+    """
+    few = 1 < len(parts) <= PARTS_TOGETHER
+    return few and not torch.version.hip and not any(map(depends_on_data, parts))
 
 
 def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:

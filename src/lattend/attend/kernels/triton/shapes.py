@@ -9,7 +9,7 @@ lies within a block, and else those of rows that lie apart; no time is predicted
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -39,6 +39,11 @@ class TileShape:
     @property
     def rows(self) -> int:
         return prod(self.outer)
+
+    @property
+    def compiled_for(self) -> tuple[int, int, int | None]:
+        """What is one for a whole launch."""
+        return self.warps, self.stages, self.registers
 
 
 @dataclass(frozen=True)
@@ -207,16 +212,39 @@ def choose(
 
     `hopper` says whether the call may take the kernel in hopper.py.
     """
-    part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
-    best: Choice | None = None
-    for cost in _for_part(part, kernel, head_dim, dtype, hopper):
-        table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
-        expected = _expected(cost, table, part)
-        if best is None or expected < best.nanoseconds:
-            best = Choice(cost.shape, expected, cost.measured)
-    if best is None:
+    found = _choices(plan, place, kernel, head_dim, dtype, hopper)
+    if not found:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
-    return best
+    return min(found, key=lambda choice: choice.nanoseconds)
+
+
+def choose_together(
+    plan: Plan, places: Sequence[int], kernel: str, head_dim: int, dtype: torch.dtype
+) -> list[Choice] | None:
+    """The shapes of several parts in one launch with the least expected time; None where none agree."""
+    best: list[dict[tuple[int, int, int | None], Choice]] = []
+    for place in places:
+        found = _choices(plan, place, kernel, head_dim, dtype, False)
+        found.sort(key=lambda choice: -choice.nanoseconds)
+        best.append({choice.shape.compiled_for: choice for choice in found})  # of each the fastest, the last
+    agreed = [[each[key] for each in best] for key in best[0] if all(key in each for each in best)]
+    return min(agreed, key=lambda choices: sum(choice.nanoseconds for choice in choices), default=None)
+
+
+def _choices(
+    plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, hopper: bool
+) -> list[Choice]:
+    """All shapes for one part."""
+    transposed = kernel == "backward_dkdv"
+    part = (plan.transposed if transposed else plan.parts)[place]
+    return [
+        Choice(
+            cost.shape,
+            _expected(cost, plan.tiles(place, cost.shape.outer, transposed=transposed), part),
+            cost.measured,
+        )
+        for cost in _for_part(part, kernel, head_dim, dtype, hopper)
+    ]
 
 
 def apart(part: Part) -> bool:
