@@ -39,7 +39,7 @@ from lattend.attend.kernels.triton.prepared import (
     header_numbers,
     is_wide,
 )
-from lattend.attend.kernels.triton.shapes import TileShape, choose, choose_together
+from lattend.attend.kernels.triton.shapes import TileShape, choose, choose_together, registers_together
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
@@ -214,6 +214,8 @@ class Runner:
             for turn, ready in enumerate(parts)
         ]
         constants = each[0] | {name: tuple(one[name] for one in each) for name in PER_PART}
+        size = max(q.shape[-1], v.shape[-1])
+        constants |= {"maxnreg": registers_together([ready.shape for ready in parts], size, q.dtype)}
         launch(tape, attention_fwd_parts_kernel, programs, arguments, constants)
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:

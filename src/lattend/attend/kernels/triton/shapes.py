@@ -189,6 +189,8 @@ _LARGE_OUTER = {
     32: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
 }
 LEAST_ROWS = 16  # of a product of matrices
+# By head dimension, for 128 threads: 4 * 128 * 128 = 65,536 is all of a processor, and 3 * 128 * 168 nearly
+REGISTERS_TOGETHER = {64: 128, 128: 168}
 
 
 def padded(size: int) -> int:
@@ -229,6 +231,17 @@ def choose_together(
         best.append({choice.shape.compiled_for: choice for choice in found})  # of each the fastest, the last
     agreed = [[each[key] for each in best] for key in best[0] if all(key in each for each in best)]
     return min(agreed, key=lambda choices: sum(choice.nanoseconds for choice in choices), default=None)
+
+
+def registers_together(shapes: Sequence[TileShape], head_dim: int, dtype: torch.dtype) -> int | None:
+    """At most so many registers for a thread of a launch with parts of these shapes.
+
+    ptxas takes more for several parts than for each alone. Small steps of half precision need so few that as
+    many programs fit beside each other as without the other parts, and spill nothing.
+    """
+    small = dtype != torch.float32 and all(shape.warps == 4 and shape.step <= 32 for shape in shapes)
+    limits = [limit for size, limit in REGISTERS_TOGETHER.items() if small and head_dim <= size]
+    return shapes[0].registers or (limits[0] if limits else None)
 
 
 def _choices(
