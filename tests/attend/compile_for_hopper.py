@@ -1,4 +1,7 @@
-"""Compiles the forward kernel in Gluon for Hopper, no GPU needed; prints counts of its machine code."""
+"""Compiles the forward kernel in Gluon for Hopper, no GPU needed; prints counts of its machine code.
+
+With the argument `parts`, that of several parts in one launch.
+"""
 
 # Triton has no stubs
 # pyright: basic, reportMissingTypeStubs=false
@@ -8,7 +11,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tempfile
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,7 @@ from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 RULES = ("k <= q", "doc[q] == doc[k] and k <= q")
+PARTS = (lt.rules.axial().at(rows=64, cols=64), lt.rules.sparse_strided(l=64).at(n=4096))
 HEAD_DIMS = (64, 128)
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -43,7 +49,9 @@ class Hopper:
 
 
 def described(compiled: Any) -> dict[str, int]:
-    """Counts in its machine code: products of matrices, waits for them, and registers spilled."""
+    """Counts in its machine code: products of matrices, waits for them, registers spilled, and what makes
+    programs wait for others: loads that acquire, fences that release, and additions behind them.
+    """
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
@@ -51,6 +59,8 @@ def described(compiled: Any) -> dict[str, int]:
             [TOOLS / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
         )
     wanted = {"products": r"\bHGMMA", "waits": r"WARPGROUP\.DEPBAR", "spills": r"\bSTL\b"}
+    wanted |= {"acquires": r"\bLDG\.E\.STRONG\.GPU", "releases": r"\bMEMBAR\.ALL\.GPU"}
+    wanted |= {"counts": r"\bREDG?\.E\.ADD\.STRONG\.GPU"}
     return {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
 
 
@@ -62,6 +72,14 @@ def main() -> None:
         compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
 
     launch.launch = device_tables.launch = instead
+    if sys.argv[1:] == ["parts"]:
+        for rule in PARTS:
+            q = torch.empty(
+                1, 2, prod(rule.values[axis.queries] for axis in rule.axes), 64, dtype=torch.bfloat16
+            )
+            launch.Runner(plan(rule), q.device).forward(Tape(), AttentionCall(rule, 0.1), q, q, q, {})
+        print(json.dumps({str(rule): described(one) for rule, one in zip(PARTS, compiled, strict=True)}))
+        return
     found: dict[str, dict[str, int]] = {}
     for text in RULES:
         ids = {"doc": torch.zeros(1, 4096, dtype=torch.int64)} if "doc" in text else {}

@@ -8,7 +8,7 @@ after a whole stage they nearly always are.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
-# pyright: basic, reportGeneralTypeIssues=false
+# pyright: basic, reportGeneralTypeIssues=false, reportArgumentType=false
 
 from __future__ import annotations
 

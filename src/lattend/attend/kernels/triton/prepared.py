@@ -2,6 +2,7 @@
 
 # Triton has no stubs
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
