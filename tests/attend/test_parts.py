@@ -1,5 +1,7 @@
 """Several parts in one launch: the bits of one launch for each, and what the reference gives in float64.
 
+test_gpu.py compares the gradients with the reference.
+
 Under the interpreter programs run one after another, in the order in which a GPU begins them: one that waits
 for a later one would never end.
 """
@@ -21,10 +23,11 @@ import torch
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose_together
 from lattend.attend.tape import Tape
@@ -39,7 +42,9 @@ pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars i
 R = lt.rules
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 LINE, TMA = TileShape((16,), 16, split=True), TileShape((16,), 16, tma=True, split=True)
-TOGETHER, ALONE = ["attention_fwd_parts_kernel"], "attention_fwd_kernel"
+TOGETHER = ["attention_fwd_parts_kernel", "attention_bwd_dq_parts_kernel"]
+ALONE = ["attention_fwd_kernel", "attention_bwd_dq_kernel"]
+KERNELS = ("forward", "backward_dq")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,10 +64,10 @@ def tensors(rule: Rule, batch: int, heads: int, kv_heads: int, size: int) -> lis
     return [torch.randn(batch, *count, size, generator=source) for count in counts]
 
 
-def forward(
+def results(
     call: AttentionCall, shape: TileShape, inputs: list[Tensor], most: int
-) -> tuple[tuple[Tensor, Tensor], list[str]]:
-    """Output and log-sum-exp with so many parts in a launch, and the kernels that were launched."""
+) -> tuple[list[Tensor], list[str]]:
+    """Output, log-sum-exp, gradients of queries and bias, so many parts in a launch; and the kernels."""
     launched: list[str] = []
     plain = launch.launch
 
@@ -75,9 +80,16 @@ def forward(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(launch, "launch", noted)
-        patch.setattr(launch, "PARTS_TOGETHER", most)
+        patch.setattr(launch, "PARTS_TOGETHER", dict.fromkeys(KERNELS, most))
         q, k, v = (x.to(DEVICE) for x in inputs)
-        return runner.forward(Tape(), call, q, k, v, arrays(Tape(), call, DEVICE)), launched
+        tape, found = Tape(), arrays(Tape(), call, DEVICE)
+        out, lse = runner.forward(tape, call, q, k, v, found)
+        given = BackwardInputs(torch.cos(out), torch.sin(lse.masked_fill(lse.isinf(), 0)), q, k, v, out, lse)
+        if call.scale < 0:  # which the forward pass alone turns around
+            return [out, lse], launched
+        fixed, delta = FixedPointSums.of(tape, runner.plan, call, found, given), torch.empty_like(lse)
+        grad = runner.backward_dq(tape, call, given, delta, found, fixed)
+        return [out, lse, grad, delta, *fixed.gradients(tape)], launched
 
 
 def check(
@@ -86,10 +98,13 @@ def check(
 ) -> None:  # fmt: skip
     """Raises unless one launch gives the bits of several, near the reference."""
     inputs = [x.to(dtype) for x in tensors(call.rule, batch, heads, kv_heads, size)]
-    (out, lse), launched = forward(call, shape, inputs, launch.PARTS_TOGETHER)
-    (alone, alone_lse), each = forward(call, shape, inputs, 1)
-    assert launched == TOGETHER and each == [ALONE] * len(plan(call.rule).parts)
+    (out, lse, *grads), launched = results(call, shape, inputs, 3)
+    (alone, alone_lse, *alone_grads), each = results(call, shape, inputs, 1)
+    passes, parts = 1 + bool(grads), len(plan(call.rule).parts)
+    assert launched == TOGETHER[:passes] and each == [name for name in ALONE[:passes] for _ in range(parts)]
     assert torch.equal(out, alone) and torch.equal(lse, alone_lse)
+    for found, wanted in zip(grads, alone_grads, strict=True):
+        assert torch.equal(found, wanted)
     exact, exact_lse = reference.forward(call, *(x.double() for x in inputs))
     error = (out.cpu().double() - exact).norm() / exact.norm()
     assert error <= TOLERANCE[dtype], f"{call.rule}: off by {error:.1e}"
@@ -124,16 +139,15 @@ def test_volumes() -> None:
     check(AttentionCall(rule.at(depth=2, rows=3, cols=5), 0.3), TileShape((2, 2, 4), 16), heads=1, kv_heads=1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_heads_that_share_keys_along_a_batch(dtype: torch.dtype) -> None:
-    call = AttentionCall(R.sparse_strided(l=5).at(n=37), 0.3)
-    check(call, TMA, batch=2, heads=4, kv_heads=2, size=32, dtype=dtype)
-    check(call, LINE, batch=2, heads=3, kv_heads=1, size=24, dtype=dtype)
+def test_heads_that_share_keys_along_a_batch() -> None:
+    call = AttentionCall(R.sparse_strided(l=5).at(n=21), 0.3)
+    check(call, TMA, batch=2, heads=4, kv_heads=2, size=32)
+    check(call, LINE, batch=2, heads=3, kv_heads=1, size=24, dtype=torch.bfloat16)
 
 
 def test_heads_that_differ() -> None:
     near = lt.rule("k <= q and q - k <= 4*head + 1 or k % 8 == 0 and k <= q")
-    check(AttentionCall(near.at(n=37, heads=3), 0.3), batch=2, heads=3, kv_heads=3)
+    check(AttentionCall(near.at(n=21, heads=3), 0.3), batch=2, heads=3, kv_heads=3)
     check(AttentionCall(lt.rule("head == 0 and k <= q or k < 3").at(n=21, heads=2), 0.3), batch=2)
 
 
@@ -144,7 +158,7 @@ def test_arrays_that_pairs_look_up() -> None:
 
 
 def test_weights() -> None:
-    call = AttentionCall(R.sparse_fixed(l=6, c=2).at(n=37), 0.3)
+    call = AttentionCall(R.sparse_fixed(l=6, c=2).at(n=21), 0.3)
     for changed in (
         {"softcap": 2.0},
         {"scale": -0.3},
@@ -176,16 +190,17 @@ def test_a_call_that_is_repeated_counts_from_zero() -> None:
             assert torch.equal(found, wanted)
 
 
-def test_which_plans_run_in_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_which_plans_run_in_one_launch(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     two, three = plan(R.axial().at(rows=5, cols=7)), plan(R.longformer(t=3, g=2).at(n=37))
-    assert launch.runs_together(two.parts) and launch.runs_together(three.parts)
-    assert not launch.runs_together(plan(R.causal().at(n=37)).parts)
+    assert launch.runs_together(kernel, two.parts) and launch.runs_together(kernel, three.parts)
+    assert not launch.runs_together(kernel, plan(R.causal().at(n=37)).parts)
     four = plan(lt.rule("k < 4 or abs(q - k) <= 8 or (q - k) % 16 == 0").at(n=64))
-    assert len(four.parts) == 4 and not launch.runs_together(four.parts)
+    assert len(four.parts) == 4 and not launch.runs_together(kernel, four.parts)
     documents = lt.rule("doc[q] == doc[k] and k <= q or (q - k) % 8 == 0", data={"doc": None})
-    assert not launch.runs_together(plan(documents, n=37).parts)  # their table is made of the data
-    monkeypatch.setattr(launch, "PARTS_TOGETHER", 1)
-    assert not launch.runs_together(two.parts)
+    assert not launch.runs_together(kernel, plan(documents, n=37).parts)  # their table is made of the data
+    monkeypatch.setitem(launch.PARTS_TOGETHER, kernel, 1)
+    assert not launch.runs_together(kernel, two.parts)
 
 
 def test_shapes_of_one_launch_agree() -> None:

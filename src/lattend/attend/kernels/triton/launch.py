@@ -30,7 +30,12 @@ from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.parts import MOST_PARTS, PER_PART, attention_fwd_parts_kernel
+from lattend.attend.kernels.triton.parts import (
+    MOST_PARTS,
+    PER_PART,
+    attention_bwd_dq_parts_kernel,
+    attention_fwd_parts_kernel,
+)
 from lattend.attend.kernels.triton.prepared import (
     MOST_KNOWN,
     Arrays,
@@ -50,7 +55,8 @@ from lattend.plans.plan import Plan
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
-PARTS_TOGETHER = MOST_PARTS  # in one launch, at most; with 1 each part has its own
+# In one launch of a kernel, at most; with 1 each part has its own
+PARTS_TOGETHER = {"forward": MOST_PARTS, "backward_dq": MOST_PARTS}
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
@@ -80,7 +86,7 @@ class Runner:
         """The shapes of parts in this order, and whether one launch runs all of them."""
         given = zip(order, hopper, strict=True)
         alone = [self.shape(kernel, place, q, v, hopper=small) for place, small in given]
-        if any(shape.hopper for shape in alone) or not runs_together(self.plan.parts):
+        if any(shape.hopper for shape in alone) or not runs_together(kernel, self.plan.parts):
             return alone, False
         if len({shape.compiled_for for shape in alone}) == 1:
             return alone, True
@@ -156,14 +162,16 @@ class Runner:
             self.part(tape, "forward", place, q, v, arrays, shape)
             for place, shape in zip(order, shapes, strict=True)
         ]
+        turns = _turns(len(parts), begins, ends)
         if together:
-            self._forward_together(tape, call, q, k, v, parts, (out, sums, lse), begins, ends)
+            _launch_together(
+                tape, attention_fwd_parts_kernel, call, parts, (q, k, v, out), (out, sums, lse), lse, turns
+            )
             return (out if ends else tape.in_dtype(sums, q.dtype)), lse
-        for turn, ready in enumerate(parts):
+        for ready, turn in zip(parts, turns, strict=True):
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
             made = (out, sums, lse, ready.table, ready.header, ready.data or (lse,))
             sizes = (heads, heads // k.shape[1], rows, ready.tiles, *ready.strides)
             if ready.shape.hopper:
@@ -172,7 +180,7 @@ class Runner:
                 loaded = gluon.loaded(q, k, v, ready.shape)
                 bounds = ready.table if ready.row_bounds is None else ready.row_bounds
                 arguments = (*loaded, *made, bounds, call.scale, *_strides(out), *sizes, programs)
-                constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
+                constants = turn | gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
                 at_once = min(programs, gluon.processors(q.device))
                 launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
@@ -181,42 +189,9 @@ class Runner:
                     q, *ready.inner(k, v), *made, *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *sizes,
                 )  # fmt: skip
-                constants |= ready.constants(call, q, k, v)
+                constants = turn | ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
-
-    def _forward_together(
-        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, parts: Sequence[Prepared],
-        made: tuple[Tensor, Tensor, Tensor], begins: bool, ends: bool,
-    ) -> None:  # fmt: skip
-        """One launch for all parts; `made` are the output, the sums and the log-sum-exp."""
-        (batch, heads, rows, _), (out, _, lse) = q.shape, made
-        pairs, last = batch * heads, len(parts) - 1
-        programs = sum(ready.tiles for ready in parts) * (pairs + last)
-        if not pairs or not programs:
-            return
-        # zeros of its own for every call: kept ones would be shared by streams, and left half-counted by a
-        # launch that is aborted
-        done = tape.do(partial(torch.zeros, pairs, dtype=torch.int32, device=q.device))
-        missing = MOST_PARTS - len(parts)
-        inner = [x for ready in parts for x in ready.inner(k, v)] + [None, None] * missing
-        data = [ready.data or (lse,) for ready in parts] + [None] * missing
-        arguments = (
-            q, *inner, *made, done,
-            tuple(ready.table for ready in parts), tuple(ready.header for ready in parts), *data,
-            *_weighing(tape, call, lse), *_strides(q), *_strides(k), *_strides(v), *_strides(out),
-            heads, heads // k.shape[1], rows, pairs, *(ready.tiles for ready in parts), *[0] * missing,
-        )  # fmt: skip
-        each = [
-            ready.constants(call, q, k, v)
-            | {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == last}
-            | {"BY_HEAD": ready.table.shape[1] > 1}
-            for turn, ready in enumerate(parts)
-        ]
-        constants = each[0] | {name: tuple(one[name] for one in each) for name in PER_PART}
-        size = max(q.shape[-1], v.shape[-1])
-        constants |= {"maxnreg": registers_together([ready.shape for ready in parts], size, q.dtype)}
-        launch(tape, attention_fwd_parts_kernel, programs, arguments, constants)
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""
@@ -260,20 +235,31 @@ class Runner:
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
-        for turn, place in enumerate(order):
-            ready = self.part(tape, "backward_dq", place, q, v, arrays)
+        shapes, together = self.shapes_of("backward_dq", order, q, v, [False] * len(order))
+        parts = [
+            self.part(tape, "backward_dq", place, q, v, arrays, shape)
+            for place, shape in zip(order, shapes, strict=True)
+        ]
+        turns = [
+            turn
+            | {"SLOPES": ready.functions.slopes if fixed.sums else None}
+            | {"MAKES_DELTA": not turn["CONTINUES"], "HAS_GRAD_LSE": grad_lse is not None}
+            for ready, turn in zip(parts, _turns(len(parts), begins, ends), strict=True)
+        ]
+        others = (out, grad, other, lse, delta, sums, found, fixed.sums or (lse,), fixed.quanta)
+        if together:
+            strided = (q, k, v, out, grad)
+            _launch_together(tape, attention_bwd_dq_parts_kernel, call, parts, strided, others, lse, turns)
+            return found if ends else tape.in_dtype(sums, q.dtype)
+        for ready, turn in zip(parts, turns, strict=True):
             if ready.tiles and batch * heads:
                 arguments = (
-                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
-                    fixed.sums or (lse,), fixed.quanta,
+                    q, *ready.inner(k, v), *others,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
-                constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
-                constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
-                constants |= ready.constants(call, q, k, v)
+                constants = turn | ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dq_kernel, ready.tiles * batch * heads, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
 
@@ -305,6 +291,44 @@ class Runner:
         )
 
 
+def _turns(parts: int, begins: bool, ends: bool) -> list[dict[str, Any]]:
+    """The constants of each part that say whether it takes up sums, and whether it is the last."""
+    return [
+        {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == parts - 1} for turn in range(parts)
+    ]
+
+
+def _launch_together(
+    tape: Tape, kernel: Any, call: AttentionCall, parts: Sequence[Prepared], strided: Sequence[Tensor],
+    others: Sequence[Any], unused: Tensor, turns: Sequence[dict[str, Any]],
+) -> None:  # fmt: skip
+    """One launch of a kernel in parts.py; `strided` are q, k, v and more whose strides it takes."""
+    q, k, v, *_ = strided
+    batch, heads, rows, _ = q.shape
+    pairs, missing = batch * heads, MOST_PARTS - len(parts)
+    programs = sum(ready.tiles for ready in parts) * (pairs + len(parts) - 1)
+    if not pairs or not programs:
+        return
+    # new zeros for every call: kept ones would be shared by streams, and spoiled by a launch that is aborted
+    done = tape.do(partial(torch.zeros, pairs, dtype=torch.int32, device=q.device))
+    inner = [x for ready in parts for x in ready.inner(k, v)] + [None, None] * missing
+    data = [ready.data or (unused,) for ready in parts] + [None] * missing
+    tables, headers = tuple(ready.table for ready in parts), tuple(ready.header for ready in parts)
+    arguments = (
+        q, *inner, *others, done, tables, headers, *data, *_weighing(tape, call, unused),
+        *(stride for x in strided for stride in _strides(x)),
+        heads, heads // k.shape[1], rows, pairs, *(ready.tiles for ready in parts), *[0] * missing,
+    )  # fmt: skip
+    each = [
+        ready.constants(call, q, k, v) | turn | {"BY_HEAD": ready.table.shape[1] > 1}
+        for ready, turn in zip(parts, turns, strict=True)
+    ]
+    constants = each[0] | {name: tuple(one[name] for one in each) for name in PER_PART if name in each[0]}
+    size = max(q.shape[-1], v.shape[-1])
+    constants |= {"maxnreg": registers_together([ready.shape for ready in parts], size, q.dtype)}
+    launch(tape, kernel, programs, arguments, constants)
+
+
 def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
     """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
     softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
@@ -328,13 +352,13 @@ def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | Non
     delta -= 0.0 if grad_lse is None else grad_lse
 
 
-def runs_together(parts: Sequence[Part]) -> bool:
-    """Whether one launch may run these parts, heads in turn (parts.py).
+def runs_together(kernel: str, parts: Sequence[Part]) -> bool:
+    """Whether one launch of a kernel may run these parts, heads in turn (parts.py).
 
     Tables that follow from data have a launch of their own before each part's. AMD's order of programs is not
     known.
     """
-    few = 1 < len(parts) <= PARTS_TOGETHER
+    few = 1 < len(parts) <= PARTS_TOGETHER[kernel]
     return few and not torch.version.hip and not any(map(depends_on_data, parts))
 
 

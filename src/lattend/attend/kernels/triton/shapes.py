@@ -236,8 +236,8 @@ def choose_together(
 def registers_together(shapes: Sequence[TileShape], head_dim: int, dtype: torch.dtype) -> int | None:
     """At most so many registers for a thread of a launch with parts of these shapes.
 
-    ptxas takes more for several parts than for each alone. Small steps of half precision need so few that as
-    many programs fit beside each other as without the other parts, and spill nothing.
+    ptxas takes more for several parts than for each alone. Small steps of half precision can do with so few
+    that as many programs fit beside each other as of a part alone, and hardly spill.
     """
     small = dtype != torch.float32 and all(shape.warps == 4 and shape.step <= 32 for shape in shapes)
     limits = [limit for size, limit in REGISTERS_TOGETHER.items() if small and head_dim <= size]
