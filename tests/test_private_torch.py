@@ -24,6 +24,7 @@ IN_MODULES = {
     "torch._C._functorch.is_functorch_wrapped_tensor",
     "torch._C._get_cudnn_sdp_enabled",
     "torch._C._get_flash_sdp_enabled",
+    "torch._C._get_fp32_precision_getter",  # without it, allow_tf32 is asked
     "torch._C._get_mem_efficient_sdp_enabled",
     "torch._C._is_tracing",
     "torch._C._len_torch_dispatch_stack",

@@ -338,11 +338,30 @@ def test_a_text_of_another_type_is_a_text() -> None:
 
 @pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="an older torch")
 def test_tf32_may_be_allowed_by_its_newer_name() -> None:
+    backends: Any = torch.backends
     matmul: Any = torch.backends.cuda.matmul
-    before = matmul.fp32_precision
+    before = backends.fp32_precision, matmul.fp32_precision
     try:
         for said in ("tf32", "ieee"):
             matmul.fp32_precision = said
             assert uses_tf32() == (said == "tf32")
+        for whole in ("tf32", "ieee"):
+            for said in ("tf32", "ieee", "none"):
+                backends.fp32_precision, matmul.fp32_precision = whole, said
+                assert uses_tf32() == (matmul.fp32_precision == "tf32")
     finally:
-        matmul.fp32_precision = before
+        backends.fp32_precision, matmul.fp32_precision = before
+
+
+def test_tf32_may_be_allowed_by_its_older_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    matmul: Any = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    try:
+        for said in (True, False):
+            matmul.allow_tf32 = said
+            assert uses_tf32() is said
+            with monkeypatch.context() as older:
+                older.setattr("lattend.attend.kernels.tolerance._fp32_precision", None)
+                assert uses_tf32() is said
+    finally:
+        matmul.allow_tf32 = before
