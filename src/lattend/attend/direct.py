@@ -33,29 +33,6 @@ MAX_GUARDED = 8  # calls that are known before their kind is made
 GUARDED_AGAIN = 16  # calls by its kind after which one whose guard made room gets another
 
 
-class CheckedCalls(Recent[Kind, "Checked"]):
-    """The kinds of calls that were checked, and the guards of those that were found lately."""
-
-    def __init__(self) -> None:
-        super().__init__(MAX_RECORDS)
-        self.guarded: list[GuardedCall] = []  # the newest first
-
-    def clear(self) -> None:
-        """Forgets all."""
-        super().clear()
-        self.guarded.clear()
-
-    def guard(self, known: Checked, *given: Any) -> None:
-        """Guards a call that was found by its kind, the first time, and every so often if it still is."""
-        known.found += 1
-        if known.found % GUARDED_AGAIN == 1 and (call := guarded(known.run, *given)) is not None:
-            self.guarded.insert(0, call)
-            del self.guarded[MAX_GUARDED:]
-
-
-CHECKED = CheckedCalls()
-
-
 def forward(
     kind: Kind | None, values: Mapping[str, Any], with_lse: bool,
     q: Tensor, k: Tensor, v: Tensor, *how: Any,
@@ -214,3 +191,26 @@ class Checked:
         if bias is not None:
             found += bias.tensors.values() if isinstance(bias, Bias) else (bias,)
         return found if sinks is None else [*found, sinks]
+
+
+class CheckedCalls(Recent[Kind, Checked]):
+    """The kinds of calls that were checked, and the guards of those that were found lately."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_RECORDS)
+        self.guarded: list[GuardedCall] = []  # the newest first
+
+    def clear(self) -> None:
+        """Forgets all."""
+        super().clear()
+        self.guarded.clear()
+
+    def guard(self, known: Checked, *given: Any) -> None:
+        """Guards a call that was found by its kind, the first time, and every so often if it still is."""
+        known.found += 1
+        if known.found % GUARDED_AGAIN == 1 and (call := guarded(known.run, *given)) is not None:
+            self.guarded.insert(0, call)
+            del self.guarded[MAX_GUARDED:]
+
+
+CHECKED = CheckedCalls()

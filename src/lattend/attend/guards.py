@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend import host
+from lattend.attend.call import OPTIONS
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kinds import TOLD, is_watched
 from lattend.rules.reader import RuleLike
@@ -54,8 +55,10 @@ def guarded(
 ) -> GuardedCall | None:  # fmt: skip
     """The guarded call of a plain one that `run` answers; None where the rule is read anew each time.
 
-    Also where torch has no such guards.
+    Also where it has a bias, and where torch has no such guards.
     """
+    if not OPTIONS.issuperset(map(type, options)):
+        return None
     if type(rule) is str:
         written, numbers = rule, None
     elif type(rule) is Rule:
