@@ -249,6 +249,32 @@ def test_a_guard_asks_what_torch_is_told(recall: Any) -> None:
 
 @trusted
 @pytest.mark.parametrize("recall", RECALLS)
+def test_a_guard_tells_values_and_options_apart(recall: Any) -> None:
+    x = torch.ones(2, 3)
+    options: list[Any] = [None, 1, True, 1.0, 0, False, 0.0, 0.5, "cpu", "triton"]
+    values: list[dict[str, Any]] = [
+        {},
+        {"t": 1},
+        {"t": 2},
+        {"u": 1},
+        {"t": 1, "u": 2},
+        {"t": True},
+        {"t": 1.0},
+    ]
+    whole = [(some, (None, option)) for some in values[:5] for option in options]
+    for mine, one in whole:
+        known = guards.guarded(print, (x, x, x), "causal", mine, one)
+        assert known is not None
+        for others, other in [*whole, *((some, one) for some in values)]:
+            alike = others == mine and all(type(value) is int for value in others.values())
+            alike = alike and (one == other and type(one[1]) is type(other[1]))
+            assert (recall([known], x, x, x, "causal", others, other) is print) == alike
+        assert recall([known], x, x, x, "causal", mine, (x, one[1])) is None
+    assert guards.guarded(print, (x, x, x), "causal", {}, (x,)) is None
+
+
+@trusted
+@pytest.mark.parametrize("recall", RECALLS)
 def test_a_rule_that_changes_is_seen(recall: Any) -> None:
     x, rule = torch.ones(2, 3), replace(lt.rules.strided(3), values={"t": 3})
     found = guards.guarded(print, (x, x, x), rule, {}, ())
