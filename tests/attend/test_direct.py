@@ -37,14 +37,14 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    known, guarded = (dict(direct.CHECKED), dict(RECORDS)), [*direct.CHECKED.guarded]
+    known, guarded = (dict(direct.CHECKED), dict(RECORDS)), dict(direct.CHECKED.guarded)
     direct.CHECKED.clear()
     RECORDS.clear()
     yield
     direct.CHECKED.clear()
     RECORDS.clear()
     direct.CHECKED.update(known[0])
-    direct.CHECKED.guarded.extend(guarded)
+    direct.CHECKED.guarded.update(guarded)
     RECORDS.update(known[1])
 
 

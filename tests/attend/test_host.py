@@ -133,6 +133,11 @@ def calls(draw: st.DrawFn) -> tuple[Any, ...]:
     return (q, k, v, draw(RULES), draw(VALUES), options), draw(st.booleans())
 
 
+def at_any_size(known: list[guards.GuardedCall]) -> dict[int, list[guards.GuardedCall]]:
+    """These calls, to be found by any number of numbers in q, so that their guards alone tell calls apart."""
+    return dict.fromkeys(range(65), known)
+
+
 def kind_of(call: tuple[Any, ...], grad: bool) -> Any:
     *qkv, rule, values, options = call
     if rule is len:
@@ -149,6 +154,7 @@ def test_a_guard_knows_its_own_kind_alone(
     recall: Any, first: tuple[Any, ...], second: tuple[Any, ...], third: tuple[Any, ...], part: int
 ) -> None:
     known: list[guards.GuardedCall] = []
+    by_size = at_any_size(known)
     whole = [*second[0]]
     whole[part % 6] = third[0][part % 6]
     mixed = tuple(whole), second[1]  # differs from the second in one part
@@ -160,11 +166,11 @@ def test_a_guard_knows_its_own_kind_alone(
             made = guards.guarded(lambda: None, qkv, rule, values, options)
             assert made is not None
             known.insert(0, made)
-            assert recall(known, *call) is made.run
+            assert recall(by_size, *call) is made.run
     runs = {one.run: kind for one, kind in zip(known, made_kinds((first, second))[::-1], strict=True)}
     for call, grad in (first, second, third, mixed, (mixed[0], not mixed[1])):
         with torch.set_grad_enabled(grad):
-            found, twin = recall(known, *call), guards.recall_by_python(known, *call)
+            found, twin = recall(by_size, *call), guards.recall_by_python(by_size, *call)
         assert found is twin
         assert found is None or runs[found] == kind_of(call, grad)
 
@@ -183,10 +189,10 @@ def test_a_guard_sees_what_is_done_around_it(recall: Any) -> None:
 
     def run() -> None: ...
 
-    def known(*qkv: Any) -> list[guards.GuardedCall]:
+    def known(*qkv: Any) -> dict[int, list[guards.GuardedCall]]:
         found = guards.guarded(run, qkv, "causal", {}, (None, 1))
         assert found is not None
-        return [found]
+        return at_any_size([found])
 
     one = known(x, y, z)
 
@@ -220,10 +226,10 @@ def test_a_guard_asks_what_torch_is_told(recall: Any) -> None:
     x, half = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3).bfloat16()
     run, given = print, ("causal", {}, ())
 
-    def known(x: Tensor) -> list[guards.GuardedCall]:
+    def known(x: Tensor) -> dict[int, list[guards.GuardedCall]]:
         found = guards.guarded(run, (x, x, x), *given)
         assert found is not None
-        return [found]
+        return at_any_size([found])
 
     learned = known(x)
     assert recall(learned, x, x, x, *given) is run
@@ -239,7 +245,8 @@ def test_a_guard_asks_what_torch_is_told(recall: Any) -> None:
         assert recall(cast, half, half, half, *given) is None
     assert recall(cast, half, half, half, *given) is None
     answers = [True, torch.float32, False]
-    asked = [learned[0]._replace(told=tuple((partial(answers.__getitem__, i), answers[i]) for i in range(3)))]
+    told = tuple((partial(answers.__getitem__, i), answers[i]) for i in range(3))
+    asked = at_any_size([learned[0][0]._replace(told=told)])
     assert recall(asked, x, x, x, *given) is run
     for i in range(3):
         before, answers[i] = answers[i], not answers[i]
@@ -268,8 +275,8 @@ def test_a_guard_tells_values_and_options_apart(recall: Any) -> None:
         for others, other in [*whole, *((some, one) for some in values)]:
             alike = others == mine and all(type(value) is int for value in others.values())
             alike = alike and (one == other and type(one[1]) is type(other[1]))
-            assert (recall([known], x, x, x, "causal", others, other) is print) == alike
-        assert recall([known], x, x, x, "causal", mine, (x, one[1])) is None
+            assert (recall(at_any_size([known]), x, x, x, "causal", others, other) is print) == alike
+        assert recall(at_any_size([known]), x, x, x, "causal", mine, (x, one[1])) is None
     assert guards.guarded(print, (x, x, x), "causal", {}, (x,)) is None
 
 
@@ -278,12 +285,14 @@ def test_a_guard_tells_values_and_options_apart(recall: Any) -> None:
 def test_a_rule_that_changes_is_seen(recall: Any) -> None:
     x, rule = torch.ones(2, 3), replace(lt.rules.strided(3), values={"t": 3})
     found = guards.guarded(print, (x, x, x), rule, {}, ())
-    assert found is not None and recall([found], x, x, x, rule, {}, ()) is print
-    assert recall([found], x, x, x, replace(rule), {}, ()) is print
+    assert found is not None
+    known = at_any_size([found])
+    assert recall(known, x, x, x, rule, {}, ()) is print
+    assert recall(known, x, x, x, replace(rule), {}, ()) is print
     rule.values["t"] = 4  # pyright: ignore
-    assert recall([found], x, x, x, rule, {}, ()) is None
+    assert recall(known, x, x, x, rule, {}, ()) is None
     for other in (rule.key, lt.rules.causal(), len, None):
-        assert recall([found], x, x, x, other, {}, ()) is None
+        assert recall(known, x, x, x, other, {}, ()) is None
 
 
 @pytest.mark.parametrize("wrong", ["missing", "yes", "no", "raises"])
@@ -310,22 +319,41 @@ def test_guards_are_few_and_come_again() -> None:
     x = torch.randn(1, 2, 40, 4)
     direct.CHECKED.clear()
 
-    def call(n: int) -> None:
-        lt.attention(x[:, :, :n], x[:, :, :n], x[:, :, :n], "causal")
+    def call(n: int, t: int) -> None:
+        lt.attention(x[:, :, :n], x[:, :, :n], x[:, :, :n], lt.rules.strided(t))
 
-    most, again = direct.MAX_GUARDED, direct.GUARDED_AGAIN
+    most, again, size = direct.MAX_GUARDED, direct.GUARDED_AGAIN, 8 * x.shape[1] * x.shape[3]
     for _ in range(2):
-        call(1)
-    (first,) = direct.CHECKED.guarded
-    for n in range(2, most + 2):
-        call(n)
-        call(n)
-    assert len(direct.CHECKED.guarded) == most and first not in direct.CHECKED.guarded
+        call(8, 0)
+    alike = direct.CHECKED.guarded[size]
+    (first,) = alike
+    for t in range(1, most + 1):
+        call(8, t)
+        call(8, t)
+    assert len(alike) == most and first not in alike
     for _ in range(again - 1):
-        call(1)
-        assert direct.CHECKED.guarded[0].run is not first.run
-    call(1)
-    assert len(direct.CHECKED.guarded) == most and direct.CHECKED.guarded[0].run is first.run
+        call(8, 0)
+        assert alike[0].run is not first.run
+    call(8, 0)
+    assert len(alike) == most and alike[0].run is first.run
+    for n in range(1, direct.MAX_SIZES + 8):
+        call(n, 0)
+        call(n, 0)
+    assert len(direct.CHECKED.guarded) == direct.MAX_SIZES
+
+
+@trusted
+@pytest.mark.parametrize("lse", [False, True])
+def test_images_are_guarded_too(lse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(1, 2, 3, 5, 4)
+    direct.CHECKED.clear()
+    first, second = (lt.attention(x, x, x, "ky <= qy", return_lse=lse) for _ in range(2))
+    monkeypatch.setattr(direct, "kind_of_call", None)
+    third = lt.attention(x, x, x, "ky <= qy", return_lse=lse)
+    for found in (second, third):
+        assert type(found) is type(first)
+        pairs = zip(found, first, strict=True)
+        assert all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
 
 
 def test_guards_load_no_compiler() -> None:

@@ -146,12 +146,10 @@ def attention(
         known = direct.CHECKED.get(kind)
         if known is not None:
             others = known.tensors(values, bias, sinks)
-            if q.dim() == 4:
-                if not others:
-                    direct.CHECKED.guard(known, (q, k, v), rule, values, whole)
-                return known.run(q, k, v, *others)
-            found = known.run(*_on_a_line(q, k, v), *others)
-            return tuple(_as_given(q, *found)) if return_lse else _as_given(q, found)[0]
+            again = known.run if q.dim() == 4 else partial(_on_images, known.run)
+            if not others:
+                direct.CHECKED.guard(known, again, (q, k, v), rule, values, whole)
+            return again(q, k, v, *others)
     if not compiling and type(cache) is KVCache and padding is cu_seqlens is sinks is None:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
         kind = kind_of_step((q, k, v), rule, values, options, bias)
@@ -225,6 +223,12 @@ def attention(
 def _on_a_line(*images: Tensor) -> Sequence[Tensor]:
     """The tensors with one axis for all positions, the last of an image fastest."""
     return images if images[0].dim() == 4 else [x.flatten(2, -2) for x in images]
+
+
+def _on_images(run: Callable[..., Any], q: Tensor, *others: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """What `run` gives for positions on a line, with the axes of q."""
+    found: Tensor | tuple[Tensor, ...] = run(*_on_a_line(q, *others[:2]), *others[2:])
+    return _as_given(q, found)[0] if isinstance(found, Tensor) else tuple(_as_given(q, *found))
 
 
 def _as_given(q: Tensor, *found: Tensor) -> list[Tensor]:

@@ -29,7 +29,8 @@ from lattend.attend.tape import Steps
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
-MAX_GUARDED = 8  # calls that are known before their kind is made
+MAX_GUARDED = 8  # calls of one size that are known before their kind is made
+MAX_SIZES = 32
 GUARDED_AGAIN = 16  # calls by its kind after which one whose guard made room gets another
 
 
@@ -198,19 +199,20 @@ class CheckedCalls(Recent[Kind, Checked]):
 
     def __init__(self) -> None:
         super().__init__(MAX_RECORDS)
-        self.guarded: list[GuardedCall] = []  # the newest first
+        self.guarded: Recent[int, list[GuardedCall]] = Recent(MAX_SIZES)  # by numbers in q, newest first
 
     def clear(self) -> None:
         """Forgets all."""
         super().clear()
         self.guarded.clear()
 
-    def guard(self, known: Checked, *given: Any) -> None:
+    def guard(self, known: Checked, run: Callable[..., Any], qkv: Sequence[Tensor], *given: Any) -> None:
         """Guards a call that was found by its kind, the first time, and every so often if it still is."""
         known.found += 1
-        if known.found % GUARDED_AGAIN == 1 and (call := guarded(known.run, *given)) is not None:
-            self.guarded.insert(0, call)
-            del self.guarded[MAX_GUARDED:]
+        if known.found % GUARDED_AGAIN == 1 and (call := guarded(run, qkv, *given)) is not None:
+            alike = self.guarded.find(qkv[0].numel(), list)
+            alike.insert(0, call)
+            del alike[MAX_GUARDED:]
 
 
 CHECKED = CheckedCalls()

@@ -20,7 +20,7 @@ from torch import Tensor
 from lattend.attend import host
 from lattend.attend.call import OPTIONS
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kinds import TOLD, is_watched
+from lattend.attend.kinds import PLAIN, TOLD, is_watched
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
 
@@ -84,19 +84,22 @@ def guarded(
 
 
 def recall_by_python(
-    known: Sequence[GuardedCall], q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, values: Mapping[str, Any],
-    options: tuple[Any, ...],
+    known: Mapping[int, Sequence[GuardedCall]], q: Tensor, k: Tensor, v: Tensor, rule: RuleLike,
+    values: Mapping[str, Any], options: tuple[Any, ...],
 ) -> Callable[..., Any] | None:  # fmt: skip
-    """What runs this call, if it is like a known one, of q, k and v; None if it is like none of them."""
-    if not known or is_watched():
+    """What runs this call, of q, k and v, if it is like a known one; None if it is like none of them.
+
+    Calls are known by how many numbers are in q, so that few of them are compared.
+    """
+    if not known or type(q) not in PLAIN or type(rule) not in (str, Rule) or is_watched():
         return None
     same, given = which_same(q, k, v), (q, k, v)
-    for one in known:
+    for one in known.get(q.numel(), ()):
         if (
-            _is_rule(one, rule)
+            all(map(_are_alike, options, one.options))
+            and _is_rule(one, rule)
             and len(values) == len(one.values)
             and all(type(x) is int and one.values.get(name) == x for name, x in values.items())
-            and all(map(_are_alike, options, one.options))
             and same == one.same
             and one.check(*(given[i] for i in sorted({*same})))
             and all(x.data_ptr() % 16 == start for x, start in zip(given, one.aligned, strict=True))

@@ -56,7 +56,7 @@ PyObject *known[NAMES];
 
 // Names of attributes and devices, made once.
 PyObject *dtype_, *shape_, *stride_, *data_ptr_, *is_cuda_, *is_cpu_, *is_neg_, *get_device_, *requires_grad_, *level_;
-PyObject *cpu_, *cuda_, *key_, *values_;
+PyObject *cpu_, *cuda_, *key_, *values_, *numel_;
 
 // 1 or 0, or -1 with an exception set.
 int truth(const Held &found) { return found ? PyObject_IsTrue(found.object) : -1; }
@@ -332,21 +332,27 @@ int is_told(PyObject *guarded) {
     return 1;
 }
 
+// The calls that are guarded, of as many numbers in q: borrowed, or nullptr, perhaps with an exception set.
+PyObject *guarded_of(PyObject *known_by_size, PyObject *q, PyObject *rule) {
+    const bool readable = PyUnicode_CheckExact(rule) || reinterpret_cast<PyObject *>(Py_TYPE(rule)) == known[RULE];
+    if (!readable || !is_tensor(q) || PyDict_Size(known_by_size) == 0 || watched() != 0) return nullptr;
+    Held size = method(q, numel_);
+    return size ? PyDict_GetItemWithError(known_by_size, size.object) : nullptr;
+}
+
 PyObject *recall(PyObject *, Given given, Py_ssize_t count) {
-    if (count != 7 || !PyList_Check(given[0]) || !PyDict_Check(given[5]) || !PyTuple_Check(given[6])) {
-        PyErr_SetString(PyExc_TypeError, "recall() takes a list, q, k, v, a rule, a dict of values and a tuple");
+    if (count != 7 || !PyDict_Check(given[0]) || !PyDict_Check(given[5]) || !PyTuple_Check(given[6])) {
+        PyErr_SetString(PyExc_TypeError, "recall() takes a dict, q, k, v, a rule, a dict of values and a tuple");
         return nullptr;
     }
-    int seen = -1;  // whether somebody watches, once it was asked
-    for (Py_ssize_t i = 0; i < PyList_Size(given[0]); ++i) {
-        Held one = shared(PyList_GetItem(given[0], i));  // another thread may take it from the list
+    PyObject *borrowed = guarded_of(given[0], given[1], given[4]);
+    if (!borrowed) return PyErr_Occurred() ? nullptr : shared(Py_None).release();
+    Held calls = shared(borrowed);  // another thread may take it, or one of them, away
+    for (Py_ssize_t i = 0; i < PyList_Size(calls.object); ++i) {
+        Held one = shared(PyList_GetItem(calls.object, i));
         int found = has_options(one.object, given[6]);
         if (found == 1) found = is_rule(one.object, given[4]);
         if (found == 1) found = has_values(one.object, given[5]);
-        if (found == 1 && seen < 0) {
-            seen = watched();
-            if (seen != 0) return seen < 0 ? nullptr : shared(Py_None).release();
-        }
         if (found == 1) found = has_tensors(one.object, given + 1);
         if (found == 1) found = is_told(one.object);
         if (found < 0) return nullptr;
@@ -621,7 +627,7 @@ PyMODINIT_FUNC PyInit_compiled() {
         {&data_ptr_, "data_ptr"},     {&is_cuda_, "is_cuda"},   {&is_cpu_, "is_cpu"},
         {&get_device_, "get_device"}, {&level_, "_current_level"}, {&requires_grad_, "requires_grad"},
         {&cpu_, "cpu"},               {&cuda_, "cuda"},         {&is_neg_, "is_neg"},
-        {&key_, "key"},               {&values_, "values"},
+        {&key_, "key"},               {&values_, "values"},     {&numel_, "numel"},
     };
     for (const auto &[to, name] : names) {
         *to = PyUnicode_InternFromString(name);
