@@ -275,7 +275,6 @@ int has_values(PyObject *guarded, PyObject *values) {
     if (PyDict_Size(values) != PyDict_Size(wanted)) return 0;
     Py_ssize_t place = 0;
     while (PyDict_Next(values, &place, &name, &value)) {
-        if (!PyLong_CheckExact(value)) return 0;
         PyObject *other = PyDict_GetItemWithError(wanted, name);
         if (!other) return PyErr_Occurred() ? -1 : 0;
         const int found = are_equal(value, other);
@@ -291,7 +290,6 @@ int has_options(PyObject *guarded, PyObject *options) {
         if (!x) return -1;
         if (x == y) continue;
         if (Py_TYPE(x) != Py_TYPE(y)) return 0;
-        if (!PyLong_CheckExact(x) && !PyFloat_CheckExact(x) && !PyUnicode_CheckExact(x)) return 0;
         const int found = are_equal(x, y);
         if (found != 1) return found;
     }
@@ -332,12 +330,23 @@ int is_told(PyObject *guarded) {
     return 1;
 }
 
-// The calls that are guarded, of as many numbers in q: borrowed, or nullptr, perhaps with an exception set.
-PyObject *guarded_of(PyObject *known_by_size, PyObject *q, PyObject *rule) {
-    const bool readable = PyUnicode_CheckExact(rule) || reinterpret_cast<PyObject *>(Py_TYPE(rule)) == known[RULE];
-    if (!readable || !is_tensor(q) || PyDict_Size(known_by_size) == 0 || watched() != 0) return nullptr;
-    Held size = method(q, numel_);
-    return size ? PyDict_GetItemWithError(known_by_size, size.object) : nullptr;
+bool is_simple(PyObject *x) {
+    return x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x);
+}
+
+// Whether a call may be guarded: before anything is asked, since most others have a bias, a cache or a function.
+bool may_be_guarded(PyObject *q, PyObject *rule, PyObject *values, PyObject *options) {
+    if (!is_tensor(q)) return false;
+    if (!PyUnicode_CheckExact(rule) && reinterpret_cast<PyObject *>(Py_TYPE(rule)) != known[RULE]) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(options); ++i) {
+        if (!is_simple(PyTuple_GetItem(options, i))) return false;
+    }
+    Py_ssize_t place = 0;
+    PyObject *name, *value;
+    while (PyDict_Next(values, &place, &name, &value)) {
+        if (!PyLong_CheckExact(value)) return false;
+    }
+    return true;
 }
 
 PyObject *recall(PyObject *, Given given, Py_ssize_t count) {
@@ -345,7 +354,13 @@ PyObject *recall(PyObject *, Given given, Py_ssize_t count) {
         PyErr_SetString(PyExc_TypeError, "recall() takes a dict, q, k, v, a rule, a dict of values and a tuple");
         return nullptr;
     }
-    PyObject *borrowed = guarded_of(given[0], given[1], given[4]);
+    if (PyDict_Size(given[0]) == 0 || !may_be_guarded(given[1], given[4], given[5], given[6])) Py_RETURN_NONE;
+    const int seen = watched();
+    if (seen < 0) return nullptr;
+    if (seen) Py_RETURN_NONE;
+    Held size = method(given[1], numel_);
+    if (!size) return nullptr;
+    PyObject *borrowed = PyDict_GetItemWithError(given[0], size.object);
     if (!borrowed) return PyErr_Occurred() ? nullptr : shared(Py_None).release();
     Held calls = shared(borrowed);  // another thread may take it, or one of them, away
     for (Py_ssize_t i = 0; i < PyList_Size(calls.object); ++i) {
