@@ -147,7 +147,7 @@ def attention(
         if known is not None:
             others = known.tensors(values, bias, sinks)
             again = known.run if q.dim() == 4 else partial(_on_images, known.run)
-            if not others:
+            if not others and isinstance(rule, (str, Rule)):  # what a function means may change
                 direct.CHECKED.guard(known, again, (q, k, v), rule, values, whole)
             return again(q, k, v, *others)
     if not compiling and type(cache) is KVCache and padding is cu_seqlens is sinks is None:
