@@ -18,18 +18,21 @@ IN_MODULES = {
     "torch._C._autograd._top_saved_tensors_default_hooks",
     "torch._C._current_autograd_node",
     "torch._C._current_graph_task_id",
+    "torch._C._dynamo.guards.TensorGuards",  # without it, calls are known by their kinds alone
     "torch._C._functorch.TransformType",
     "torch._C._functorch.get_interpreter_stack",
     "torch._C._functorch.is_batchedtensor",
     "torch._C._functorch.is_functorch_wrapped_tensor",
     "torch._C._get_cudnn_sdp_enabled",
     "torch._C._get_flash_sdp_enabled",
+    "torch._C._get_fp32_precision_getter",  # without it, allow_tf32 is asked
     "torch._C._get_mem_efficient_sdp_enabled",
     "torch._C._is_tracing",
     "torch._C._len_torch_dispatch_stack",
     "torch._assert_async",
     "torch._dynamo.mark_static_address",
     "torch._fused_sdp_choice",
+    "torch._neg_view",  # without it, TensorGuards are not trusted
     "torch._ops.OpOverload",
     "torch._scaled_dot_product_cudnn_attention",
     "torch._scaled_dot_product_efficient_attention",

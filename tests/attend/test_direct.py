@@ -37,13 +37,14 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    known = dict(direct.CHECKED), dict(RECORDS)
+    known, guarded = (dict(direct.CHECKED), dict(RECORDS)), dict(direct.CHECKED.guarded)
     direct.CHECKED.clear()
     RECORDS.clear()
     yield
     direct.CHECKED.clear()
     RECORDS.clear()
     direct.CHECKED.update(known[0])
+    direct.CHECKED.guarded.update(guarded)
     RECORDS.update(known[1])
 
 
@@ -130,7 +131,7 @@ def same(found: list[Tensor], wanted: list[Tensor]) -> bool:
 def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Call) -> None:
     second = {**first, changed: other[changed]}
     with fresh():
-        for call, seed in ((first, 0), (second, 1), (first, 2), (second, 3)):
+        for seed, call in enumerate([first, second] * 3):  # checked, known by its kind, known by its guard
             found = result(call, seed)
             with Watched(), fresh():
                 assert same(found, result(call, seed)), (call, changed)
@@ -143,7 +144,7 @@ def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Cal
 def test_layouts_in_memory_are_told_apart(kernel: str) -> None:
     call = {name: some[0] for name, some in CHOICES.items()} | {"kernel": kernel, "dim": 8, "learns": "qkv"}
     with fresh():
-        for seed, layout in enumerate([*reversed(CHOICES["layout"])] * 2):
+        for seed, layout in enumerate([*reversed(CHOICES["layout"])] * 3):
             found = result(call | {"layout": layout}, seed)
             with Watched(), fresh():
                 assert same(found, result(call | {"layout": layout}, seed)), layout
@@ -206,6 +207,8 @@ def test_what_is_refused_stays_refused() -> None:
     x = torch.ones(1, 2, 6, 4)
     lt.attention(x, x, x, "k <= q and q - k <= t", t=1, scale=1)
     lt.attention(x, x, x, lt.rules.strided(t=1))
+    for _ in range(3):
+        lt.attention(x, x, x, "k <= q and q - k <= t", t=1, scale=1)
     others: list[Call] = [{"scale": True}, {"dropout": False}, {"deterministic": 1}]
     for wrong in ({"t": True}, {"t": 1.0}, *({"t": 1, **other} for other in others)):
         with pytest.raises(LattendError):
@@ -289,7 +292,8 @@ def test_a_known_kind_is_not_checked_again(rule: str, monkeypatch: pytest.Monkey
     with fresh():
         wanted = lt.attention(x, x, x, rule, **values)
         monkeypatch.setattr("lattend.attend.attention.checked_inputs", None)
-        assert torch.equal(lt.attention(x, x, x, rule, **values), wanted)
+        for _ in range(2):
+            assert torch.equal(lt.attention(x, x, x, rule, **values), wanted)
         with pytest.raises(TypeError):
             lt.attention(x[:, :1], x, x, rule, **values)
 
@@ -338,11 +342,30 @@ def test_a_text_of_another_type_is_a_text() -> None:
 
 @pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="an older torch")
 def test_tf32_may_be_allowed_by_its_newer_name() -> None:
+    backends: Any = torch.backends
     matmul: Any = torch.backends.cuda.matmul
-    before = matmul.fp32_precision
+    before = backends.fp32_precision, matmul.fp32_precision
     try:
         for said in ("tf32", "ieee"):
             matmul.fp32_precision = said
             assert uses_tf32() == (said == "tf32")
+        for whole in ("tf32", "ieee"):
+            for said in ("tf32", "ieee", "none"):
+                backends.fp32_precision, matmul.fp32_precision = whole, said
+                assert uses_tf32() == (matmul.fp32_precision == "tf32")
     finally:
-        matmul.fp32_precision = before
+        backends.fp32_precision, matmul.fp32_precision = before
+
+
+def test_tf32_may_be_allowed_by_its_older_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    matmul: Any = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    try:
+        for said in (True, False):
+            matmul.allow_tf32 = said
+            assert uses_tf32() is said
+            with monkeypatch.context() as older:
+                older.setattr("lattend.attend.kernels.tolerance._fp32_precision", None)
+                assert uses_tf32() is said
+    finally:
+        matmul.allow_tf32 = before

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import TransformType, get_interpreter_stack, is_batchedtensor
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 
 from lattend.attend import direct, onnx, operator
 from lattend.attend.bias import Bias
@@ -21,6 +22,7 @@ from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.decode.repeated import kind_of_step
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
+from lattend.attend.guards import recall
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
 from lattend.attend.largest_operator import largest
 from lattend.attend.other_names import no_rule
@@ -30,6 +32,8 @@ from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule
+
+GUARDED = direct.CHECKED.guarded
 
 
 @overload
@@ -124,9 +128,17 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
+    compiling, kind = is_compiling(), None
+    whole = (
+        scale, bias, padding, cu_seqlens, softcap, sinks, dropout, cache, return_lse, return_max_logit,
+        kernel, deterministic,
+    )  # fmt: skip
+    if not compiling:
+        again = recall(GUARDED, q, k, v, rule, values, whole)
+        if again is not None:
+            return again(q, k, v)
     if rule is None:
         raise no_rule(values)
-    compiling, kind = torch.compiler.is_compiling(), None
     elsewhere = compiling or dropout or return_max_logit
     if not elsewhere and cache is None and padding is None and cu_seqlens is None:
         options = (scale, softcap, dropout, kernel, deterministic, return_lse)
@@ -134,10 +146,10 @@ def attention(
         known = direct.CHECKED.get(kind)
         if known is not None:
             others = known.tensors(values, bias, sinks)
-            if q.dim() == 4:
-                return known.run(q, k, v, *others)
-            found = known.run(*_on_a_line(q, k, v), *others)
-            return tuple(_as_given(q, x) for x in found) if return_lse else _as_given(q, found)
+            again = known.run if q.dim() == 4 else partial(_on_images, known.run)
+            if not others and isinstance(rule, (str, Rule)):  # what a function means may change
+                direct.CHECKED.guard(known, again, (q, k, v), rule, values, whole)
+            return again(q, k, v, *others)
     if not compiling and type(cache) is KVCache and padding is cu_seqlens is sinks is None:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
         kind = kind_of_step((q, k, v), rule, values, options, bias)
@@ -202,7 +214,7 @@ def attention(
     if return_max_logit:
         same = None if kernel == "sdpa" else kernel  # torch's own has no such pass
         found.append(largest(flat[0], flat[1], key, given, real, softcap=softcap, scale=scale, kernel=same))
-    found = [_as_given(q, x) for x in found]
+    found = _as_given(q, *found)
     if cu_seqlens is not None:
         found = [unpacked(x) for x in found]
     return found[0] if len(found) == 1 else tuple(found)
@@ -213,14 +225,20 @@ def _on_a_line(*images: Tensor) -> Sequence[Tensor]:
     return images if images[0].dim() == 4 else [x.flatten(2, -2) for x in images]
 
 
-def _as_given(q: Tensor, found: Tensor) -> Tensor:
+def _on_images(run: Callable[..., Any], q: Tensor, *others: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """What `run` gives for positions on a line, with the axes of q."""
+    found: Tensor | tuple[Tensor, ...] = run(*_on_a_line(q, *others[:2]), *others[2:])
+    return _as_given(q, found)[0] if isinstance(found, Tensor) else tuple(_as_given(q, *found))
+
+
+def _as_given(q: Tensor, *found: Tensor) -> list[Tensor]:
     """What was found for each position, with the axes of q."""
-    return found if q.dim() == 4 else torch.unflatten(found, 2, q.shape[2:-1])
+    return [*found] if q.dim() == 4 else [torch.unflatten(x, 2, q.shape[2:-1]) for x in found]
 
 
 def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:
     """The key of a rule and the numbers it has; arrays among the values are its own."""
-    if isinstance(rule, Rule) or not torch.compiler.is_compiling():
+    if isinstance(rule, Rule) or not is_compiling():
         found = read_rule(rule, arrays_in(values))
         return found.key, found.values
     key, numbers = _read(rule, arrays_in(values))

@@ -11,8 +11,9 @@ torch.autograd and nothing else, and a call of a kind that is known is not check
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,13 +22,16 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 from lattend.attend import operator
 from lattend.attend.bias import Bias
 from lattend.attend.call import BackwardInputs, Kind
+from lattend.attend.guards import GuardedCall, guarded
 from lattend.attend.kinds import PLAIN, is_plain, kind_of_plain
 from lattend.attend.record import MAX_RECORDS, Record, record_of, wants_gradient
 from lattend.attend.tape import Steps
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
-CHECKED: Recent[Kind, Checked] = Recent(MAX_RECORDS)
+MAX_GUARDED = 8  # calls of one size that are known before their kind is made
+MAX_SIZES = 32
+GUARDED_AGAIN = 16  # calls by its kind after which one whose guard made room gets another
 
 
 def forward(
@@ -170,11 +174,13 @@ def kind_of_call(
     return written, tuple(numbers), text, bias is None, sinks is None, options, tensors
 
 
-class Checked(NamedTuple):
+@dataclass(slots=True)
+class Checked:
     """A kind of call that was checked: what runs it, and which of the rule's arrays that takes, in order."""
 
     run: Callable[..., Any]
     arrays: tuple[str, ...]
+    found: int = 0  # how often, by its kind
 
     def tensors(
         self, values: Mapping[str, Any], bias: Bias | Tensor | None, sinks: Tensor | None
@@ -186,3 +192,27 @@ class Checked(NamedTuple):
         if bias is not None:
             found += bias.tensors.values() if isinstance(bias, Bias) else (bias,)
         return found if sinks is None else [*found, sinks]
+
+
+class CheckedCalls(Recent[Kind, Checked]):
+    """The kinds of calls that were checked, and the guards of those that were found lately."""
+
+    def __init__(self) -> None:
+        super().__init__(MAX_RECORDS)
+        self.guarded: Recent[int, list[GuardedCall]] = Recent(MAX_SIZES)  # by numbers in q, newest first
+
+    def clear(self) -> None:
+        """Forgets all."""
+        super().clear()
+        self.guarded.clear()
+
+    def guard(self, known: Checked, run: Callable[..., Any], qkv: Sequence[Tensor], *given: Any) -> None:
+        """Guards a call that was found by its kind, the first time, and every so often if it still is."""
+        known.found += 1
+        if known.found % GUARDED_AGAIN == 1 and (call := guarded(run, qkv, *given)) is not None:
+            alike = self.guarded.find(qkv[0].numel(), list)
+            alike.insert(0, call)
+            del alike[MAX_GUARDED:]
+
+
+CHECKED = CheckedCalls()

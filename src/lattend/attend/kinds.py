@@ -1,7 +1,7 @@
 """Kinds of calls: all of their tensors but the values, and whether anybody watches.
 
 A record is made for a kind, so whatever may decide how a call runs is part of it. Both functions that make
-kinds are compiled where they can be; see attend/host.
+kinds are compiled where they can be; see attend/host. A call that is guarded needs no kind: see guards.py.
 """
 
 # forward_ad has no types
@@ -27,6 +27,7 @@ from torch.autograd import forward_ad
 from lattend.attend import host
 from lattend.attend.call import OPTIONS, Kind
 from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.rules.rule import Rule
 
 PLAIN = (Tensor, torch.nn.Parameter)
 CAST = 3  # q, k and v, which autocast casts
@@ -41,10 +42,11 @@ def is_plain(*tensors: Tensor) -> bool:
     for x in tensors:
         if type(x) not in PLAIN or x.is_meta or x.is_neg():  # whose memory holds -x
             return False
-    return not _watched()
+    return not is_watched()
 
 
-def _watched() -> bool:
+def is_watched() -> bool:
+    """Whether anybody traces or watches what is done to tensors."""
     return (
         bool(_len_torch_dispatch_stack() or get_interpreter_stack())
         or int(forward_ad._current_level) >= 0
@@ -90,6 +92,6 @@ if (_host := host.module()) is not None:
     _host.know(
         *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
         torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, torch.float32,
-        uses_tf32, OPTIONS, tensors_by_python,
+        uses_tf32, OPTIONS, tensors_by_python, Rule,
     )  # fmt: skip
     kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import torch
+
+try:  # what torch.backends.cuda.matmul.fp32_precision asks, without the way there
+    from torch._C import _get_fp32_precision_getter as _fp32_precision  # pyright: ignore
+except ImportError:  # an older torch
+    _fp32_precision: Callable[[str, str], str] | None = None
 
 TOLERANCE: dict[torch.dtype, float] = {
     torch.float64: 1e-12,
@@ -16,6 +21,6 @@ TOLERANCE: dict[torch.dtype, float] = {
 
 def uses_tf32() -> bool:
     """Whether float32 products on a GPU may round their factors to TF32, as torch is told for its own."""
-    matmul: Any = torch.backends.cuda.matmul
-    said = getattr(matmul, "fp32_precision", None)  # the newer name, by which the older may not be asked for
-    return matmul.allow_tf32 if said is None else said == "tf32"
+    if _fp32_precision is not None:  # by the newer name: then the older may not be asked for
+        return _fp32_precision("cuda", "matmul") == "tf32"
+    return bool(torch.backends.cuda.matmul.allow_tf32)
