@@ -30,6 +30,7 @@ except ImportError:  # then calls are known by their kinds alone
     TensorGuards: Any = None
 
 Check = Callable[..., bool]  # of the tensors that differ, in order
+TRIED = ((2, 11), (2, 14))  # versions of torch, from the first to before the last, whose guards are these
 
 
 class GuardedCall(NamedTuple):
@@ -135,7 +136,8 @@ def guard_of(*tensors: Tensor) -> Check:
 @lru_cache(maxsize=8)
 def are_trusted(device: str) -> bool:
     """Whether torch has guards that tell apart all that they are asked to, tried once on each device."""
-    if TensorGuards is None:
+    version = tuple(map(int, torch.__version__.split(".")[:2]))
+    if TensorGuards is None or not TRIED[0] <= version < TRIED[1]:
         return False
     try:
         with torch.inference_mode(False), torch.autocast(device, enabled=False):
