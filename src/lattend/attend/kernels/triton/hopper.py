@@ -42,11 +42,11 @@ TILES: gl.constexpr = gl.constexpr(2)  # whose queries are in shared memory
 ROWS: gl.constexpr = gl.constexpr(64)  # queries of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
-# A score, or -inf where its key is not from low to low + span: what lies below low wraps around. In LLVM's
-# hands all comparisons come first, and their results are packed into words and taken out again
+# A score, or -inf where its number is not from the first to before the second limit. In LLVM's hands all
+# comparisons come first, and their results are packed into words and taken out again
 BETWEEN: gl.constexpr = gl.constexpr(
-    "{ .reg .pred out; .reg .u32 gap; sub.u32 gap, $2, $3; setp.gt.u32 out, gap, $4;"
-    " selp.f32 $0, 0fFF800000, $1, out; }"
+    "{ .reg .pred in; setp.ge.s32 in, $2, $3; setp.lt.and.s32 in, $2, $4, in;"
+    " selp.f32 $0, $1, 0fFF800000, in; }"
 )
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
@@ -156,15 +156,33 @@ def spread(tensors, LAYOUT: gl.constexpr):
 
 
 @gluon.jit
+def number_of(column):
+    """Columns of a step numbered such that a thread's own are 0, 1, 2, …: known when it is compiled.
+
+    A thread has the columns 8j + c and 8j + c + 1 of a product of matrices, for one even c below 8.
+    """
+    return (column >> 3) * 2 + (column & 1)
+
+
+@gluon.jit
+def up_to(end, column):
+    """How many of the thread's columns, by number, lie up to this one: one for all columns with the same c."""
+    ahead = end - (column & 6)
+    return (ahead >> 3) * 2 + 1 + gl.minimum(ahead & 7, 1)
+
+
+@gluon.jit
 def attended(s, at, about, Header, Data, COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr):
     """The scores, -inf where a pair is not attended; the step's keys begin with `at`.
 
     `about` is the tile: its queries, their bounds and entries, whether more is to be asked of pairs, where.
     """
-    oa, low, span, entries, asks, head, batch = about
+    oa, low, high, entries, asks, head, batch = about
     keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
+    column = gl.arange(0, s.shape[1], gl.SliceLayout(0, S))[None, :]
+    below, above = up_to(low[:, None] - at - 1, column), up_to(high[:, None] - at, column)
     s = gl.inline_asm_elementwise(
-        BETWEEN, "=f,f,r,r,r", [s, keys[None, :], low[:, None], span[:, None]], gl.float32, True, 1
+        BETWEEN, "=f,f,r,r,r", [s, number_of(column), below, above], gl.float32, True, 1
     )
     if PAIRS is not None:  # noqa: SIM102  (this is known when it is compiled, the next is not)
         if asks:  # each key is looked up by one thread
@@ -218,7 +236,6 @@ def compute(
         if ENDS:  # the last tile's results are written by now
             tma.store_wait(0)
             mbarrier.arrive(q_free.index((turn + 1) % TILES), count=1, pred=turn > 0)
-        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
         limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
         oa, inside = queries(limits, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
@@ -230,7 +247,6 @@ def compute(
             asks = gl.min(own, 0) < 0
             low = gl.maximum(low, own)
             high = gl.minimum(high, gl.where(asks, high, gl.load(ends + rows, mask=inside, other=0)))
-        low, span = gl.where(high < low, -2147483648, low), gl.where(high < low, 0, high - low)
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
@@ -238,17 +254,19 @@ def compute(
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         at = first + step_at(0, steps, masked, full_first) * STEP
-        about = (oa, low, span, entries, asks, head, batch)
+        about = (oa, low, high, entries, asks, head, batch)
         s = attended(s, at, about, Header, Data, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
+        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
             begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
+            if FULL:
+                wide = weights.to(gl.float32)
             for index in range(begin, end):
+                if FULL:
+                    weights = wide.to(dtype)
                 now, last = done + index, done + index - 1
-                weights = gl.convert_layout(
-                    p.to(dtype), WEIGHTS
-                )  # here: ptxas takes numbers of 16 bits apart
                 s_begun = scores(q, k_buffer, now, STEP, STAGES, DP, S)
                 arrived(v_ready, last, STAGES)
                 values = v_buffer.index(last % STAGES).reshape((STEP, DVP))
@@ -264,8 +282,14 @@ def compute(
                 o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
                 mbarrier.arrive(v_free.index(last % STAGES), count=1)
                 o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+                if FULL:
+                    wide = gl.convert_layout(p, WEIGHTS)
+                else:
+                    weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+            if FULL:
+                weights = wide.to(dtype)
+        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
         done += steps
-        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
         arrived(v_ready, done - 1, STAGES)
         values = v_buffer.index((done - 1) % STAGES).reshape((STEP, DVP))
         o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
