@@ -129,5 +129,5 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     assert len(found) == 4
     for name, code in found.items():
         assert code["products"] > 0, name
-        assert code["in_steps"] < 16 and code["waits"] < code["products"] / 4, (name, code)
+        assert code["spills"] < 16 and code["waits"] < code["products"] / 4, (name, code)
         assert code["steps"] == 4 and ("doc" in name or code["longest"] < 800), (name, code)

@@ -26,7 +26,6 @@ from lattend.attend.kernels.triton.forward import (
     rows_of,
     step_at,
     step_bounds,
-    wait_for,
 )
 from lattend.attend.kernels.triton.geometry import (
     PLAIN,
@@ -63,14 +62,13 @@ def without_keys(lse, delta):
     return tl.where(empty, float("inf"), lse), tl.where(empty, 0.0, delta)
 
 
-@triton.jit
-def dq_tile(
-    tile, pair, Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Done,
-    Table, Header, Data,
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
+def attention_bwd_dq_kernel(
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row,
-    heads, share, rows, before, table_batch, table_head,
+    heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
     CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
@@ -81,10 +79,9 @@ def dq_tile(
     MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a tile of queries; the first part that holds all of them also makes Delta.
-
-    Done and `before` as in the forward kernel.
-    """
+    """The gradient of a tile of queries; the first part that holds all of them also makes Delta."""
+    program = tl.program_id(0)
+    tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
     entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
@@ -100,8 +97,6 @@ def dq_tile(
 
     q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
     grad = rows_of(GradOut, place, inside, g_row, DV, DVP, True)  # [BLOCK_M, DVP]
-    if Done is not None:
-        wait_for(Done + pair, before)
     lse = tl.load(Lse + state_rows, mask=inside, other=float("inf")) * LOG2E
     lse = tl.where(lse == -float("inf"), float("inf"), lse)  # a row with no key: all weights 0
     if MAKES_DELTA:
@@ -159,37 +154,6 @@ def dq_tile(
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     store_sum(SumQ, GradQ, state_rows, inside, acc * scale, D, DP, CONTINUES, ENDS)
-
-
-@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
-def attention_bwd_dq_kernel(
-    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
-    scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
-    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
-    o_batch, o_head, o_row, g_batch, g_head, g_row,
-    heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
-    CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
-    AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
-    OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """The gradient of the queries by one part: one program a tile."""
-    program = tl.program_id(0)
-    dq_tile(
-        program % tiles, program // tiles, Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ,
-        SumsBias, Quanta, None, Table, Header, Data,
-        scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
-        q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
-        o_batch, o_head, o_row, g_batch, g_head, g_row, heads, share, rows, 0, table_batch, table_head,
-        BOUNDS, REST, BIAS, SLOPES, CAPPED, DROPS, PADDED, HOLES, AXES, TY, TX, OUTER_KINDS, INNER_KINDS,
-        BLOCK_M, BLOCK_N, D, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS, TMA, MAKES_DELTA, HAS_GRAD_LSE,
-        PRECISION, UPCAST, WIDE,
-    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=PLAIN)

@@ -155,19 +155,12 @@ def step_at(index, full_first, full_end, FULL: tl.constexpr):
     return tl.where(index < full_first, index, index + full_end - full_first)
 
 
-@triton.jit
-def wait_for(Done, count):
-    """Spin-waits until so many tiles are done; what they wrote is there to read."""
-    while tl.atomic_add(Done, 0, sem="acquire") < count:
-        pass
-
-
-@triton.jit
-def attend_tile(
-    tile, pair, Q, K, V, Out, State, Lse, Done, Table, Header, Data, scale, softcap, Seed, limit, kept_share,
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
+def attention_fwd_kernel(
+    Q, K, V, Out, State, Lse, Table, Header, Data, scale, softcap, Seed, limit, kept_share,
     KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
-    heads, share, rows, before, table_batch, table_head,
+    heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
     PADDED: tl.constexpr, HOLES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
@@ -177,10 +170,9 @@ def attend_tile(
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
-
-    Where parts run in one launch, Done counts their finished tiles (parts.py): earlier parts have `before`.
-    """
+    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    program = tl.program_id(0)
+    tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
     entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
@@ -195,8 +187,6 @@ def attend_tile(
 
     q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
     if CONTINUES:
-        if Done is not None:
-            wait_for(Done + pair, before)
         m = tl.load(Lse + state_rows, mask=inside, other=-float("inf")) * LOG2E
         total = tl.where(m == -float("inf"), 0.0, 1.0)
         acc = rows_of(State, state_rows.to(tl.int64), inside, DV, DV, DVP, True)
@@ -256,30 +246,3 @@ def attend_tile(
         tl.store(Out + place[:, None] * o_row + column[None, :], acc.to(Out.dtype.element_ty), mask=mask)
     else:
         tl.store(State + state_rows.to(tl.int64)[:, None] * DV + column[None, :], acc, mask=mask)
-
-
-@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
-def attention_fwd_kernel(
-    Q, K, V, Out, State, Lse, Table, Header, Data, scale, softcap, Seed, limit, kept_share,
-    KeyRange, KeyMask, mask_row,
-    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
-    PADDED: tl.constexpr, HOLES: tl.constexpr,
-    AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
-    OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
-    """Out and Lse of one part: one program a tile."""
-    program = tl.program_id(0)
-    attend_tile(
-        program % tiles, program // tiles, Q, K, V, Out, State, Lse, None, Table, Header, Data,
-        scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
-        q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
-        heads, share, rows, 0, table_batch, table_head,
-        BOUNDS, REST, BIAS, CAPPED, DROPS, PADDED, HOLES, AXES, TY, TX, OUTER_KINDS, INNER_KINDS,
-        BLOCK_M, BLOCK_N, D, DP, DV, DVP, HAS_FULL, CONTINUES, ENDS, TMA, PRECISION, UPCAST, WIDE,
-    )  # fmt: skip

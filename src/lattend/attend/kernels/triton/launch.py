@@ -1,4 +1,4 @@
-"""Running a plan on the GPU: launches of kernels for its parts, sums carried on from part to part."""
+"""Running a plan on the GPU: one launch of a kernel for each part, sums carried on from part to part."""
 
 # Triton has no stubs, and its kernels take plain numbers for constexpr
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -6,16 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_share, limit_of
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
@@ -24,42 +28,106 @@ from lattend.attend.kernels.triton.device_tables import (
     depends_on_data,
     device_table,
     room_for_row_bounds,
+    table_numbers,
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.parts import (
-    MOST_PARTS,
-    PER_PART,
-    attention_bwd_dq_parts_kernel,
-    attention_fwd_parts_kernel,
-)
-from lattend.attend.kernels.triton.prepared import (
-    MOST_KNOWN,
-    Arrays,
-    Prepared,
-    has_large_numbers,
-    header_numbers,
-    is_wide,
-)
-from lattend.attend.kernels.triton.shapes import TileShape, choose, choose_together, registers_together
-from lattend.attend.kernels.triton.source import generated
+from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
+from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, strides
 from lattend.attend.tape import Tape
+from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.recent import Recent
-from lattend.rules.language.expr import Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Num, Term
 
-# In one launch of a kernel, at most; with 1 each part has its own
-PARTS_TOGETHER = {"forward": MOST_PARTS, "backward_dq": MOST_PARTS}
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+# Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
+EXACT_PRODUCTS = "ieee" if torch.version.hip else "tf32x3"
+MOST_KNOWN = 64  # of the tables of one plan
 # Keys of all kv heads whose tiles leave the chip idle, and rows of the heads that share one which take long
 FEW_KEYS, MANY_ROWS = 128 * 64, 8192
+REACH_32 = 1 << 31  # offsets from here on need 64 bits
+Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A part with its tables on the device and the arguments that every kernel takes."""
+
+    part: Part
+    shape: TileShape
+    functions: Generated
+    table: Tensor  # [batch or 1, heads or 1, tiles, columns]
+    header: Tensor
+    data: tuple[Tensor, ...]
+    row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
+    known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
+
+    @property
+    def tiles(self) -> int:
+        return self.table.shape[-2]
+
+    @property
+    def tma(self) -> bool:
+        """Whether inner rows are copied by TMA: asked for, and they follow each other."""
+        return self.shape.tma and _inner_kinds(self.part, self.shape.step) in ((0,), (4,))
+
+    def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
+        """The tensors whose rows are inner, as the kernel takes them."""
+        if not self.tma:
+            return tensors
+        step = self.shape.step
+        return tuple(TensorDescriptor.from_tensor(x, [1, 1, step, padded(x.shape[-1])]) for x in tensors)
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """How many tiles to go on in the table for the next batch element and the next head."""
+        batch, heads, tiles, _ = self.table.shape
+        return (heads * tiles if batch > 1 else 0), (tiles if heads > 1 else 0)
+
+    def constants(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+        """The compile-time arguments; remembered."""
+        weighed = tuple(x is not None for x in (call.softcap, call.seed, call.key_range, call.key_mask))
+        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
+        return self.known.find(key, lambda: self._constants(weighed, q, k, v))
+
+    def _constants(self, weighed: tuple[bool, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+        axes, outer = self.part.axes, self.shape.outer
+        return {
+            "BOUNDS": self.functions.bounds,
+            "REST": self.functions.rest,
+            "BIAS": self.functions.bias,
+            **dict(zip(("CAPPED", "DROPS", "PADDED", "HOLES"), weighed, strict=True)),
+            "AXES": len(axes),
+            "TY": outer[-2] if len(outer) > 1 else 1,
+            "TX": outer[-1],
+            "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
+            "INNER_KINDS": _inner_kinds(self.part, self.shape.step),
+            "BLOCK_M": self.shape.rows,
+            "BLOCK_N": self.shape.step,
+            "D": q.shape[-1],
+            "DP": padded(q.shape[-1]),
+            "DV": v.shape[-1],
+            "DVP": padded(v.shape[-1]),
+            "HAS_FULL": self.shape.split and self.part.knows_full,
+            "TMA": self.tma,
+            "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
+            "UPCAST": INTERPRETED,
+            "WIDE": _wide(self.part, q, k, v),
+            "num_warps": self.shape.warps,
+            "num_stages": self.shape.stages,
+            "maxnreg": self.shape.registers,
+        }
 
 
 class Runner:
@@ -73,42 +141,20 @@ class Runner:
         self.term, self.tensors = term, tensors
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
-        self.chosen: Recent[object, TileShape] = Recent(MOST_KNOWN)
-
-    def shape(self, kernel: str, place: int, q: Tensor, v: Tensor, *, hopper: bool = False) -> TileShape:
-        """The shape of a part that is launched alone; remembered."""
-        if self.shapes is not None:
-            return self.shapes(kernel, place)
-        given = (place, kernel, max(q.shape[-1], v.shape[-1]), q.dtype)
-        return self.chosen.find((*given, hopper), lambda: choose(self.plan, *given, hopper=hopper).shape)
-
-    def shapes_of(
-        self, kernel: str, order: Sequence[int], q: Tensor, v: Tensor, hopper: Sequence[bool]
-    ) -> tuple[list[TileShape], bool]:
-        """The shapes of parts in this order, and whether one launch runs all of them."""
-        given = zip(order, hopper, strict=True)
-        alone = [self.shape(kernel, place, q, v, hopper=small) for place, small in given]
-        if any(shape.hopper for shape in alone) or not runs_together(kernel, self.plan.parts):
-            return alone, False
-        if len({shape.compiled_for for shape in alone}) == 1:
-            return alone, True
-        size = max(q.shape[-1], v.shape[-1])
-        agreed = None if self.shapes else choose_together(self.plan, order, kernel, size, q.dtype)
-        return (alone, False) if agreed is None else ([choice.shape for choice in agreed], True)
 
     def part(
-        self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
-        shape: TileShape | None = None,
+        self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
+        hopper: bool = False,
     ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        given = (part, kernel, place, q, v, arrays, shape or self.shape(kernel, place, q, v))
+        given = (part, kernel, place, q, v, arrays, hopper)
         if any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(tape, *given)
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, given[-1])
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
         for known in (ready.table, ready.header, ready.row_bounds):
             if known is not None:
@@ -117,9 +163,13 @@ class Runner:
 
     def _prepared(
         self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
-        shape: TileShape,
+        hopper: bool,
     ) -> Prepared:  # fmt: skip
-        transposed = kernel == "backward_dkdv"
+        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
+        if self.shapes is None:
+            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
+        else:
+            shape = self.shapes(kernel, place)
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
@@ -127,7 +177,7 @@ class Runner:
             (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
         )
         functions = generated(part, self.term, self.tensors)
-        numbers = header_numbers(part, functions, arrays)
+        numbers = _header(part, functions, arrays)
         header = self.sent.find(
             tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
         )
@@ -135,7 +185,7 @@ class Runner:
         tape.keep(header)
         row_bounds = None
         if tiles.lists is None and depends_on_data(part):
-            wide = has_large_numbers(part)
+            wide = _has_large_numbers(part)
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
@@ -158,22 +208,13 @@ class Runner:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
         hopper = may_take_hopper(call, q, v)
-        small = [hopper and not is_wide(self.plan.parts[place], q, k, v) for place in order]
-        shapes, together = self.shapes_of("forward", order, q, v, small)
-        parts = [
-            self.part(tape, "forward", place, q, v, arrays, shape)
-            for place, shape in zip(order, shapes, strict=True)
-        ]
-        turns = _turns(len(parts), begins, ends)
-        if together:
-            _launch_together(
-                tape, attention_fwd_parts_kernel, call, parts, (q, k, v, out), (out, sums, lse), lse, turns
-            )
-            return (out if ends else tape.in_dtype(sums, q.dtype)), lse
-        for ready, turn in zip(parts, turns, strict=True):
+        for turn, place in enumerate(order):
+            small = hopper and not _wide(self.plan.parts[place], q, k, v)
+            ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
+            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
             made = (out, sums, lse, ready.table, ready.header, ready.data or (lse,))
             sizes = (heads, heads // k.shape[1], rows, ready.tiles, *ready.strides)
             if ready.shape.hopper:
@@ -182,7 +223,7 @@ class Runner:
                 described = gluon.described(q, k, v, out, ready.shape)
                 bounds = ready.table if ready.row_bounds is None else ready.row_bounds
                 arguments = (*described, *made, bounds, call.scale, *_strides(out), *sizes, programs)
-                constants = turn | gluon.constants(ready.part, ready.functions, ready.shape, q, v)
+                constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
                 constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
                 at_once = min(programs, gluon.processors(q.device))
                 launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
@@ -191,7 +232,7 @@ class Runner:
                     q, *ready.inner(k, v), *made, *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *sizes,
                 )  # fmt: skip
-                constants = turn | ready.constants(call, q, k, v)
+                constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
 
@@ -237,31 +278,20 @@ class Runner:
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
-        shapes, together = self.shapes_of("backward_dq", order, q, v, [False] * len(order))
-        parts = [
-            self.part(tape, "backward_dq", place, q, v, arrays, shape)
-            for place, shape in zip(order, shapes, strict=True)
-        ]
-        turns = [
-            turn
-            | {"SLOPES": ready.functions.slopes if fixed.sums else None}
-            | {"MAKES_DELTA": not turn["CONTINUES"], "HAS_GRAD_LSE": grad_lse is not None}
-            for ready, turn in zip(parts, _turns(len(parts), begins, ends), strict=True)
-        ]
-        others = (out, grad, other, lse, delta, sums, found, fixed.sums or (lse,), fixed.quanta)
-        if together:
-            strided = (q, k, v, out, grad)
-            _launch_together(tape, attention_bwd_dq_parts_kernel, call, parts, strided, others, lse, turns)
-            return found if ends else tape.in_dtype(sums, q.dtype)
-        for ready, turn in zip(parts, turns, strict=True):
+        for turn, place in enumerate(order):
+            ready = self.part(tape, "backward_dq", place, q, v, arrays)
             if ready.tiles and batch * heads:
                 arguments = (
-                    q, *ready.inner(k, v), *others,
+                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
+                    fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants = turn | ready.constants(call, q, k, v)
+                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+                constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
+                constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
+                constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dq_kernel, ready.tiles * batch * heads, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
 
@@ -312,44 +342,6 @@ class Runner:
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
 
 
-def _turns(parts: int, begins: bool, ends: bool) -> list[dict[str, Any]]:
-    """The constants of each part that say whether it takes up sums, and whether it is the last."""
-    return [
-        {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == parts - 1} for turn in range(parts)
-    ]
-
-
-def _launch_together(
-    tape: Tape, kernel: Any, call: AttentionCall, parts: Sequence[Prepared], strided: Sequence[Tensor],
-    others: Sequence[Any], unused: Tensor, turns: Sequence[dict[str, Any]],
-) -> None:  # fmt: skip
-    """One launch of a kernel in parts.py; `strided` are q, k, v and more whose strides it takes."""
-    q, k, v, *_ = strided
-    batch, heads, rows, _ = q.shape
-    pairs, missing = batch * heads, MOST_PARTS - len(parts)
-    programs = sum(ready.tiles for ready in parts) * (pairs + len(parts) - 1)
-    if not pairs or not programs:
-        return
-    # new zeros for every call: kept ones would be shared by streams, and spoiled by a launch that is aborted
-    done = tape.do(partial(torch.zeros, pairs, dtype=torch.int32, device=q.device))
-    inner = [x for ready in parts for x in ready.inner(k, v)] + [None, None] * missing
-    data = [ready.data or (unused,) for ready in parts] + [None] * missing
-    tables, headers = tuple(ready.table for ready in parts), tuple(ready.header for ready in parts)
-    arguments = (
-        q, *inner, *others, done, tables, headers, *data, *_weighing(tape, call, unused),
-        *(stride for x in strided for stride in _strides(x)),
-        heads, heads // k.shape[1], rows, pairs, *(ready.tiles for ready in parts), *[0] * missing,
-    )  # fmt: skip
-    each = [
-        ready.constants(call, q, k, v) | turn | {"BY_HEAD": ready.table.shape[1] > 1}
-        for ready, turn in zip(parts, turns, strict=True)
-    ]
-    constants = each[0] | {name: tuple(one[name] for one in each) for name in PER_PART if name in each[0]}
-    size = max(q.shape[-1], v.shape[-1])
-    constants |= {"maxnreg": registers_together([ready.shape for ready in parts], size, q.dtype)}
-    launch(tape, kernel, programs, arguments, constants)
-
-
 def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
     """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
     softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
@@ -373,16 +365,6 @@ def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | Non
     delta -= 0.0 if grad_lse is None else grad_lse
 
 
-def runs_together(kernel: str, parts: Sequence[Part]) -> bool:
-    """Whether one launch of a kernel may run these parts, heads in turn (parts.py).
-
-    Tables that follow from data have a launch of their own before each part's. AMD's order of programs is not
-    known.
-    """
-    few = 1 < len(parts) <= PARTS_TOGETHER[kernel]
-    return few and not torch.version.hip and not any(map(depends_on_data, parts))
-
-
 def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
     """The order of parts, and whether the first and the last of them write every row.
 
@@ -394,6 +376,17 @@ def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
         return others, False, False
     order = [*whole[:-1], *others, whole[-1]]
     return order, order[0] in whole, True
+
+
+def _kind(order: Order) -> int:
+    return 2 if order.group > 1 else int(order.period > 1)
+
+
+def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
+    """As geometry.py has them: 3 where blocks are listed, 4 where those have whole steps."""
+    if part.block_table is not None:
+        return (3 if part.block_table.inner % step else 4,)
+    return tuple(_kind(axis.inner_order) for axis in part.axes)
 
 
 def _sent(part: Part, table: Tensor) -> Tensor:
@@ -426,3 +419,52 @@ def _sums(
         return found, found
     sums = tape.empty(x.shape, torch.float32, x.device)
     return found, sums if begins else tape.do(_filled(0.0), sums)
+
+
+def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a place in memory, or a number of the rule, may need 64 bits."""
+    return _furthest(q, k, v) >= REACH_32 or _has_large_numbers(part)
+
+
+def _has_large_numbers(part: Part) -> bool:
+    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
+    return max((abs(value) for value in (*part.numbers.values(), *literals)), default=0) >= 1 << 28
+
+
+def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
+    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
+
+
+def _header(part: Part, functions: Generated, arrays: Arrays) -> list[int]:
+    found: list[int] = []
+    for place, axis in enumerate(part.axes):
+        later = part.axes[place + 1 :]
+        found += [
+            axis.outer_order.period,
+            axis.outer_order.group,
+            axis.inner_order.period,
+            axis.inner_order.group if part.block_table is None else part.block_table.inner,
+            axis.outer_size,
+            axis.inner_size,
+            prod(other.outer_size for other in later),
+            prod(other.inner_size for other in later),
+            axis.first,
+            axis.last,
+            axis.class_slots if axis.class_slots is not None else REACH_32 - 1,
+            0,
+        ]
+    found += [0] * (NUMBERS - AXIS_NUMBERS * len(part.axes))
+    return found + [_number(name, part, arrays) for name in functions.numbers] + table_numbers(part, arrays)
+
+
+def _number(name: str, part: Part, arrays: Arrays) -> int:
+    """A number of the rule, or of an array it looks up."""
+    if name.startswith("literal "):
+        return part.template.literals[int(name.removeprefix("literal "))]
+    if not name.startswith("__"):
+        return part.numbers[name]
+    what, array = name.split(" ", 1)
+    whole = arrays[array]
+    if what == "__stride":
+        return whole.stride(0) if whole.shape[0] > 1 else 0
+    return whole.shape[1 + int(what.removeprefix("__axis"))]

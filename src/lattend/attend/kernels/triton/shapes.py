@@ -9,7 +9,7 @@ lies within a block, and else those of rows that lie apart; no time is predicted
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -39,11 +39,6 @@ class TileShape:
     @property
     def rows(self) -> int:
         return prod(self.outer)
-
-    @property
-    def compiled_for(self) -> tuple[int, int, int | None]:
-        """What is one for a whole launch."""
-        return self.warps, self.stages, self.registers
 
 
 @dataclass(frozen=True)
@@ -189,8 +184,6 @@ _LARGE_OUTER = {
     32: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
 }
 LEAST_ROWS = 16  # of a product of matrices
-# By head dimension, for 128 threads: 4 * 128 * 128 = 65,536 is all of a processor, and 3 * 128 * 168 nearly
-REGISTERS_TOGETHER = {64: 128, 128: 168}
 
 
 def padded(size: int) -> int:
@@ -214,50 +207,16 @@ def choose(
 
     `hopper` says whether the call may take the kernel in hopper.py.
     """
-    found = _choices(plan, place, kernel, head_dim, dtype, hopper)
-    if not found:
+    part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
+    best: Choice | None = None
+    for cost in _for_part(part, kernel, head_dim, dtype, hopper):
+        table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
+        expected = _expected(cost, table, part)
+        if best is None or expected < best.nanoseconds:
+            best = Choice(cost.shape, expected, cost.measured)
+    if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
-    return min(found, key=lambda choice: choice.nanoseconds)
-
-
-def choose_together(
-    plan: Plan, places: Sequence[int], kernel: str, head_dim: int, dtype: torch.dtype
-) -> list[Choice] | None:
-    """The shapes of several parts in one launch with the least expected time; None where none agree."""
-    best: list[dict[tuple[int, int, int | None], Choice]] = []
-    for place in places:
-        found = _choices(plan, place, kernel, head_dim, dtype, False)
-        found.sort(key=lambda choice: -choice.nanoseconds)
-        best.append({choice.shape.compiled_for: choice for choice in found})  # of each the fastest, the last
-    agreed = [[each[key] for each in best] for key in best[0] if all(key in each for each in best)]
-    return min(agreed, key=lambda choices: sum(choice.nanoseconds for choice in choices), default=None)
-
-
-def registers_together(shapes: Sequence[TileShape], head_dim: int, dtype: torch.dtype) -> int | None:
-    """At most so many registers for a thread of a launch with parts of these shapes.
-
-    ptxas takes more for several parts than for each alone. Small steps of half precision can do with so few
-    that as many programs fit beside each other as of a part alone, and hardly spill.
-    """
-    small = dtype != torch.float32 and all(shape.warps == 4 and shape.step <= 32 for shape in shapes)
-    limits = [limit for size, limit in REGISTERS_TOGETHER.items() if small and head_dim <= size]
-    return shapes[0].registers or (limits[0] if limits else None)
-
-
-def _choices(
-    plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, hopper: bool
-) -> list[Choice]:
-    """All shapes for one part."""
-    transposed = kernel == "backward_dkdv"
-    part = (plan.transposed if transposed else plan.parts)[place]
-    return [
-        Choice(
-            cost.shape,
-            _expected(cost, plan.tiles(place, cost.shape.outer, transposed=transposed), part),
-            cost.measured,
-        )
-        for cost in _for_part(part, kernel, head_dim, dtype, hopper)
-    ]
+    return best
 
 
 def apart(part: Part) -> bool:
