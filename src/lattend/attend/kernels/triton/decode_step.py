@@ -15,8 +15,9 @@ from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.decode import decode_combine_kernel, decode_split_kernel
 from lattend.attend.kernels.triton.kernel import DTYPES, MAX_HEAD_DIM
-from lattend.attend.kernels.triton.launch import EXACT_PRODUCTS, INTERPRETED, padded
 from lattend.attend.kernels.triton.launched import launch
+from lattend.attend.kernels.triton.prepared import EXACT_PRODUCTS, INTERPRETED
+from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.source import StepFunctions, generated_step
 from lattend.attend.tape import Steps, Tape, Varying
 
