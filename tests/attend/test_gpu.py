@@ -6,6 +6,7 @@ A tile takes the interpreter some 12 ms, so the cases are small and odd rather t
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
@@ -186,6 +188,34 @@ def test_listed_blocks_of_whole_steps(shape: TileShape) -> None:
     )
     ids = torch.tensor([[0] * 9 + [1] * 61, [5] * 65 + [1] * 5])
     check(rule.at(n=70), shape, batch=2, data={"chosen": blocks(2, 5, 3), "doc": ids})
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    "text", ["seg[q] - seg[k] <= 0", "100*seg[q] >= 150*seg[k]", "seg[seg[q]] == seg[k]"]
+)
+def test_entries_of_narrow_arrays_do_not_wrap_around(text: str, dtype: torch.dtype) -> None:
+    rule = lt.rule(text, data={"seg": None})
+    check(rule.at(n=8), heads=1, kv_heads=1, data={"seg": (torch.arange(8) % 3).to(dtype)})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query head has gradients of its own first; they are added up in float32, whatever the parts."""
+    monkeypatch.setattr(launch, "MANY_ROWS", 1)
+    shares: list[int] = []
+    alone = Runner._dkdv  # pyright: ignore[reportPrivateUsage]
+
+    def noted(self: Runner, tape: Tape, call: AttentionCall, given: BackwardInputs, *how: Any) -> Any:
+        shares.append(given.q.shape[1] // given.k.shape[1])
+        return alone(self, tape, call, given, *how)
+
+    monkeypatch.setattr(Runner, "_dkdv", noted)
+    for rule in (R.strided(t=9).at(n=37), R.sparse_strided(l=5).at(n=37), lt.rule("q % 4 == 0").at(n=21)):
+        check(rule, batch=2, heads=4, kv_heads=2, dtype=dtype)
+    monkeypatch.setattr(launch, "FEW_KEYS", 1)
+    check(R.strided(t=9).at(n=37), batch=2, heads=4, kv_heads=2, dtype=dtype)
+    assert shares == [1, 1, 1, 2]
 
 
 def test_steps_follow_the_attended_blocks() -> None:

@@ -33,6 +33,13 @@ def read(Numbers, place, WIDE: tl.constexpr):
 
 
 @triton.jit
+def looked_up(Entry):
+    """An entry of an array, wide enough that its sums and differences do not wrap around."""
+    value = tl.load(Entry)
+    return value.to(tl.int32) if value.dtype.primitive_bitwidth < 32 else value
+
+
+@triton.jit
 def floor_divide(a, b):
     """A // b for b > 0, rounded down also where a is negative."""
     quotient = a // b

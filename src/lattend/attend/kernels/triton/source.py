@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 
 from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
-from lattend.attend.kernels.triton.geometry import NUMBERS, floor_divide, read, remainder
+from lattend.attend.kernels.triton.geometry import NUMBERS, floor_divide, looked_up, read, remainder
 from lattend.plans.part import Part
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
@@ -47,7 +47,10 @@ MOST_FILES = 1024
 LARGEST = 1 << 62
 _FILES: deque[str] = deque()  # of the functions in linecache, which forgets nothing by itself
 OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
-_NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
+_NAMESPACE = {
+    **{"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder},
+    "looked_up": looked_up,
+}
 
 
 @dataclass(frozen=True)
@@ -255,8 +258,8 @@ class _Writer:
                 return self.names[node.name] if node.name in self.names else self._number(node.name)
             case Lookup():
                 place, stride = self._array(node.array), self._number(f"__stride {node.array}")
-                entry = f"tl.load(Data[{place}] + batch * {stride} + {self.index(node, parts)})"
-                return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
+                at = f"Data[{place}] + batch * {stride} + {self.index(node, parts)}"
+                return f"tl.load({at}).to(tl.float32)" if node.array in self.scalars else f"looked_up({at})"
             case Arith(op="//"):
                 return f"floor_divide({', '.join(parts)})"
             case Arith(op="%"):
