@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import math
 import subprocess
@@ -24,6 +25,7 @@ gpu: Any = importlib.import_module("attention_gpu")
 everyday: Any = importlib.import_module("everyday")
 calibrate: Any = importlib.import_module("calibrate_gpu")
 calibrate_cpu: Any = importlib.import_module("calibrate_cpu")
+crossovers_gpu: Any = importlib.import_module("calibrate_crossovers")
 web_server: Any = importlib.import_module("web_server")
 web_load: Any = importlib.import_module("web_load")
 web_typing: Any = importlib.import_module("web_typing")
@@ -266,8 +268,37 @@ def test_everyday_may_be_nondeterministic_as_its_peer_is() -> None:
         ours = everyday.contenders(case, "cpu", deterministic)["lattend"]
         assert ours.keywords["deterministic"] == deterministic
     assert everyday.contenders(case, "cpu")["lattend"].keywords["deterministic"] is False
-    args.deterministic = False
+    args.deterministic = args.control = False
     assert everyday.Bench(args).about["deterministic"] is False
+
+
+def test_everyday_has_sdpa_beside_itself_as_a_control() -> None:
+    case = small("causal", "training step")
+    ours, theirs = everyday.contenders(case, "cpu", control=True).values()
+    assert ours is theirs
+    assert ours.func is not everyday.lt.attention
+
+
+def test_limits_of_a_gpu_have_the_least_cost() -> None:
+    """Ours is twice as fast below 2,000 numbers and 10^6 products, and half as fast beyond either."""
+    rows: list[Any] = []
+    for heads, n, head_dim in itertools.product((4, 64), (16, 64, 256, 1024), (16, 64)):
+        case = crossovers_gpu.Case("a group", "half", False, n, head_dim, heads, n)
+        ahead = case.numbers < 2000 and case.products < 1e6
+        rows.append((case, {"triton": 1.0 if ahead else 4.0, "sdpa": 2.0}))
+    found = crossovers_gpu.fitted(rows)
+    for case, times in rows:
+        ours = case.numbers < found["numbers"] and case.products < found["products"]
+        assert ours == (times["triton"] < times["sdpa"])
+    assert crossovers_gpu.between([64, 256, 1024]) == [130, 510, 2000]
+    rows = [
+        (crossovers_gpu.Case("hopper causal", "half", True, n, 128, heads, n), {"triton": t, "sdpa": 2.0})
+        for heads in (4, 64)
+        for n in (1024, 4096, 16_384)
+        for t in (1.0 if n > 1024 and heads * n < 500_000 else 4.0,)
+    ]
+    limits = crossovers_gpu.fitted_hopper(rows)
+    assert limits["keys"] == 4096 and 64 * 4096 < limits["rows"] < 64 * 16_384
 
 
 def test_a_crossover_is_where_ratios_pass_one_for_good() -> None:

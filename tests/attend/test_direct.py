@@ -329,6 +329,18 @@ def test_narrow_arrays_do_not_overflow(rule: str, dtype: torch.dtype) -> None:
             torch.testing.assert_close(lt.attention(x, x, x, rule, seg=seg), wanted)
 
 
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU: on a CPU outputs lie as q does")
+def test_the_output_alone_of_torchs_own_attention_is_not_copied() -> None:
+    """With a log-sum-exp it lies as q does; alone as torch lays it, the first time and each time after."""
+    x = torch.randn(1, 8, 4096, 64, device=DEVICE)
+    with fresh():
+        found = [lt.attention(x, x, x, "full", kernel="sdpa").stride() for _ in range(3)]
+        both = lt.attention(x, x, x, "full", kernel="sdpa", return_lse=True)
+    torchs = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    assert found == [torchs.stride()] * 3
+    assert both[0].stride() == x.stride()
+
+
 def test_a_text_of_another_type_is_a_text() -> None:
     class Text(str):
         pass

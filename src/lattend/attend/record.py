@@ -70,11 +70,21 @@ class Record:
         return self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
 
     def _first(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The output, the log-sum-exp, and the output as it is given alone; notes the steps to them."""
+        """The output, which lies in memory as q does, the log-sum-exp, and the output as it is given alone.
+
+        The steps to them are noted.
+        """
         self._check(k, given)
         tape, call = Tape(q, k, v, *given), self.call.with_tensors(given)
-        out, lse, alone = forward_steps(tape, call, q, k, v)
-        self.steps, self.output_steps = tape.steps(out, lse), tape.steps_to(alone)
+        with exactly(q):
+            alone, lse = dispatch.forward(tape, call, q, k, v)
+        # a copy of what torch's own attention gives on a GPU would take longer than torch does
+        own = q.device.type == "cuda" and dispatch.chosen(call, q, k, v) == "sdpa"
+        alone = alone if own else _laid_out(tape, alone, q)
+        self.output_steps = tape.steps_to(alone)
+        lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
+        out = _laid_out(tape, alone, q)
+        self.steps = tape.steps(out, lse)
         return out, lse, alone
 
     def _again(self, steps: Steps, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
@@ -147,21 +157,6 @@ def wants_gradient(*tensors: Tensor) -> bool:
 
 
 # Steps
-
-
-def forward_steps(
-    tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, which lies in memory as q does, the log-sum-exp, and the output where it is asked alone.
-
-    Of torch's own attention on a GPU that is torch's tensor: a copy would take longer than torch does.
-    """
-    with exactly(q):
-        out, lse = dispatch.forward(tape, call, q, k, v)
-    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
-    laid_out = _laid_out(tape, out, q)
-    own = q.device.type == "cuda" and dispatch.chosen(call, q, k, v) == "sdpa"
-    return laid_out, lse, out if own else laid_out
 
 
 def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:

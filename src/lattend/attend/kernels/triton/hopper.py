@@ -166,7 +166,7 @@ def number_of(column):
 
 @gluon.jit
 def up_to(end, column):
-    """How many of the thread's columns, by number, lie up to this one: one for all columns with the same c."""
+    """How many of a thread's columns, by number, lie up to `end`: the same for all columns with its c."""
     ahead = end - (column & 6)
     return (ahead >> 3) * 2 + 1 + gl.minimum(ahead & 7, 1)
 
