@@ -178,17 +178,17 @@ def attended(s, at, about, Header, Data, COLUMNS: gl.constexpr, PAIRS: gl.conste
     `about` is the tile: its queries, their bounds and entries, whether more is to be asked of pairs, where.
     """
     oa, low, high, entries, asks, head, batch = about
-    keys = at + gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
-    column = gl.arange(0, s.shape[1], gl.SliceLayout(0, S))[None, :]
+    columns = gl.arange(0, s.shape[1], gl.SliceLayout(0, S))
+    column = columns[None, :]
     below, above = up_to(low[:, None] - at - 1, column), up_to(high[:, None] - at, column)
-    s = gl.inline_asm_elementwise(
-        BETWEEN, "=f,f,r,r,r", [s, number_of(column), below, above], gl.float32, True, 1
-    )
+    given = [s, number_of(column), below, above]
+    s = gl.inline_asm_elementwise(BETWEEN, "=f,f,r,r,r", given, gl.float32, True, 1)
     if PAIRS is not None:  # noqa: SIM102  (this is known when it is compiled, the next is not)
         if asks:  # each key is looked up by one thread
             one = at + gl.arange(0, s.shape[1], gl.BlockedLayout([1], [32], [4], [0]))
-            columns = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
-            kept = PAIRS(oa, oa, oa, keys, keys, keys, entries, columns, head, batch, Header, Data, False)
+            found = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
+            keys = at + columns
+            kept = PAIRS(oa, oa, oa, keys, keys, keys, entries, found, head, batch, Header, Data, False)
             s = gl.where(kept, s, -float("inf"))
     return s
 
@@ -261,7 +261,9 @@ def compute(
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
             begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
-            if FULL:
+            if (
+                FULL
+            ):  # ptxas takes weights of 16 bits apart that go from step to step; a mask needs the registers
                 wide = weights.to(gl.float32)
             for index in range(begin, end):
                 if FULL:
