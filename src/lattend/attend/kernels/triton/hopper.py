@@ -168,7 +168,7 @@ def number_of(column):
 def up_to(end, column):
     """How many of a thread's columns, by number, lie up to `end`: the same for all columns with its c."""
     ahead = end - (column & 6)
-    return (ahead >> 3) * 2 + 1 + gl.minimum(ahead & 7, 1)
+    return (ahead >> 3) * 2 + 1 + (((ahead & 7) + 7) >> 3)
 
 
 @gluon.jit
@@ -261,9 +261,7 @@ def compute(
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
             begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
-            if (
-                FULL
-            ):  # ptxas takes weights of 16 bits apart that go from step to step; a mask needs the registers
+            if FULL:  # weights of 16 bits that go from step to step would be taken apart and put together
                 wide = weights.to(gl.float32)
             for index in range(begin, end):
                 if FULL:
