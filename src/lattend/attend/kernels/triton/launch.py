@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -45,12 +45,13 @@ from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, strides
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
-from lattend.plans.plan import Plan
+from lattend.plans.plan import PROBE, Plan
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
-# Keys of all kv heads whose tiles leave the chip idle, and rows of the heads that share one which take long
-FEW_KEYS, MANY_ROWS = 128 * 64, 8192
+# Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
+# from which on it takes long in float32
+FEW_KEYS, MANY_ROWS = 128 * 64, 2048
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
@@ -65,6 +66,13 @@ class Runner:
         self.term, self.tensors = term, tensors
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
+
+    @cached_property
+    def most_queries(self) -> int:
+        """The queries of one head that a tile of keys meets, at most."""
+        places = range(len(self.plan.transposed))
+        found = (self.plan.tiles(place, PROBE[len(self.plan.axes)], transposed=True) for place in places)
+        return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
 
     def part(
         self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
@@ -228,7 +236,8 @@ class Runner:
         """
         q, k, v = given.q, given.k, given.v
         share = q.shape[1] // max(1, k.shape[1])
-        if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * q.shape[2] < MANY_ROWS:
+        many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
+        if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * self.most_queries < many:
             return self._dkdv(tape, call, given, delta, arrays)
         repeat = partial(Tensor.repeat_interleave, repeats=share, dim=1)
         apart = given._replace(k=tape.do(repeat, k), v=tape.do(repeat, v))
