@@ -5,7 +5,7 @@
 
 kernel="triton" and kernel="sdpa" take turns on the same tensors, through lt.attention, so that kernel, launch
 and Python count for both: loops of calls that are waited for at their end, medians of turns. Forward passes
-have no gradients; of windows the backward passes are timed too. A choice of limits says of each case which of
+have no gradients; of windows the backward passes are timed. A choice of limits says of each case which of
 the two would run; those are kept that have the least sum of the logarithms of its times.
 """
 
@@ -89,7 +89,7 @@ def cases() -> Iterator[Case]:
     for precision, causal, head_dim, heads, n in itertools.product(
         DTYPES, (True, False), HEAD_DIMS, HEADS, SIZES
     ):
-        by_hopper = precision == "half" and causal and n >= LONG[1] and head_dim == WIDTHS[0]
+        by_hopper = precision == "half" and causal and n >= LONG[0] and head_dim == WIDTHS[0]
         width = next(limit for limit in WIDTHS if head_dim <= limit)
         group = f"{precision}, {'causal' if causal else 'full'}, D to {width}"
         case = Case(group, precision, causal, n, head_dim, heads, n)

@@ -24,7 +24,7 @@ from lattend.attend.kernels.triton.shapes import on_hopper
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
-RULES = ("k <= q", "doc[q] == doc[k] and k <= q")
+RULES = ("k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
 HEAD_DIMS = (64, 128)
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -88,7 +88,8 @@ def main() -> None:
     launch.launch = device_tables.launch = instead
     found: dict[str, dict[str, int]] = {}
     for text in RULES:
-        ids = {"doc": torch.zeros(1, 4096, dtype=torch.int64)} if "doc" in text else {}
+        names = [name for name in ("doc", "begin") if name in text]
+        ids = {name: torch.zeros(1, 4096, dtype=torch.int64) for name in names}
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
         for head_dim in HEAD_DIMS:
             q = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16)

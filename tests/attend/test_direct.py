@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.attend import direct
+from lattend.attend import direct, operator
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.record import RECORDS
 from lattend.attend.tape import Tape
@@ -40,6 +40,7 @@ def fresh() -> Iterator[None]:
     known, guarded = (dict(direct.CHECKED), dict(RECORDS)), dict(direct.CHECKED.guarded)
     direct.CHECKED.clear()
     RECORDS.clear()
+    operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
     yield
     direct.CHECKED.clear()
     RECORDS.clear()

@@ -190,13 +190,20 @@ def test_listed_blocks_of_whole_steps(shape: TileShape) -> None:
     check(rule.at(n=70), shape, batch=2, data={"chosen": blocks(2, 5, 3), "doc": ids})
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.bool, torch.uint16, torch.uint32], ids=str
+)
 @pytest.mark.parametrize(
     "text", ["seg[q] - seg[k] <= 0", "100*seg[q] >= 150*seg[k]", "seg[seg[q]] == seg[k]"]
 )
 def test_entries_of_narrow_arrays_do_not_wrap_around(text: str, dtype: torch.dtype) -> None:
     rule = lt.rule(text, data={"seg": None})
     check(rule.at(n=8), heads=1, kv_heads=1, data={"seg": (torch.arange(8) % 3).to(dtype)})
+
+
+@pytest.mark.parametrize("text", ["134217728 * k <= 134217727 * q", "k * 100000000 <= q * 99999999"])
+def test_products_of_numbers_and_positions_beyond_32_bits(text: str) -> None:
+    check(lt.rule(text).at(n=40), heads=1, kv_heads=1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -414,7 +414,9 @@ def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"
-        return f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
+        said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
+        steps = chosen(replace(asked.call, trains=True), asked.q, asked.k, asked.v)
+        return said if steps == taken else f"{said}; a training step has {steps} in its forward pass too"
     return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
 
 

@@ -16,6 +16,7 @@ from lattend.attend.dispatch import KERNELS
 from lattend.attend.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
 from lattend.attend.operator import call_of
 from lattend.attend.padding import check_lengths, padding_given
+from lattend.attend.record import wants_gradient
 from lattend.attend.rule_names import RuleNames, rule_names
 from lattend.attend.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
@@ -106,15 +107,16 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     how = _weighing(q, k, settings)
     call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
-    call = replace(call, trains=_trains(like))
+    call = replace(call, trains=_trains(like, settings))
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     return MetaCall(call, *(_on(x, device) for x in flat))
 
 
-def _trains(like: Like) -> bool:
-    """Whether a backward pass may follow: not where tensors are given, and none of them wants a gradient."""
+def _trains(like: Like, settings: Settings) -> bool:
+    """Whether a backward pass may follow; where tensors are given, whether one of them wants a gradient."""
     given = [like] if isinstance(like, Tensor) else [x for x in like or () if isinstance(x, Tensor)]
-    return not given or any(x.requires_grad for x in given)
+    others = [*_tensors(settings.bias), *([settings.sinks] if isinstance(settings.sinks, Tensor) else [])]
+    return not given or wants_gradient(*given, *others)
 
 
 def _weighing(q: Tensor, k: Tensor, settings: Settings) -> dict[str, Any]:

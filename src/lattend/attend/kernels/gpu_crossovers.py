@@ -60,8 +60,9 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     """Up to which blocks a kernel of ours is over sooner; None where torch's own attention comes first.
 
     That is so for a training step whose gradients may differ from run to run: small ones last as long as
-    the host takes, and torch needs no Python to differentiate its own. A forward alone is chosen by itself;
-    with a backward, gradients of keys that heads share are summed head by head, which takes us longer.
+    the host takes, and torch needs no Python to differentiate its own. Of such steps only float32 ones whose
+    heads share keys may be ours, and these gradients are summed head by head, which takes longer. Any other
+    forward pass is chosen by itself, since the backward pass is ours whichever it is.
     """
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None:
@@ -75,7 +76,7 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
         return Crossover("forward", keys, width, rows * width)
     numbers, products = small_blocks(half, found.causal, width)
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
-    share = kv_heads / heads if call.trains else 1
+    share = kv_heads / heads if call.trains and not call.deterministic else 1
     return Crossover("forward", keys, width, min(numbers, products / rows) * share)
 
 

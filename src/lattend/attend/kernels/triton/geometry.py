@@ -34,9 +34,11 @@ def read(Numbers, place, WIDE: tl.constexpr):
 
 @triton.jit
 def looked_up(Entry):
-    """An entry of an array, wide enough that its sums and differences do not wrap around."""
+    """An entry of an array: of fewer than 32 bits in 32, without a sign in 64, so that none wraps below 0."""
     value = tl.load(Entry)
-    return value.to(tl.int32) if value.dtype.primitive_bitwidth < 32 else value
+    if value.dtype.primitive_bitwidth < 32:
+        return value.to(tl.int32)
+    return value.to(tl.int64) if value.dtype.is_int_unsigned() else value
 
 
 @triton.jit

@@ -239,7 +239,6 @@ def compute(
         limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
         oa, inside = queries(limits, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
-        high = gl.minimum(high, first + count - 1)  # a head that is left out has no keys
         asks = True
         if ROW_BOUNDS:  # where entries that must be equal begin and end; -1 if pairs are to be asked
             ends = RowBounds + gl.where(table_batch > 0, batch, 0) * 2 * rows + oa
@@ -247,6 +246,9 @@ def compute(
             asks = gl.min(own, 0) < 0
             low = gl.maximum(low, own)
             high = gl.minimum(high, gl.where(asks, high, gl.load(ends + rows, mask=inside, other=0)))
+        # within the tile's keys, so that differences fit; a head that is left out has none
+        low = gl.minimum(gl.maximum(low, first), first + count).to(gl.int32)
+        high = gl.maximum(gl.minimum(high, first + count - 1), first - 1).to(gl.int32)
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
