@@ -5,7 +5,7 @@
 
 kernel="triton" and kernel="sdpa" take turns on the same tensors, through lt.attention, so that kernel, launch
 and Python count for both: loops of calls that are waited for at their end, medians of turns. Forward passes
-have no gradients; of windows the backward passes are timed. A choice of limits says of each case which of
+have no gradients; of windows the backward passes are timed too. A choice of limits says of each case which of
 the two would run; those are kept that have the least sum of the logarithms of its times.
 """
 
@@ -33,7 +33,7 @@ DTYPES = {"half": torch.bfloat16, "float32": torch.float32}
 HEAD_DIMS, HEADS = (32, 64, 128, 256), (4, 16, 64)
 SIZES = (16, 64, 256, 512, 768, 1024, 2048, 4096)
 LONG, FEW = (1024, 2048, 4096, 8192, 16_384, 32_768), (4, 8, 16, 32, 64)  # of Hopper's causal blocks
-WINDOWS, WINDOWED = (64, 128, 256, 512, 1024, 2048), 65_536
+WINDOWS, WINDOWED = (64, 128, 256, 512, 1024, 2048), (2048, 16_384, 65_536)
 MOST_PRODUCTS = 1 << 34  # of a case: longer ones are not about a launch
 CALLS, TURNS, SECONDS = 20, 5, 0.15  # of a loop, of a case
 
@@ -98,7 +98,9 @@ def cases() -> Iterator[Case]:
     for heads, n in itertools.product(FEW, LONG):
         yield Case("hopper causal", "half", True, n, 128, heads, n)
     for causal, head_dim, window in itertools.product((True, False), (64, 128), WINDOWS):
-        yield Case("windows", "half", causal, window, head_dim, 16, WINDOWED, backward=True)
+        for n in WINDOWED:
+            yield Case("windows", "half", causal, window, head_dim, 16, n)
+        yield Case("windows, backward", "half", causal, window, head_dim, 16, WINDOWED[-1], backward=True)
 
 
 Timed = Sequence[tuple[Case, Mapping[str, float]]]
@@ -174,11 +176,12 @@ def told(rows: Timed) -> dict[str, Any]:
         if group.count(",") == 2:
             precision, blocks, width = group.split(", ")
             forward.setdefault(precision, {}).setdefault(blocks, {})[width] = fitted(some)
-    windows = groups["windows"]
+    windows = groups["windows, backward"]
     limits = between(sorted({case.numbers for case, _ in windows}))
     best = min((0, *limits), key=lambda at: cost(windows, lambda case: case.numbers < at))
     return {
         "forward": forward,
+        "windows": fitted(groups["windows"]),
         "backward": {"windows": best},
         "hopper causal": fitted_hopper(groups["hopper causal"]),
     }

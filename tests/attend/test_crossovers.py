@@ -58,6 +58,7 @@ def gpu_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "full": {"D to 128": exact, "D to 256": exact},
             },
         },
+        "windows": half,
         "backward": {"windows": 256 * 128},
         "hopper causal": {"keys": 2048, "rows": 1 << 19},
     }
@@ -86,7 +87,7 @@ def test_every_kind_of_block_was_measured_on_a_gpu() -> None:
     assert set(stored["machine"]) == {"date", "device", "torch"}
     for half, causal, width in product((True, False), (True, False), (16, 128, 256, 512)):
         assert min(gpu_crossovers.small_blocks(half, causal, width)) > 0
-    assert stored["backward"]["windows"] > 0
+    assert stored["backward"]["windows"] > 0 and min(stored["windows"].values()) > 0
     assert gpu_crossovers.HopperCausal(**stored["hopper causal"]).keys > 0
 
 

@@ -3,6 +3,7 @@
 That file is data: `python benchmarks/calibrate_crossovers.py --save` measures both kernels and writes it. A
 block is small while its keys have fewer `numbers` (keys times D) and all blocks together fewer `products`
 (rows times keys times D, of causal blocks half): then ours is over sooner, often before torch's is launched.
+Windows, many blocks that torch's own attention takes as heads, have limits of their own.
 """
 
 from __future__ import annotations
@@ -68,13 +69,14 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     if found is None:
         return None
     half, heads, kv_heads = q.dtype in HALF, max(1, q.shape[1]), v.shape[1]
-    if call.trains and not call.deterministic and found.window is None and (half or heads == kv_heads):
+    whole = found.window is None
+    if call.trains and not call.deterministic and whole and (half or heads == kv_heads):
         return None
     keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
-    if found.causal and found.window is None and _ahead_on_hopper(call, q, v):
+    if found.causal and whole and _ahead_on_hopper(call, q, v):
         rows = measured()["hopper causal"]["rows"] / q.shape[:2].numel()
         return Crossover("forward", keys, width, rows * width)
-    numbers, products = small_blocks(half, found.causal, width)
+    numbers, products = small_blocks(half, found.causal, width) if whole else Small(**measured()["windows"])
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
     share = kv_heads / heads if call.trains and not call.deterministic else 1
     return Crossover("forward", keys, width, min(numbers, products / rows) * share)
