@@ -26,7 +26,7 @@ from torch.nn.functional import scaled_dot_product_attention
 import lattend as lt
 from lattend.machines import MACHINES
 
-HEADS, D, BLOCK, SHARE, DOCUMENTS = 16, 128, 128, 0.13, (4, 16)
+HEADS, D, BLOCK, SHARE, DOCUMENTS = 16, 128, 128, 0.13, (4, 16, 64)
 WARM, ROUNDS, QUEUED = 5, 10, 4_000_000  # cycles of the device in which the host prepares a call
 Work = Callable[[], Any]
 

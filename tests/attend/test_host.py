@@ -121,6 +121,14 @@ RULES = st.sampled_from(
     ["k <= q", "causal", lt.rules.causal(), lt.rules.strided(3), lt.rules.strided(4), len]
 )
 VALUES = st.sampled_from([{}, {"t": 3}, {"t": 4}, {"u": 3}, {"t": True}, {"t": 3.0}, {"t": 3, "u": 4}])
+
+
+@pytest.mark.skipif(not guards.TRIED[0] <= guards.version() < guards.TRIED[1], reason="another torch")
+def test_guards_of_a_torch_that_was_tried_are_trusted() -> None:
+    """Or all tests of guards would be skipped, and all calls found by their kinds."""
+    assert guards.are_trusted("cpu")
+
+
 trusted = pytest.mark.skipif(not guards.are_trusted("cpu"), reason="this torch has no such guards")
 
 

@@ -133,11 +133,15 @@ def guard_of(*tensors: Tensor) -> Check:
     return TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
 
+def version() -> tuple[int, ...]:
+    """Of torch: (2, 13) of 2.13.0."""
+    return tuple(map(int, torch.__version__.split(".")[:2]))
+
+
 @lru_cache(maxsize=8)
 def are_trusted(device: str) -> bool:
     """Whether torch has guards that tell apart all that they are asked to, tried once on each device."""
-    version = tuple(map(int, torch.__version__.split(".")[:2]))
-    if TensorGuards is None or not TRIED[0] <= version < TRIED[1]:
+    if TensorGuards is None or not TRIED[0] <= version() < TRIED[1]:
         return False
     try:
         with torch.inference_mode(False), torch.autocast(device, enabled=False):

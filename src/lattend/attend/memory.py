@@ -20,6 +20,11 @@ def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
     return (heads * n * width, *((width, heads * width) if inside else (n * width, width)), 1)
 
 
+def per_query_head(x: Tensor, heads: int) -> Tensor:
+    """The kv heads of x [batch, kv_heads, …] repeated, one for each of so many query heads."""
+    return x.repeat_interleave(heads // x.shape[1], dim=1)
+
+
 def per_kv_head(grad: Tensor, x: Tensor) -> Tensor:
     """The gradients [batch, heads, …] of the query heads that share a kv head of x, added up."""
     kv_heads = x.shape[1]

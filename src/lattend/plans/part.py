@@ -18,7 +18,7 @@ from lattend.plans.block_table import BlockTable, block_table
 from lattend.plans.branches import Branch
 from lattend.plans.limits import Limits, solve
 from lattend.plans.order import Order, Pairing, PlanAxis, pairing, residue_group
-from lattend.rules.axes import HEAD
+from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
@@ -177,8 +177,12 @@ def _template(part: Part) -> Template:
     return Template(tuple(axes), rest, tuple(literals))
 
 
-def largest(part: Part, ends: Mapping[str, Interval]) -> int:
+def largest(part: Part) -> int:
     """The greatest magnitude of any number on the way to the part's bounds and conditions."""
+    ends = {name: Interval(value, value) for name, value in part.numbers.items()}
+    ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
+    for axis in part.axes:
+        ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
     terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
     nodes = [node for root in (*terms, part.rest) for node in expr.walk(root)]
     found = [0]

@@ -44,11 +44,7 @@ class Plan:
     @cached_property
     def fits(self) -> bool:
         """Whether every number on the way to a bound has at most 62 bits."""
-        ends = {name: Interval(value, value) for name, value in self.rule.values.items()}
-        ends[HEAD] = Interval(0, self.rule.values.get(HEADS, 1))
-        for axis in self.axes:
-            ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
-        return all(largest(part, ends) < 1 << 62 for part in (*self.parts, *self.transposed))
+        return all(largest(part) < 1 << 62 for part in (*self.parts, *self.transposed))
 
     def tiles(self, part: int, shape: tuple[int, ...], *, transposed: bool = False) -> Tiles:
         """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""

@@ -19,7 +19,7 @@ from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
-from lattend.attend.memory import per_kv_head
+from lattend.attend.memory import per_kv_head, per_query_head
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
@@ -192,7 +192,7 @@ def of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor,
     shares = q.device.type == "cuda" and library(q, v) is not EFFICIENT
     if shares or q.shape[1] == k.shape[1]:
         return q, k, v
-    repeat = partial(Tensor.repeat_interleave, repeats=q.shape[1] // k.shape[1], dim=1)
+    repeat = partial(per_query_head, heads=q.shape[1])
     return q, tape.do(repeat, k), tape.do(repeat, v)
 
 

@@ -236,7 +236,7 @@ def compute(
         if ENDS:  # the last tile's results are written by now
             tma.store_wait(0)
             mbarrier.arrive(q_free.index((turn + 1) % TILES), count=1, pred=turn > 0)
-        limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
+        limits = limits_of(Header)
         oa, inside = queries(limits, slot, outer_base, GROUP, OF_SCORES)
         low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
         asks = True
@@ -297,7 +297,7 @@ def compute(
         o = warpgroup_mma_wait(0, deps=[warpgroup_mma(weights, values, o, is_async=True)])
         mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
 
-        limits = gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
+        limits = limits_of(Header)
         row, here = queries(limits, slot, outer_base, GROUP, OF_SUMS)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
         mask = here[:, None] & (column[None, :] < DV)
@@ -329,6 +329,12 @@ def compute(
             mbarrier.arrive(q_free.index(held), count=1)
     if ENDS:
         tma.store_wait(0)
+
+
+@gluon.jit
+def limits_of(Header):
+    """The first and last query that can have keys, and the slots of a class; loaded where they are used."""
+    return gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
 
 
 @gluon.jit

@@ -42,7 +42,7 @@ from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
-from lattend.attend.memory import per_kv_head, strides
+from lattend.attend.memory import per_kv_head, per_query_head, strides
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import PROBE, Plan
@@ -239,7 +239,7 @@ class Runner:
         many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
         if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * self.most_queries < many:
             return self._dkdv(tape, call, given, delta, arrays)
-        repeat = partial(Tensor.repeat_interleave, repeats=share, dim=1)
+        repeat = partial(per_query_head, heads=q.shape[1])
         apart = given._replace(k=tape.do(repeat, k), v=tape.do(repeat, v))
         each = self._dkdv(tape, call, apart, delta, arrays, torch.float32)
         found = (tape.do(per_kv_head, x, like) for x, like in zip(each, (k, v), strict=True))

@@ -25,10 +25,8 @@ from lattend.attend.kernels.triton.source import Generated
 from lattend.plans.order import Order
 from lattend.plans.part import Part, largest
 from lattend.recent import Recent
-from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Num
-from lattend.rules.language.intervals import Interval
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 # Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
@@ -126,13 +124,9 @@ def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 def has_large_numbers(part: Part) -> bool:
     """Whether a number on the way to its bounds and conditions may need 64 bits."""
-    ends = {name: Interval(value, value) for name, value in part.numbers.items()}
-    ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
-    for axis in part.axes:
-        ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
     literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
     written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part, ends) >= 1 << 30
+    return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
 def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
