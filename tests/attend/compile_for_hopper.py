@@ -1,4 +1,8 @@
-"""Compiles the forward kernel in Gluon for Hopper, no GPU needed; prints counts of its machine code."""
+"""Compiles kernels for Hopper, no GPU needed: what Triton's interpreter does not look at.
+
+The forward kernel in Gluon, of whose machine code it prints counts, and the kernels in Triton with arrays of
+every dtype.
+"""
 
 # Triton has no stubs
 # pyright: basic, reportMissingTypeStubs=false
@@ -8,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton import device_tables, launch
 from lattend.attend.kernels.triton.shapes import on_hopper
 from lattend.attend.tape import Tape
@@ -26,6 +31,8 @@ from lattend.plans.plan import plan
 
 RULES = ("k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
 HEAD_DIMS = (64, 128)
+ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
+LOOKED_UP = ("seg[q] - seg[k] <= 0", "seg[seg[q]] == seg[k]")
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
@@ -78,14 +85,8 @@ def innermost_loops(machine_code: str) -> list[list[str]]:
     return [code[slice(*span)] for span in inner]
 
 
-def main() -> None:
-    driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
-    compiled: list[Any] = []
-
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
-        compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
-
-    launch.launch = device_tables.launch = instead
+def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
+    """The machine code of the kernel in Gluon, by rule and head_dim."""
     found: dict[str, dict[str, int]] = {}
     for text in RULES:
         names = [name for name in ("doc", "begin") if name in text]
@@ -97,7 +98,33 @@ def main() -> None:
             runner = launch.Runner(plan(rule, n=4096), q.device, shapes=lambda *_, shape=cost.shape: shape)
             runner.forward(Tape(), AttentionCall(rule, 0.1), q, q, q, ids)
             found[f"{text}, D = {head_dim}"] = described(compiled[-1])
-    print(json.dumps(found))
+    return found
+
+
+def with_arrays(compiled: list[Any]) -> dict[str, int]:
+    """How many kernels were compiled for arrays of each dtype."""
+    q, lse = torch.empty(1, 2, 64, 16, dtype=torch.bfloat16), torch.empty(1, 2, 64)
+    found: dict[str, int] = {}
+    for dtype in ARRAYS:
+        compiled.clear()
+        for text in LOOKED_UP:
+            arrays, rule = {"seg": torch.zeros(1, 64, dtype=dtype)}, lt.rule(text, data={"seg": None})
+            runner, call = launch.Runner(plan(rule, n=64), q.device), AttentionCall(rule, 0.1)
+            runner.forward(Tape(), call, q, q, q, arrays)
+            runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), arrays)
+        found[str(dtype)] = len(compiled)
+    return found
+
+
+def main() -> None:
+    driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
+    compiled: list[Any] = []
+
+    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
+
+    launch.launch = device_tables.launch = instead
+    print(json.dumps({"gluon": in_gluon, "arrays": with_arrays}[sys.argv[1]](compiled)))
 
 
 if __name__ == "__main__":

@@ -134,18 +134,29 @@ def test_a_mask_by_numbered_columns_keeps_the_keys_between(at: int, low: int, hi
         assert [*number[column & 6 == 2 * thread]] == [*range(32)]
 
 
+def compiled(what: str) -> Any:
+    """What compile_for_hopper.py prints."""
+    plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    ran = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("compile_for_hopper.py")), what],
+        env=plain, capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    return json.loads(ran.stdout)
+
+
+def test_kernels_with_arrays_of_every_dtype_compile() -> None:
+    """Forward and both backward kernels: Triton's interpreter knows no types of values."""
+    found = compiled("arrays")
+    assert len(found) == 7 and all(count >= 6 for count in found.values()), found
+
+
 def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     """In a step hardly a register is spilled, and products follow each other: ptxas else waits after each.
 
     A step without a mask has 473 instructions and one with 661; with 16-bit weights carried from step to
     step, and comparisons left to LLVM, they had 538 and 948.
     """
-    plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    ran = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compile_for_hopper.py"))],
-        env=plain, capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
-    found = json.loads(ran.stdout)
+    found = compiled("gluon")
     assert len(found) == 6
     for name, code in found.items():
         assert code["products"] > 0, name

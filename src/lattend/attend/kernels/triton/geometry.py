@@ -37,8 +37,10 @@ def looked_up(Entry):
     """An entry of an array: of fewer than 32 bits in 32, without a sign in 64, so that none wraps below 0."""
     value = tl.load(Entry)
     if value.dtype.primitive_bitwidth < 32:
-        return value.to(tl.int32)
-    return value.to(tl.int64) if value.dtype.is_int_unsigned() else value
+        value = value.to(tl.int32)
+    elif value.dtype.is_int_unsigned():
+        value = value.to(tl.int64)
+    return value
 
 
 @triton.jit
