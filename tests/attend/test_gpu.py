@@ -225,6 +225,23 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
     assert shares == [1, 1, 1, 2]
 
 
+@pytest.mark.parametrize("rule", [R.strided(t=5), R.sparse_strided(l=5), lt.rule("q % 4 == 0")], ids=str)
+def test_gradients_lie_as_their_tensors_do(rule: Rule) -> None:
+    """Heads inside positions or outside, for keys otherwise than for queries; one part and several."""
+    rule = rule.at(n=37)
+    call, runner = AttentionCall(rule, 0.3), Runner(plan(rule), DEVICE)
+    outside = [x.to(DEVICE) for x in tensors(rule, 2, 4, 2, 16, 16)]
+    inside = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in outside]
+    expected: list[torch.Tensor] = []
+    for q, k, v, grad in (outside, inside, (*outside[:2], *inside[2:])):
+        out, lse = runner.forward(Tape(), call, q, k, v, {})
+        *grads, _ = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})
+        if str(rule)[0] != "q":  # a part that covers all rows ends it, and writes the gradients itself
+            assert [x.stride() for x in grads] == [x.stride() for x in (q, k, v)]
+        expected = expected or grads
+        assert all(torch.equal(a, b) for a, b in zip(grads, expected, strict=True))
+
+
 def test_steps_follow_the_attended_blocks() -> None:
     rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
     table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)

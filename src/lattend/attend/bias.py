@@ -376,7 +376,15 @@ def add_gradients(
         flat = torch.zeros((), dtype=torch.int64, device=slope.device)
         for place, size in zip(places, into.shape, strict=True):
             flat = flat * size + place.clamp(0, size - 1)
-        into.view(-1).index_add_(0, flat.expand(slope.shape).reshape(-1), amount.reshape(-1))
+        _add_at(into.view(-1), flat.expand(slope.shape).reshape(-1), amount.reshape(-1))
+
+
+def _add_at(into: Tensor, places: Tensor, amount: Tensor) -> None:
+    """Adds numbers at their places in one order: each of torch's two ways has one on one device alone."""
+    if into.device.type == "cpu":
+        into.index_add_(0, places, amount)
+    else:
+        into.index_put_((places,), amount, accumulate=True)
 
 
 def empty_sums(call: AttentionCall, dtype: torch.dtype) -> dict[str, Tensor]:

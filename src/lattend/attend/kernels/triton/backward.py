@@ -40,17 +40,21 @@ from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 @triton.jit
 def store_sum(
-    Sum, Final, place, inside, value,
+    Sum, Final, first, place, inside, batch, head, final_batch, final_head, final_row, value,
     SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the float32 sums of earlier parts; the last part writes the gradient itself."""
+    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; the last part writes the
+    gradient itself, which lies in memory as its tensor does.
+    """
     column = tl.arange(0, PADDED)
-    at = place.to(tl.int64)[:, None] * SIZE + column[None, :]
+    at = (first + place).to(tl.int64)[:, None] * SIZE + column[None, :]
     mask = inside[:, None] & (column[None, :] < SIZE)
     if CONTINUES:
         value += tl.load(Sum + at, mask=mask, other=0.0)
     if ENDS:
-        tl.store(Final + at, value.to(Final.dtype.element_ty), mask=mask)
+        Final += batch * final_batch + head.to(tl.int64) * final_head
+        to = place.to(tl.int64)[:, None] * final_row + column[None, :]
+        tl.store(Final + to, value.to(Final.dtype.element_ty), mask=mask)
     else:
         tl.store(Sum + at, value, mask=mask)
 
@@ -67,7 +71,7 @@ def attention_bwd_dq_kernel(
     Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
-    o_batch, o_head, o_row, g_batch, g_head, g_row,
+    o_batch, o_head, o_row, g_batch, g_head, g_row, dq_batch, dq_head, dq_row,
     heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
     CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
@@ -153,7 +157,10 @@ def attention_bwd_dq_kernel(
                 ds *= 1.0 - bent * bent
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
-    store_sum(SumQ, GradQ, state_rows, inside, acc * scale, D, DP, CONTINUES, ENDS)
+    store_sum(
+        SumQ, GradQ, (batch * heads + head) * rows, place, inside, batch, head, dq_batch, dq_head, dq_row,
+        acc * scale, D, DP, CONTINUES, ENDS,
+    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=PLAIN)
@@ -161,6 +168,7 @@ def attention_bwd_dkdv_kernel(
     Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
+    dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row,
     heads, share, rows, keys, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
     CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
@@ -248,6 +256,12 @@ def attention_bwd_dkdv_kernel(
                     ds *= 1.0 - bent * bent
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
-    at_rows = (batch * kv_heads + kv_head) * keys + place
-    store_sum(SumK, GradK, at_rows, inside, acc_k * scale, D, DP, CONTINUES, ENDS)
-    store_sum(SumV, GradV, at_rows, inside, acc_v, DV, DVP, CONTINUES, ENDS)
+    first_key = (batch * kv_heads + kv_head) * keys
+    store_sum(
+        SumK, GradK, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        acc_k * scale, D, DP, CONTINUES, ENDS,
+    )  # fmt: skip
+    store_sum(
+        SumV, GradV, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        acc_v, DV, DVP, CONTINUES, ENDS,
+    )  # fmt: skip

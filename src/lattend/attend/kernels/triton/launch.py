@@ -218,6 +218,7 @@ class Runner:
                     fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
+                    *_strides(found),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
@@ -265,6 +266,7 @@ class Runner:
                     inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
+                    *_strides(found_k), *_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
@@ -335,9 +337,12 @@ def _copied(x: Tensor) -> Tensor:
 def _sums(
     tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts."""
-    found = tape.empty(x.shape, dtype or x.dtype, x.device)
+    """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts.
+
+    It lies in memory as its tensor does, so that it is not copied; the sums lie in order.
+    """
+    found = tape.empty(x.shape, dtype or x.dtype, x.device, strides(x, x.shape[-1]))
     if parts == 1 and ends:
-        return found, found
+        return found, found  # nothing is summed up
     sums = tape.empty(x.shape, torch.float32, x.device)
     return found, sums if begins else tape.do(_filled(0.0), sums)
