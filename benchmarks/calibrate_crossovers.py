@@ -145,7 +145,7 @@ def fitted(rows: Timed) -> dict[str, float]:
 
 
 def fitted_hopper(rows: Timed) -> dict[str, float]:
-    """The limits of causal blocks on which hopper.py's kernel is ahead."""
+    """The limits of causal blocks on which Hopper's kernel is ahead."""
     limits = itertools.product(
         sorted({case.keys for case, _ in rows}), between(sorted({case.heads * case.n for case, _ in rows}))
     )

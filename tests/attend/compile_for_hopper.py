@@ -1,7 +1,7 @@
 """Compiles kernels for Hopper, no GPU needed: what Triton's interpreter does not look at.
 
-The forward kernel in Gluon, of whose machine code it prints counts, and the kernels in Triton with arrays of
-every dtype.
+The kernels in Gluon, of whose machine code it prints counts, and the kernels in Triton with arrays of every
+dtype.
 """
 
 # Triton has no stubs
@@ -24,13 +24,14 @@ from triton.runtime import driver
 
 import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.kernels.triton import device_tables, launch
-from lattend.attend.kernels.triton.shapes import on_hopper
+from lattend.attend.kernels.triton import device_tables, launch, launched
+from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 RULES = ("k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
 HEAD_DIMS = (64, 128)
+KERNELS = ("forward", "backward_dq", "backward_dkdv")
 ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
 LOOKED_UP = ("seg[q] - seg[k] <= 0", "seg[seg[q]] == seg[k]")
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
@@ -69,7 +70,8 @@ def described(compiled: Any) -> dict[str, int]:
 def innermost_loops(machine_code: str) -> list[list[str]]:
     """The instructions of each loop over steps: it waits twice for products, and no such loop is in it.
 
-    Waits that took long come back from the end of the code unconditionally: those are no loops.
+    (Gradients of keys wait three times.) Waits that took long come back from the end of the code
+    unconditionally: those are no loops.
     """
     labels: dict[str, int] = {}
     code: list[str] = []
@@ -80,24 +82,31 @@ def innermost_loops(machine_code: str) -> list[list[str]]:
             code.append(instruction[1])
     ends = [(re.match(r"@.*BRA.*`\((\.L_\w+)\)", one), place) for place, one in enumerate(code)]
     spans = [(labels[to[1]], place + 1) for to, place in ends if to is not None and labels[to[1]] <= place]
-    spans = [span for span in spans if sum("DEPBAR" in one for one in code[slice(*span)]) == 2]
+    spans = [span for span in spans if sum("DEPBAR" in one for one in code[slice(*span)]) in (2, 3)]
     inner = [a for a in spans if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in spans)]
     return [code[slice(*span)] for span in inner]
 
 
+def shape_of(kernel: str, place: int) -> TileShape:
+    return next(on_hopper(kernel, 128, torch.bfloat16)).shape
+
+
 def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
-    """The machine code of the kernel in Gluon, by rule and head_dim."""
+    """The machine code of the kernels in Gluon, by rule, head_dim and kernel."""
     found: dict[str, dict[str, int]] = {}
     for text in RULES:
         names = [name for name in ("doc", "begin") if name in text]
         ids = {name: torch.zeros(1, 4096, dtype=torch.int64) for name in names}
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
         for head_dim in HEAD_DIMS:
-            q = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16)
-            (cost,) = on_hopper("forward", head_dim, q.dtype)
-            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=lambda *_, shape=cost.shape: shape)
-            runner.forward(Tape(), AttentionCall(rule, 0.1), q, q, q, ids)
-            found[f"{text}, D = {head_dim}"] = described(compiled[-1])
+            q, lse = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16), torch.empty(1, 2, 4096)
+            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=shape_of)
+            call = AttentionCall(rule, 0.1)
+            runner.forward(Tape(), call, q, q, q, ids)
+            runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), ids)
+            last = [one for one in compiled if "hopper" in one.metadata.name][-len(KERNELS) :]
+            names = [f"{text}, D = {head_dim}, {kernel}" for kernel in KERNELS]
+            found |= dict(zip(names, map(described, last), strict=True))
     return found
 
 
@@ -123,7 +132,7 @@ def main() -> None:
     def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
 
-    launch.launch = device_tables.launch = instead
+    launch.launch = device_tables.launch = launched.launch = instead
     print(json.dumps({"gluon": in_gluon, "arrays": with_arrays}[sys.argv[1]](compiled)))
 
 

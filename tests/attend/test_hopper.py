@@ -1,4 +1,4 @@
-"""The forward kernel in Gluon: it compiles for Hopper here, and on one it gives what the reference gives."""
+"""The kernels in Gluon: they compile for Hopper here, and on one they give what the reference gives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.memory import strides
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")
+BACKWARD = ("backward_dq", "backward_dkdv")
 RULES = (
     "k <= q",
     "k <= q and q - k <= 300",
@@ -59,20 +62,20 @@ def reference(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) 
     return attend(*whole, rule, kernel="dense", return_lse=True, **options, **arrays)
 
 
-@needs_hopper
-@pytest.mark.parametrize("text", RULES)
-@settings(max_examples=12, deadline=None)
-@given(
-    n=st.sampled_from([1, 63, 64, 127, 128, 129, 500, 1000]),
-    m=st.sampled_from([1, 100, 128, 500, 1000]),
-    heads=st.sampled_from([(1, 1), (2, 2), (4, 2), (3, 1)]),
-    kind=st.sampled_from([(128, torch.bfloat16), (80, torch.float16), (64, torch.bfloat16)]),
-    batch=st.integers(1, 2),
-    seed=st.integers(0, 99),
-)
-def test_results(
+CASES: dict[str, Any] = {
+    "n": st.sampled_from([1, 63, 64, 127, 128, 129, 500, 1000]),
+    "m": st.sampled_from([1, 100, 128, 500, 1000]),
+    "heads": st.sampled_from([(1, 1), (2, 2), (4, 2), (3, 1)]),
+    "kind": st.sampled_from([(128, torch.bfloat16), (80, torch.float16), (64, torch.bfloat16)]),
+    "batch": st.integers(1, 2),
+    "seed": st.integers(0, 99),
+}
+
+
+def drawn(
     text: str, n: int, m: int, heads: tuple[int, int], kind: tuple[int, torch.dtype], batch: int, seed: int
-) -> None:
+) -> tuple[lt.Rule, list[Tensor], dict[str, Tensor]]:
+    """A rule, its queries, keys and values, gradients of the output, and its arrays."""
     head_dim, dtype = kind
     source = torch.Generator("cuda").manual_seed(seed)
     arrays: dict[str, Tensor] = {}
@@ -85,15 +88,61 @@ def test_results(
         begin = torch.randint(0, m + 9, (n,), generator=source, device="cuda").to(kind_of_bound)
         arrays["begin"] = torch.where(begin % 5 == 0, ends.min if seed % 3 else ends.max, begin)
     rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
-    q, k, v = (
+    shapes = ((heads[0], n), (heads[1], m), (heads[1], m), (heads[0], n))
+    whole = [
         torch.randn(batch, h, size, head_dim, generator=source, device="cuda", dtype=dtype)
-        for h, size in ((heads[0], n), (heads[1], m), (heads[1], m))
-    )
+        for h, size in shapes
+    ]
+    if seed % 2:
+        whole = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in whole]
+    return rule, whole, arrays
+
+
+@needs_hopper
+@pytest.mark.parametrize("text", RULES)
+@settings(max_examples=12, deadline=None)
+@given(case=st.fixed_dictionaries(CASES))
+def test_results(text: str, case: dict[str, Any]) -> None:
+    rule, (q, k, v, _), arrays = drawn(text, **case)
     found, lse = forced(rule, q, k, v, **arrays)
     wanted, wanted_lse = reference(rule, q, k, v, **arrays)
     error = (found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9)
-    assert error <= TOLERANCE[dtype]
+    assert error <= TOLERANCE[q.dtype]
     torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
+
+
+def forced_gradients(rule: lt.Rule, given: BackwardInputs, arrays: dict[str, Tensor]) -> Sequence[Tensor]:
+    """The gradients of q, k and v by these kernels, whatever would be chosen."""
+    q, k = given.q, given.k
+    heads = {"heads": q.shape[1]} if rule.has_heads else {}
+    shapes = {kernel: next(on_hopper(kernel, 128, q.dtype)).shape for kernel in BACKWARD}
+    found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
+    runner = Runner(found, q.device, shapes=lambda kernel, place: shapes[kernel])
+    call, data = AttentionCall(rule, q.shape[-1] ** -0.5), {name: x[None] for name, x in arrays.items()}
+    return runner.backward(Tape(), call, given, data)[:3]
+
+
+@needs_hopper
+@pytest.mark.parametrize("text", RULES)
+@settings(max_examples=12, deadline=None)
+@given(case=st.fixed_dictionaries(CASES))
+def test_gradients(text: str, case: dict[str, Any]) -> None:
+    """Of output and log-sum-exp, beside float64. Query heads that share keys have the same tiles."""
+    if "head" in text:
+        case["heads"] = (case["heads"][0],) * 2
+    rule, (q, k, v, grad), arrays = drawn(text, **case)
+    exact = [x.double().requires_grad_() for x in (q, k, v)]
+    out, lse = reference(rule, *exact, **arrays)
+    empty, grad_lse = lse == -torch.inf, torch.randn(lse.shape, device="cuda")
+    end = (out * grad.double()).sum() + (grad_lse * torch.where(empty, 0.0, lse)).sum()
+    wanted = torch.autograd.grad(end, exact)
+    inputs = BackwardInputs(grad, grad_lse, q, k, v, out.to(q.dtype), lse.float())
+    found = forced_gradients(rule, inputs, arrays)
+    again = forced_gradients(rule, inputs, arrays)
+    for got, same, want, x in zip(found, again, wanted, (q, k, v), strict=True):
+        error = (got.double() - want).norm() / want.norm().clamp(min=1e-9)
+        assert error <= TOLERANCE[q.dtype], f"off by {error:.1e}"
+        assert torch.equal(got, same) and got.stride() == strides(x, x.shape[-1])
 
 
 @needs_hopper
@@ -111,6 +160,18 @@ def test_bits_are_equal_on_every_run_and_rows_stay_apart() -> None:
     assert torch.equal(spoiled[~touched], first[~touched]) and spoiled[0, 1, 2000].isnan().all()
 
 
+@needs_hopper
+def test_gradients_have_equal_bits_on_every_run() -> None:
+    rule, n = lt.rule("k <= q and q - k <= 900"), 3000
+    q, k, v, grad = (torch.randn(2, 4, n, 128, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    out, lse = forced(rule, q, k, v)
+    given = BackwardInputs(grad, None, q, k, v, out, lse)
+    first = forced_gradients(rule, given, {})
+    for _ in range(50):
+        again = forced_gradients(rule, given, {})
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
 def test_which_calls_take_it() -> None:
     long, near = lt.rule("k <= q"), lt.rule("k <= q and q - k <= 31")
     for rule, taken in ((long, True), (near, False)):
@@ -118,13 +179,15 @@ def test_which_calls_take_it() -> None:
         assert choose(found, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper == taken
         assert not choose(found, 0, "forward", 128, torch.bfloat16).shape.hopper
         assert not choose(found, 0, "forward", 128, torch.float32, hopper=True).shape.hopper
+        assert choose(found, 0, "backward_dq", 128, torch.bfloat16, hopper=True).shape.hopper == taken
+    assert choose(plan(long, n=16_384), 0, "backward_dkdv", 128, torch.bfloat16, hopper=True).shape.hopper
     grid = plan(lt.rules.neighbourhood(3), rows=64, cols=64)
     assert not choose(grid, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper
 
 
 @given(at=st.integers(0, 10_000), low=st.integers(-(10**6), 10**6), high=st.integers(-(10**6), 10**6))
 def test_a_mask_by_numbered_columns_keeps_the_keys_between(at: int, low: int, high: int) -> None:
-    gluon: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper")
+    gluon: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper.tiles")
     low, high = (bound if bound % 3 else at + bound % 131 for bound in (low, high))  # some within the step
     column = np.arange(128)
     number, up_to = gluon.number_of.fn(column), gluon.up_to.fn
@@ -153,12 +216,13 @@ def test_kernels_with_arrays_of_every_dtype_compile() -> None:
 def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     """In a step hardly a register is spilled, and products follow each other: ptxas else waits after each.
 
-    A step without a mask has 473 instructions and one with 661; with 16-bit weights carried from step to
-    step, and comparisons left to LLVM, they had 538 and 948.
+    A forward step without a mask has 473 instructions and one with 661; with 16-bit weights carried from
+    step to step, and comparisons left to LLVM, they had 538 and 948. Gradients of queries take 280 and 390
+    for half as many columns, those of keys 330 and 660.
     """
     found = compiled("gluon")
-    assert len(found) == 6
+    assert len(found) == 18
     for name, code in found.items():
         assert code["products"] > 0, name
-        assert code["spills"] < 16 and code["waits"] < code["products"] / 4, (name, code)
-        assert code["steps"] == 4 and ("[" in name or code["longest"] < 800), (name, code)
+        assert code["spills"] < 30 and code["waits"] <= code["products"] / 5, (name, code)
+        assert code["steps"] >= 2 and ("[" in name or code["longest"] < 700), (name, code)

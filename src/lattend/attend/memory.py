@@ -20,6 +20,11 @@ def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
     return (heads * n * width, *((width, heads * width) if inside else (n * width, width)), 1)
 
 
+def row_strides(x: Tensor) -> tuple[int, int, int]:
+    """The strides of [batch, heads, n, …] as kernels take them, whose rows are whole."""
+    return x.stride(0), x.stride(1), x.stride(2)
+
+
 def per_query_head(x: Tensor, heads: int) -> Tensor:
     """The kv heads of x [batch, kv_heads, …] repeated, one for each of so many query heads."""
     return x.repeat_interleave(heads // x.shape[1], dim=1)

@@ -282,12 +282,13 @@ def predicted_time(
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
-        found, hopper = plan(call.rule), may_take_hopper(call, q, v)
+        found = plan(call.rule)
         parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
         passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
         choices = [
             choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype, hopper=hopper)
             for name in passes
+            for hopper in [may_take_hopper(call, q, v, name)]
             for place in range(len(parts[name]))
         ]
         if not all(choice.measured for choice in choices):

@@ -35,7 +35,7 @@ class Small(NamedTuple):
 
 
 class HopperCausal(NamedTuple):
-    """Causal blocks on which hopper.py's forward is ahead of cuDNN: from so many keys on, and before so many
+    """Causal blocks on which Hopper's forward is ahead of cuDNN: from so many keys on, and before so many
     rows in all heads of all batch elements, whose keys no longer stay in the cache.
     """
 
@@ -91,7 +91,7 @@ def backward(call: AttentionCall, q: Tensor) -> Crossover | None:
 
 
 def _ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
-    """Whether hopper.py's kernel is ahead of cuDNN on a causal block, if it is not too large."""
+    """Whether Hopper's kernel is ahead of cuDNN on a causal block, if it is not too large."""
     limits = HopperCausal(**measured()["hopper causal"])
     long = v.shape[2] >= limits.keys and q.shape[:3].numel() < limits.rows and q.shape[2] == v.shape[2]
     wide = 64 < max(q.shape[3], v.shape[3]) <= 128 and q.dtype in HALF

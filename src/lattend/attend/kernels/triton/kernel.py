@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 HOPPER = (9, 0)  # compute capability
-FEWEST_QUERIES = 96 * 128  # of all heads: with fewer of its tiles the chip has too little to do
+FEWEST_ROWS = 96 * 128  # of all heads: with fewer of its tiles the chip has too little to do
 GLUON = "3.6."  # version of Triton: Gluon changes from one to the next
 
 
@@ -42,13 +42,15 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
-def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
-    """Whether hopper.py's kernel takes such calls there; where there is no GPU, on an H200."""
+def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor, kernel: str = "forward") -> bool:
+    """Whether the kernel for Hopper (hopper/) takes such calls there; where there is no GPU, on an H200."""
     plain = call.term is None and call.softcap is None and call.seed is None and call.key_range is None
     if not plain or call.key_mask is not None or _interpreted():
         return False
-    fits = padded(q.shape[3]) == padded(v.shape[3]) and all(map(whole_16_bytes, (q, v)))
-    if not fits or q.shape[:3].numel() < FEWEST_QUERIES:
+    fits, rows = padded(q.shape[3]) == padded(v.shape[3]) and all(map(whole_16_bytes, (q, v))), q
+    if kernel == "backward_dkdv":  # of heads that share keys, all have the same tiles
+        fits, rows = fits and (q.shape[1] == v.shape[1] or not call.rule.has_heads), v
+    if not fits or rows.shape[:3].numel() < FEWEST_ROWS:
         return False
     if q.device.type != "cuda" or not torch.cuda.is_available():
         return True

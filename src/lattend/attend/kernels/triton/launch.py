@@ -42,7 +42,7 @@ from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.linalg import vecdot
-from lattend.attend.memory import per_kv_head, per_query_head, strides
+from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import PROBE, Plan
@@ -147,22 +147,14 @@ class Runner:
             if not programs:
                 continue
             constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
-            made = (out, sums, lse, ready.table, ready.header, ready.data or (lse,))
-            sizes = (heads, heads // k.shape[1], rows, ready.tiles, *ready.strides)
             if ready.shape.hopper:
-                from lattend.attend.kernels.triton import hopper as gluon  # which not every Triton has
-
-                described = gluon.described(q, k, v, out, ready.shape)
-                bounds = ready.table if ready.row_bounds is None else ready.row_bounds
-                arguments = (*described, *made, bounds, call.scale, *_strides(out), *sizes, programs)
-                constants |= gluon.constants(ready.part, ready.functions, ready.shape, q, v)
-                constants |= {"ROW_BOUNDS": ready.row_bounds is not None}
-                at_once = min(programs, gluon.processors(q.device))
-                launch(tape, gluon.attention_fwd_hopper_kernel, at_once, arguments, constants)
+                _on_hopper().forward(tape, ready, call.scale, q, k, v, out, sums, lse, constants)
             else:
                 arguments = (
-                    q, *ready.inner(k, v), *made, *_weighing(tape, call, lse),
-                    *_strides(q), *_strides(k), *_strides(v), *_strides(out), *sizes,
+                    q, *ready.inner(k, v), out, sums, lse,
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
+                    *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out),
+                    heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
@@ -180,7 +172,8 @@ class Runner:
                 arguments = (
                     q, *ready.inner(k), found,
                     ready.table, ready.header, ready.data or (found,), *_weighing(tape, call, found),
-                    *_strides(q), *_strides(k), heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
+                    *row_strides(q), *row_strides(k),
+                    heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants = ready.constants(call, q, k, k)
                 launch(tape, attention_max_kernel, ready.tiles * batch * heads, arguments, constants)
@@ -210,22 +203,29 @@ class Runner:
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
+        hopper = may_take_hopper(call, q, v, "backward_dq")
         for turn, place in enumerate(order):
-            ready = self.part(tape, "backward_dq", place, q, v, arrays)
-            if ready.tiles and batch * heads:
+            small = hopper and not is_wide(self.plan.parts[place], q, k, v)
+            ready = self.part(tape, "backward_dq", place, q, v, arrays, hopper=small)
+            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+            constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
+            programs = ready.tiles * batch * heads
+            if not programs:
+                continue
+            if ready.shape.hopper:
+                _on_hopper().backward_dq(tape, ready, call.scale, given, other, delta, sums, found, constants)
+            else:
                 arguments = (
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
                     fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
-                    *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
-                    *_strides(found),
+                    *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out), *row_strides(grad),
+                    *row_strides(found),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
-                constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
                 constants |= ready.constants(call, q, k, v)
-                launch(tape, attention_bwd_dq_kernel, ready.tiles * batch * heads, arguments, constants)
+                launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
 
     def backward_dkdv(
@@ -256,25 +256,40 @@ class Runner:
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.transposed)
+        hopper = may_take_hopper(call, q, v, "backward_dkdv")
         found_k, sums_k = _sums(tape, k, len(order), begins, ends, dtype)
         found_v, sums_v = _sums(tape, v, len(order), begins, ends, dtype)
         for turn, place in enumerate(order):
-            ready = self.part(tape, "backward_dkdv", place, q, v, arrays)
-            inner_q, inner_grad = ready.inner(q, grad)
-            if ready.tiles and batch * kv_heads:
+            small = hopper and not is_wide(self.plan.transposed[place], q, k, v)
+            ready = self.part(tape, "backward_dkdv", place, q, v, arrays, hopper=small)
+            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+            programs = ready.tiles * batch * kv_heads
+            if not programs:
+                continue
+            if ready.shape.hopper:
+                sums, found = (sums_k, sums_v), (found_k, found_v)
+                _on_hopper().backward_dkdv(tape, ready, call.scale, given, delta, sums, found, constants)
+            else:
+                inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
                     inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
-                    *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
-                    *_strides(found_k), *_strides(found_v),
+                    *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
+                    *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
                 constants |= ready.constants(call, q, k, v)
-                launch(tape, attention_bwd_dkdv_kernel, ready.tiles * batch * kv_heads, arguments, constants)
+                launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
         if ends:
             return found_k, found_v
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
+
+
+def _on_hopper() -> Any:
+    """The launches of kernels in Gluon, which not every Triton has."""
+    from lattend.attend.kernels.triton.hopper import launches
+
+    return launches
 
 
 def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
@@ -317,10 +332,6 @@ def _sent(part: Part, table: Tensor) -> Tensor:
     """The plan's table as the kernels read it, entries in order; no full range is known without the data."""
     # a table with lists behind it lies so already and is not copied
     return (table if depends_on_data(part) or not part.cut_by else without_full(table)).contiguous()
-
-
-def _strides(x: Tensor) -> tuple[int, int, int]:
-    return x.stride(0), x.stride(1), x.stride(2)
 
 
 def _rows_together(tape: Tape, x: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ class TileShape:
     tma: bool = False  # copy inner rows that follow each other by TMA
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
-    hopper: bool = False  # of the warp-specialized kernel (hopper.py)
+    hopper: bool = False  # of the warp-specialized kernels (hopper/)
 
     @property
     def rows(self) -> int:
@@ -58,6 +58,10 @@ def _line(rows: int, step: int, warps: int, stages: int, split: bool, registers:
 
 def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> TileShape:
     return TileShape((rows,), step, warps, stages, False, split, registers)
+
+
+def _hopper(step: int, stages: int) -> TileShape:
+    return TileShape((128,), step, 12, stages, True, True, hopper=True)
 
 
 # kernel, head dimension at most, on a line
@@ -98,10 +102,13 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
 }
 
-# the same of the kernel in hopper.py, which takes some calls
+# the same of the kernels for Hopper (hopper/), which take some calls
 _HOPPER: dict[tuple[str, int], ShapeCost] = {
-    ("forward", 64): ShapeCost(TileShape((128,), 128, 12, 3, True, True, hopper=True), 22.0, 13.0, 9.8),
-    ("forward", 128): ShapeCost(TileShape((128,), 128, 12, 2, True, True, hopper=True), 30.0, 15.0, 12.3),
+    ("forward", 64): ShapeCost(_hopper(128, 3), 22.0, 13.0, 9.8),
+    ("forward", 128): ShapeCost(_hopper(128, 2), 30.0, 15.0, 12.3),
+    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 30.0, 9.8, 7.5),
+    ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.4),
+    ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 32.0, 13.6, 11.3),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -205,7 +212,7 @@ def choose(
 ) -> Choice:
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys.
 
-    `hopper` says whether the call may take the kernel in hopper.py.
+    `hopper` says whether the call may take the kernels for Hopper.
     """
     part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
     best: Choice | None = None
@@ -246,7 +253,7 @@ def candidates(
 
 
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
-    """The shapes of the kernel in hopper.py, for parts whose positions follow each other."""
+    """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
     cost = _HOPPER.get((kernel, padded(head_dim)))
     if cost is not None and dtype != torch.float32:
         yield cost

@@ -1,0 +1,1 @@
+"""Kernels for NVIDIA's Hopper, in Gluon, the lower language of Triton: forward and backward passes."""

@@ -1,0 +1,246 @@
+"""Gradients of keys and values on Hopper, in Gluon, as backward.py's second kernel makes them for any chip.
+
+As in forward.py one warp loads and two groups of four compute, 64 keys each. A tile has its keys and values
+in shared memory; steps bring queries, the gradients of their output, and two numbers of each: log-sum-exp and
+delta. Rows are keys here, so that weights and slopes lie as the products with gradients and queries take
+them; both gradients stay in registers.
+"""
+
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma_wait,
+)
+
+from lattend.attend.kernels.triton.geometry import PLAIN
+from lattend.attend.kernels.triton.hopper.tiles import (
+    GROUPS,
+    LOADER,
+    LOG2E,
+    OR_ZERO,
+    REGISTERS,
+    ROWS,
+    TILES,
+    arrived,
+    barriers_of,
+    between,
+    bounds_of,
+    limits_in,
+    limits_of,
+    load_step,
+    load_tile,
+    pairs_kept,
+    product,
+    step_at,
+    tile_of,
+    turns_of,
+    weighed,
+    write,
+)
+
+
+@gluon.jit
+def keys_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
+    """The tile of keys of a turn, as tile_of has tiles of queries: its queries begin at a multiple of four,
+    since TMA copies numbers from there, and a step has a mask, if only the last.
+    """
+    kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
+    of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
+    batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
+        turn, Table, of_tiles, STEP, HAS_FULL, 4
+    )
+    return batch, head, slot, outer_base, first, count, steps, gl.maximum(masked, 1), full_first
+
+
+@gluon.jit
+def member_step(index, steps, masked, full_first, share, SHARED: gl.constexpr):
+    """Which of the heads that share a tile's keys an index is about, and its step.
+
+    Those with a mask come first, of one head after another, then the full ones.
+    """
+    member, within = 0, index
+    if SHARED:
+        full, rest = gl.maximum(steps - masked, 1), index - masked * share
+        member = gl.where(rest < 0, index // masked, rest // full)
+        within = gl.where(rest < 0, index - member * masked, masked + rest - member * full)
+    return member, step_at(within, steps, masked, full_first)
+
+
+@gluon.jit
+def load(
+    K, V, Q, G, Lse, Delta, Table, buffers, barriers, numbers,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, SHARED: gl.constexpr,
+):  # fmt: skip
+    """The trade of the warp that loads."""
+    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer = buffers
+    ready, free, q_ready, q_free, g_ready, g_free = barriers
+    kv_heads, share, works, query_rows = numbers[0], numbers[1], numbers[6], numbers[7]
+    done = 0  # steps of earlier turns
+    for turn in range(turns_of(works)):
+        batch, head, slot, outer_base, first, _, steps, masked, full_first = keys_of(
+            turn, Table, numbers, STEP, HAS_FULL
+        )
+        load_tile(K, V, k_buffer, v_buffer, ready, free, turn, batch, head, slot + outer_base)
+        for index in range(steps * share):
+            member, step = member_step(index, steps, masked, full_first, share, SHARED)
+            at, q_head = first + step * STEP, head * share + member
+            place, stage = [batch, q_head, at, 0], (done + index) % STAGES
+            row = (batch * kv_heads * share + q_head) * query_rows + at
+            load_step(Q, q_buffer, q_ready, q_free, done + index, place, STAGES, STEP * 4)
+            tma.async_copy_global_to_shared(Lse, [row], q_ready.index(stage), lse_buffer.index(stage))
+            load_step(G, g_buffer, g_ready, g_free, done + index, place, STAGES, STEP * 4)
+            tma.async_copy_global_to_shared(Delta, [row], g_ready.index(stage), delta_buffer.index(stage))
+        done += steps * share
+
+
+@gluon.jit
+def compute(
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+    buffers, barriers, scale, k_strides, v_strides, numbers,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    SHARED: gl.constexpr,
+):  # fmt: skip
+    """The trade of a group of warps: the gradients of its keys and values."""
+    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer = buffers
+    ready, free, q_ready, q_free, g_ready, g_free = barriers
+    kv_heads, share, rows, table_batch, works = numbers[0], numbers[1], numbers[2], numbers[4], numbers[6]
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
+    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DP, 16])
+    OF_ROWS: gl.constexpr = gl.SliceLayout(1, S)
+    OF_COLUMNS: gl.constexpr = gl.SliceLayout(0, S)
+    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
+    dtype: gl.constexpr = q_buffer.dtype
+    sharpness = scale * LOG2E
+    done, turns = 0, turns_of(works)  # steps of earlier turns
+    upcoming = keys_of(0, Table, numbers, STEP, HAS_FULL)
+    for turn in range(turns):
+        batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
+        held = turn % TILES
+        k = k_buffer.index(held * GROUPS + GROUP).reshape((ROWS, DP))
+        v = v_buffer.index(held * GROUPS + GROUP).reshape((ROWS, DP))
+        mbarrier.wait(ready.index(held), (turn // TILES) & 1)
+        arrived(q_ready, done, STAGES)
+        s_begun = product(k, q_buffer, done, STEP, STAGES, DP, S)
+        if ENDS:  # the last tile's results are written by now
+            tma.store_wait(0)
+            mbarrier.arrive(free.index((turn + 1) % TILES), count=1, pred=turn > 0)
+        about = bounds_of(
+            limits_of(Header), slot, outer_base, first, count, head, batch, table_batch, rows,
+            Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS,
+        )[2]  # fmt: skip
+        dk = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
+        dv = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
+        s = warpgroup_mma_wait(0, deps=[s_begun])
+        all_steps, all_masked = steps * share, masked * share
+        for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+            begin, end = (all_masked, all_steps) if FULL else (0, all_masked)
+            for index in range(begin, end):
+                now = done + index
+                stage = now % STAGES
+                arrived(g_ready, now, STAGES)
+                dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
+                lse = lse_buffer.index(stage).load(OF_COLUMNS) * LOG2E
+                p = gl.exp2(s * sharpness - lse[None, :])
+                if not FULL:
+                    at = first + member_step(index, steps, masked, full_first, share, SHARED)[1] * STEP
+                    limits = limits_in(at, about, S, STEP)
+                    p = between(p, limits, OR_ZERO, S)
+                    if PAIRS is not None:
+                        kept = gl.full([ROWS, STEP], 1, gl.int1, S)
+                        if about[4]:
+                            kept = pairs_kept(at, about, Header, Data, COLUMNS, PAIRS, S, STEP)
+                        p = gl.where(kept, p, 0.0)
+                weights = gl.convert_layout(p, WEIGHTS).to(dtype)
+                dv_begun = weighed(weights, g_buffer, now, dv, STEP, STAGES, DP)
+                dp, p = warpgroup_mma_wait(1, deps=[dp_begun, p])
+                delta = delta_buffer.index(stage).load(OF_COLUMNS)
+                ds = p * (dp - delta[None, :])
+                if not FULL:
+                    ds = between(ds, limits, OR_ZERO, S)
+                    if PAIRS is not None:
+                        ds = gl.where(kept, ds, 0.0)
+                slopes = gl.convert_layout(ds, WEIGHTS).to(dtype)
+                # beyond the last step the product is of old rows, and nobody reads it
+                arrived(q_ready, now + 1, STAGES, index + 1 < all_steps)
+                s_begun = product(k, q_buffer, now + 1, STEP, STAGES, DP, S)
+                dk_begun = weighed(slopes, q_buffer, now, dk, STEP, STAGES, DP)
+                dv, s = warpgroup_mma_wait(1, deps=[dv_begun, s_begun])
+                mbarrier.arrive(g_free.index(stage), count=1)
+                dk, s = warpgroup_mma_wait(0, deps=[dk_begun, s])
+                mbarrier.arrive(q_free.index(stage), count=1)
+        upcoming = keys_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
+        done += all_steps
+        limits = limits_of(Header)
+        place = held * GROUPS + GROUP
+        write(
+            RowsK, FinalK, SumK, dk * scale, k_buffer.index(place), limits,
+            slot, outer_base, batch, head, kv_heads, rows, k_strides, GROUP, D, DP, SUMS, CONTINUES, ENDS,
+        )  # fmt: skip
+        write(
+            RowsV, FinalV, SumV, dv, v_buffer.index(place), limits,
+            slot, outer_base, batch, head, kv_heads, rows, v_strides, GROUP, DV, DP, SUMS, CONTINUES, ENDS,
+        )  # fmt: skip
+        if not ENDS:
+            mbarrier.arrive(free.index(held), count=1)
+    if ENDS:
+        tma.store_wait(0)
+
+
+@gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
+def attention_bwd_dkdv_hopper_kernel(
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds, scale,
+    k_batch, k_head, k_row, v_batch, v_head, v_row,
+    heads, share, rows, tiles, table_batch, table_head, works, query_rows,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    SHARED: gl.constexpr,
+):  # fmt: skip
+    """The gradients of tiles of keys and values; all query heads that share them are taken in turn."""
+    k_buffer = gl.allocate_shared_memory(K.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], K.layout)
+    v_buffer = gl.allocate_shared_memory(V.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], V.layout)
+    q_buffer = gl.allocate_shared_memory(Q.dtype, [STAGES, 1, 1, STEP, DP], Q.layout)
+    g_buffer = gl.allocate_shared_memory(G.dtype, [STAGES, 1, 1, STEP, DP], G.layout)
+    lse_buffer = gl.allocate_shared_memory(Lse.dtype, [STAGES, STEP], Lse.layout)
+    delta_buffer = gl.allocate_shared_memory(Delta.dtype, [STAGES, STEP], Delta.layout)
+    ready, free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
+    q_ready, g_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
+    q_free, g_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
+    fence_async_shared()
+    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer)
+    barriers = (ready, free, q_ready, q_free, g_ready, g_free)
+    k_strides, v_strides = (k_batch, k_head, k_row), (v_batch, v_head, v_row)
+    numbers = (heads, share, rows, tiles, table_batch, table_head, works, query_rows)
+    gl.warp_specialize(
+        [
+            (compute, (
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+                buffers, barriers, scale, k_strides, v_strides, numbers,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                SHARED,
+            )),
+            (compute, (
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+                buffers, barriers, scale, k_strides, v_strides, numbers,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                SHARED,
+            )),
+            (load, (
+                K, V, Q, G, Lse, Delta, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, SHARED,
+            )),
+        ],
+        [4, 1],
+        [REGISTERS, LOADER],
+    )  # fmt: skip

@@ -1,0 +1,246 @@
+"""The forward kernel on Hopper, in Gluon: warp-specialized and persistent, as FlashAttention-3 is.
+
+One warp loads: it has TMA copy a tile's queries and then, step by step, keys and values to shared memory.
+Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
+the exponentials of the next step's scores, so that the tensor cores do not wait for them. A program takes
+several tiles: the next one's queries and keys are loaded while it computes, and results are written by TMA,
+from where the queries were, while the next one begins.
+
+The forward.py of all chips is the same function for any rule and call; this one takes rules on a line whose
+keys follow each other, and calls without a bias, a soft cap, dropout or padding. Triton's interpreter does
+not run it.
+"""
+
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false
+
+from __future__ import annotations
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma_wait,
+)
+
+from lattend.attend.kernels.triton.geometry import PLAIN
+from lattend.attend.kernels.triton.hopper.tiles import (
+    GROUPS,
+    LN2,
+    LOADER,
+    LOG2E,
+    OR_LEAST,
+    REGISTERS,
+    ROWS,
+    TILES,
+    arrived,
+    attended,
+    barriers_of,
+    bounds_of,
+    limits_of,
+    load_step,
+    product,
+    rows_of,
+    step_at,
+    tile_of,
+    turns_of,
+    weighed,
+    whole,
+)
+
+
+@gluon.jit
+def load(
+    Q, K, V, Table, buffers, barriers, numbers,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
+):  # fmt: skip
+    """The trade of the warp that loads."""
+    q_buffer, k_buffer, v_buffer = buffers
+    q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
+    share, works = numbers[1], numbers[6]
+    done = 0  # steps of earlier turns
+    for turn in range(turns_of(works)):
+        batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
+            turn, Table, numbers, STEP, HAS_FULL
+        )
+        held, ready = turn % TILES, q_ready.index(turn % TILES)
+        mbarrier.wait(q_free.index(held), ((turn // TILES) & 1) ^ 1)
+        mbarrier.expect(ready, GROUPS * Q.block_type.nbytes)
+        for group in gl.static_range(GROUPS):
+            place = [batch, head, slot + outer_base + group * ROWS, 0]
+            tma.async_copy_global_to_shared(Q, place, ready, q_buffer.index(held * GROUPS + group))
+        for index in range(steps):
+            at = first + step_at(index, steps, masked, full_first) * STEP
+            place = [batch, head // share, at, 0]
+            load_step(K, k_buffer, k_ready, k_free, done + index, place, STAGES)
+            load_step(V, v_buffer, v_ready, v_free, done + index, place, STAGES)
+        done += steps
+
+
+@gluon.jit
+def softened(s, m, total, sharpness):
+    """The weights of the scores, not divided yet; the largest, their sum, and what shrinks earlier sums."""
+    higher = gl.maximum(m, gl.max(s, 1) * sharpness)
+    base = gl.where(higher == -float("inf"), 0.0, higher)  # there may be no key yet
+    p = gl.exp2(s * sharpness - base[:, None])
+    shrink = gl.exp2(m - base)
+    return p, higher, total * shrink + gl.sum(p, 1), shrink
+
+
+@gluon.jit
+def compute(
+    GROUP: gl.constexpr, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+    scale, out_strides, numbers,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+):  # fmt: skip
+    """The trade of a group of warps: output and log-sum-exp of its queries."""
+    q_buffer, k_buffer, v_buffer = buffers
+    q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
+    heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
+    o_batch, o_head, o_row = out_strides
+    S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
+    SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
+    OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
+    OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
+    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
+    dtype: gl.constexpr = q_buffer.dtype
+    sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
+    done, turns = 0, turns_of(works)  # steps of earlier turns
+    upcoming = tile_of(0, Table, numbers, STEP, HAS_FULL)
+    for turn in range(turns):
+        batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
+        held = turn % TILES
+        rows_held = q_buffer.index(held * GROUPS + GROUP)
+        q = rows_held.reshape((ROWS, DP))
+        mbarrier.wait(q_ready.index(held), (turn // TILES) & 1)
+        arrived(k_ready, done, STAGES)
+        s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
+        if ENDS:  # the last tile's results are written by now
+            tma.store_wait(0)
+            mbarrier.arrive(q_free.index((turn + 1) % TILES), count=1, pred=turn > 0)
+        limits = limits_of(Header)
+        oa, inside, about = bounds_of(
+            limits, slot, outer_base, first, count, head, batch, table_batch, rows, Header, Data, RowBounds,
+            BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
+        )  # fmt: skip
+        m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
+        total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
+        o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
+
+        s = warpgroup_mma_wait(0, deps=[s_begun])
+        mbarrier.arrive(k_free.index(done % STAGES), count=1)
+        at = first + step_at(0, steps, masked, full_first) * STEP
+        s = attended(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
+        p, m, total, shrink = softened(s, m, total, sharpness)
+        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+        arrived(k_ready, done + 1, STAGES, steps > 1)
+        for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+            begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
+            if FULL:  # weights of 16 bits that go from step to step would be taken apart and put together
+                wide = weights.to(gl.float32)
+            for index in range(begin, end):
+                if FULL:
+                    weights = wide.to(dtype)
+                now, last = done + index, done + index - 1
+                s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
+                arrived(v_ready, last, STAGES)
+                o_begun = weighed(weights, v_buffer, last, o, STEP, STAGES, DVP)
+                s = warpgroup_mma_wait(1, deps=[s_begun])
+                mbarrier.arrive(k_free.index(now % STAGES), count=1)
+                if not FULL:
+                    at = first + step_at(index, steps, masked, full_first) * STEP
+                    s = attended(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
+                p, m, total, shrink = softened(s, m, total, sharpness)
+                # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
+                arrived(k_ready, now + 1, STAGES, index + 1 < steps)
+                o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
+                mbarrier.arrive(v_free.index(last % STAGES), count=1)
+                o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+                if FULL:
+                    wide = gl.convert_layout(p, WEIGHTS)
+                else:
+                    weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+            if FULL:
+                weights = wide.to(dtype)
+        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
+        done += steps
+        arrived(v_ready, done - 1, STAGES)
+        o = warpgroup_mma_wait(0, deps=[weighed(weights, v_buffer, done - 1, o, STEP, STAGES, DVP)])
+        mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
+
+        limits = limits_of(Header)
+        row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
+        column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
+        mask = here[:, None] & (column[None, :] < DV)
+        before = (batch * heads + head).to(gl.int64) * rows
+        states = State + (before + row)[:, None] * DV + column[None, :]
+        if CONTINUES:
+            earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
+            higher = gl.maximum(m, earlier)
+            base = gl.where(higher == -float("inf"), 0.0, higher)
+            shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
+            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+            o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+            m, total = higher, total * shrink + share
+        o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
+        lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
+        gl.store(Lse + before + oa, lse, mask=inside)
+        if ENDS:
+            begin = slot + outer_base + GROUP * ROWS
+            if whole(limits, slot, outer_base, GROUP):
+                q.store(o.to(dtype))
+                fence_async_shared()
+                tma.async_copy_shared_to_global(Rows, [batch, head, begin, 0], rows_held)
+            else:
+                rows_out = Out + batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
+                rows_out += row.to(gl.int64)[:, None] * o_row
+                gl.store(rows_out + column[None, :], o.to(dtype), mask=mask)
+        else:
+            gl.store(states, o, mask=mask)
+            mbarrier.arrive(q_free.index(held), count=1)
+    if ENDS:
+        tma.store_wait(0)
+
+
+@gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
+def attention_fwd_hopper_kernel(
+    Q, K, V, Rows, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
+    heads, share, rows, tiles, table_batch, table_head, works,
+    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
+    HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+):  # fmt: skip
+    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
+    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
+    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
+    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
+    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
+    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
+    fence_async_shared()
+    buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, q_free, k_ready, k_free, v_ready, v_free)
+    strides = (o_batch, o_head, o_row)
+    numbers = (heads, share, rows, tiles, table_batch, table_head, works)
+    gl.warp_specialize(
+        [
+            (compute, (
+                0, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+            )),
+            (compute, (
+                1, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+            )),
+            (load, (Q, K, V, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+        ],
+        [4, 1],
+        [REGISTERS, LOADER],
+    )  # fmt: skip
