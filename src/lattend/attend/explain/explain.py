@@ -19,6 +19,7 @@ from lattend.attend.explain.prediction import (
     Masks,
     PartWork,
     PredictedTime,
+    choices,
     executed_work,
     masks_of,
     predicted_time,
@@ -415,6 +416,12 @@ def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"
         said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
+        if back == "triton" and any(
+            choice.shape.hopper
+            for parts in choices("backward", asked.call, asked.q, asked.v).values()
+            for choice in parts
+        ):
+            said += ", by the kernels for Hopper"
         steps = chosen(replace(asked.call, trains=True), asked.q, asked.k, asked.v)
         return said if steps == taken else f"{said}; a training step has {steps} in its forward pass too"
     return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"

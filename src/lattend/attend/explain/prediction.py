@@ -16,7 +16,7 @@ from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper
-from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
+from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.tape import Tape
 from lattend.machines import MACHINES
@@ -276,34 +276,37 @@ class PredictedTime:
     bound: str = "about"
 
 
+def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, list[Choice]]:
+    """What the Triton kernels of a pass, `way` forward or backward, choose for each part of their plan."""
+    found, size = plan(call.rule), max(q.shape[-1], v.shape[-1])
+    parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
+    made: dict[str, list[Choice]] = {}
+    for name in ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv"):
+        hopper, places = may_take_hopper(call, q, v, name), range(len(parts[name]))
+        made[name] = [choose(found, place, name, size, q.dtype, hopper=hopper) for place in places]
+    return made
+
+
 def predicted_time(
     kernel: str | None, way: str, call: AttentionCall, q: Tensor, v: Tensor, work: ExecutedWork
 ) -> PredictedTime:
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
-        found = plan(call.rule)
-        parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
-        passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
-        choices = [
-            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype, hopper=hopper)
-            for name in passes
-            for hopper in [may_take_hopper(call, q, v, name)]
-            for place in range(len(parts[name]))
-        ]
-        if not all(choice.measured for choice in choices):
+        made = choices(way, call, q, v)
+        if not all(choice.measured for parts in made.values() for choice in parts):
             return PredictedTime(None, "")
         sums = {
             "forward": v.shape[-1],
             "backward_dq": q.shape[-1],
             "backward_dkdv": q.shape[-1] + v.shape[-1],
         }
-        carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
+        carried = sum(2 * FLOAT * sums[name] * (len(parts) - 1) for name, parts in made.items()) * q.shape[2]
         total = (
-            sum(choice.nanoseconds for choice in choices) * 1e-9
+            sum(choice.nanoseconds for parts in made.values() for choice in parts) * 1e-9
             + carried / MACHINES["H200 measured"].bandwidth
         )
-        fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
+        fewer = any(part.cut_by for part in plan(call.rule).parts) or call.key_range is not None  # steps
         more = call.softcap is not None or call.dropout > 0  # work on a pair
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)

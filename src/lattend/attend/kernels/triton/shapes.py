@@ -106,8 +106,8 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
 _HOPPER: dict[tuple[str, int], ShapeCost] = {
     ("forward", 64): ShapeCost(_hopper(128, 3), 22.0, 13.0, 9.8),
     ("forward", 128): ShapeCost(_hopper(128, 2), 30.0, 15.0, 12.3),
-    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 30.0, 9.8, 7.5),
-    ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.4),
+    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 36.0, 8.0, 7.9),
+    ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.0),
     ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 32.0, 13.6, 11.3),
 }
 
