@@ -1,0 +1,168 @@
+"""The kernels for Hopper beside those in Triton, each pass by itself: bf16, milliseconds on the device.
+
+    python benchmarks/hopper_gpu.py                          # all rows at D = 128: a minute
+    python benchmarks/hopper_gpu.py --head-dim 64 --only causal
+
+Both take the same plan, and their turns alternate, so that a clock that changes does so for both. A pass is
+launched as a repeated call launches it. Gradients are the same on every run in both; cuDNN's, through torch's
+SDPA on causal rows, are not. Useful TFLOP/s are those of the attended pairs: two products forward, five
+backward. Results of both kernels are compared before they are timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+import lattend as lt
+from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.kernels.triton.fixed_point import FixedPointSums
+from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.tape import Tape
+from lattend.plans.plan import Plan, plan
+
+ROWS = {  # n, query heads and kv heads
+    "k <= q": [(4096, 16, 16), (16_384, 16, 16), (8192, 32, 4)],
+    "k <= q and q - k <= 255": [(65_536, 16, 16)],
+    "k <= q and q - k <= 1023": [(65_536, 16, 16)],
+    "k <= q and q - k <= 4095": [(65_536, 16, 16)],
+    "q // 256 == k // 256": [(65_536, 16, 16)],
+    "q // 1024 == k // 1024": [(65_536, 16, 16)],
+    "k <= q and (q - k < 1024 or k < 4)": [(32_768, 16, 16)],
+    "k <= q or k < 3000": [(16_384, 16, 16)],
+}
+PASSES, WRONG = ("forward", "backward_dq", "backward_dkdv"), 2e-2
+WARM, CALLS, TURNS = 3, 5, 4
+Work = Callable[[], Any]
+
+
+def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> Runner:
+    """The plan with the best shapes of one of the two; every part of a pass has the same."""
+
+    def shape(kernel: str, place: int) -> TileShape:
+        return choose(found, place, kernel, head_dim, torch.bfloat16, hopper=hopper).shape
+
+    return Runner(found, device, shapes=shape)
+
+
+def repeated(run: Runner, name: str, call: AttentionCall, given: BackwardInputs) -> Work:
+    """A pass as a later call of its kind takes it: its launches and nothing else."""
+    tensors = [x for x in given if x is not None]
+    tape = Tape(*tensors)
+    if name == "forward":
+        found: Sequence[Tensor] = run.forward(tape, call, given.q, given.k, given.v, {})
+    elif name == "backward_dq":
+        delta = tape.empty(given.lse.shape, torch.float32, given.lse.device)
+        fixed = FixedPointSums.of(tape, run.plan, call, {}, given)
+        found = (run.backward_dq(tape, call, given, delta, {}, fixed),)
+    else:
+        found = run.backward_dkdv(tape, call, given, tape.keep(given.lse.new_zeros(given.lse.shape)), {})
+    steps = tape.steps(*found)
+    if steps is None:
+        raise ValueError(f"{name} cannot be repeated")
+    return lambda: steps(*tensors)
+
+
+def milliseconds(work: Work) -> float:
+    for _ in range(WARM):
+        work()
+    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(CALLS)]
+    for begin, end in events:
+        begin.record()
+        work()
+        end.record()
+    torch.cuda.synchronize()
+    return median(begin.elapsed_time(end) for begin, end in events)
+
+
+def in_turns(works: dict[str, Work]) -> dict[str, float]:
+    turns = [{name: milliseconds(work) for name, work in works.items()} for _ in range(TURNS)]
+    return {name: median(turn[name] for turn in turns) for name in works}
+
+
+def compared(ours: Work, theirs: Work) -> None:
+    for a, b in zip(ours(), theirs(), strict=True):
+        finite = b.isfinite()
+        error = (a - b)[finite].double().norm() / b[finite].double().norm().clamp(min=1e-9)
+        if error > WRONG or not torch.equal(a.isfinite(), finite):
+            raise AssertionError(f"results differ by {error:.1e}")
+
+
+def by_cudnn(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
+    """Forward and backward of torch's SDPA on causal rows."""
+    shared = q.shape[1] != k.shape[1]
+    learned = [x.clone().requires_grad_() for x in (q, k, v)]
+
+    def forward(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=shared)
+
+    out = forward(*learned)
+    return {
+        "forward": lambda: forward(q, k, v),
+        "backward": lambda: torch.autograd.grad(out, learned, grad, retain_graph=True),
+    }
+
+
+def row(text: str, n: int, heads: int, kv_heads: int, head_dim: int) -> None:
+    """Measures and prints one rule at one size."""
+    source = torch.Generator("cuda").manual_seed(0)
+    q, k, v, grad = (
+        torch.randn(1, h, n, head_dim, generator=source, device="cuda", dtype=torch.bfloat16)
+        for h in (heads, kv_heads, kv_heads, heads)
+    )
+    rule = lt.rule(text)
+    found, call = plan(rule, n=n), AttentionCall(rule, head_dim**-0.5)
+    both = {kind: runner(found, head_dim, q.device, hopper=kind == "Hopper") for kind in ("Triton", "Hopper")}
+    out, lse = both["Triton"].forward(Tape(), call, q, k, v, {})
+    given = BackwardInputs(grad, None, q, k, v, out, lse)
+    works: dict[str, Work] = {}
+    for name in PASSES:
+        for kind, run in both.items():
+            works[f"{kind} {name}"] = repeated(run, name, call, given)
+        compared(works[f"Hopper {name}"], works[f"Triton {name}"])
+    if text == "k <= q":
+        works |= {f"cuDNN {name}": work for name, work in by_cudnn(q, k, v, grad).items()}
+    times = in_turns(works)
+    flop = 2 * rule.at(n=n).total() * heads * head_dim / 1e9
+    print(f"\n{text}, n = {n:,}, {heads} heads on {kv_heads}, D = {head_dim}")
+    for kind in ("Triton", "Hopper", "cuDNN"):
+        forward = times.get(f"{kind} forward")
+        parts = [times[f"{kind} {name}"] for name in PASSES[1:] if f"{kind} {name}" in times]
+        backward = sum(parts) if parts else times.get(f"{kind} backward")
+        if forward is not None and backward is not None:
+            apart = f" = {parts[0]:.3f} + {parts[1]:.3f}" if parts else ""
+            print(
+                f"  {kind}  {forward:7.3f} / {backward:7.3f}{apart}, "
+                f"{2 * flop / forward:.0f} / {5 * flop / backward:.0f} TFLOP/s",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="rules that have one of these, or causal")
+    args = parser.parse_args()
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
+        parser.exit(1, "hopper_gpu.py: it needs a Hopper GPU (H100, H200)\n")
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: forward / backward = dq + dkdv")
+    for text, sizes in ROWS.items():
+        wanted = [("k <= q" if word == "causal" else word) for word in args.only or ()]
+        if not wanted or any(word == text or (word != "k <= q" and word in text) for word in wanted):
+            for n, heads, kv_heads in sizes:
+                row(text, n, heads, kv_heads, args.head_dim)
+
+
+if __name__ == "__main__":
+    main()
