@@ -1,0 +1,190 @@
+"""The kernels for Hopper, run without one: the same source in an emulator, under schedules that are drawn."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import lattend as lt
+from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
+from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.tape import Tape
+from lattend.plans.plan import plan
+
+emulator: Any = pytest.importorskip("gluon_emulator")
+launches: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper.launches")
+PROGRAMS, DTYPE = 3, torch.bfloat16
+RULES = (
+    "k <= q",
+    "k <= q and q - k <= 70",
+    "abs(q - k) <= 33",
+    "q // 64 == k // 64",
+    "q // 100 == k // 100",
+    "k <= q and q - k <= 50 + 100 * head",
+    "k < 40 or k <= q and q - k <= 90",
+    "k <= q and head != 1",
+    "k <= q and (q + k) % 3 != 1",
+    "doc[q] == doc[k] and k <= q",
+    "k <= q and k >= begin[q]",
+)
+
+
+@pytest.fixture(autouse=True)
+def _on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that depend on data are made by torch, as the CPU kernel has them."""
+
+    def table(tape: Tape, part: Any, table: Tensor, rows: int, *others: Any) -> Tensor:
+        return refined(part, table, rows, others[2]).contiguous()
+
+    monkeypatch.setattr(launch, "device_table", table)
+    monkeypatch.setattr(launch, "room_for_row_bounds", lambda *given: None)
+
+
+@pytest.fixture
+def schedule(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Sets the seed from which schedules are drawn."""
+    seeds = [0]
+
+    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        emulator.launch(kernel, min(programs, PROGRAMS), arguments, constants, seeds[0])
+
+    def seeded(seed: int) -> None:
+        seeds[0] = seed
+
+    monkeypatch.setattr(launches.launched, "launch", instead)
+    yield seeded
+
+
+def shape_of(kernel: str, place: int) -> TileShape:
+    return next(on_hopper(kernel, 128, DTYPE)).shape
+
+
+def error(found: Tensor, wanted: Tensor) -> float:
+    wanted = wanted.detach()
+    return float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
+
+
+def check(text: str, n: int, m: int, heads: tuple[int, int], head_dim: int, batch: int, seed: int) -> None:
+    """Output, log-sum-exp and gradients beside float64."""
+    source = torch.Generator().manual_seed(seed)
+    arrays: dict[str, Tensor] = {}
+    if "doc" in text:
+        arrays["doc"] = torch.randint(0, 4, (max(n, m),), generator=source).sort()[0]
+    if "begin" in text:
+        arrays["begin"] = torch.randint(-9, m + 9, (n,), generator=source)
+    rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
+    sizes = {"n": n, "m": m} | ({"heads": heads[0]} if rule.has_heads else {})
+    q, k, v, grad = (
+        torch.randn(batch, h, size, head_dim, generator=source).to(DTYPE)
+        for h, size in ((heads[0], n), (heads[1], m), (heads[1], m), (heads[0], n))
+    )
+    runner = launch.Runner(plan(rule, **sizes), q.device, shapes=shape_of)
+    call, data = AttentionCall(rule, head_dim**-0.5), {name: x[None] for name, x in arrays.items()}
+    out, lse = runner.forward(Tape(), call, q, k, v, data)
+    exact = [x.double().requires_grad_() for x in (q, k, v)]
+    attend: Any = lt.attention
+    given: dict[str, Any] = arrays if n == m else {**arrays, "m": m}
+    wanted, exact_lse = attend(*exact, rule, kernel="dense", return_lse=True, **given)
+    assert error(out, wanted) <= TOLERANCE[DTYPE]
+    torch.testing.assert_close(lse.double(), exact_lse.detach(), rtol=1e-3, atol=1e-3)
+    grad_lse = torch.randn(lse.shape, generator=source)
+    end = (wanted * grad.double()).sum()
+    end += (grad_lse * torch.where(exact_lse == -torch.inf, 0.0, exact_lse)).sum()
+    inputs = BackwardInputs(grad, grad_lse, q, k, v, wanted.detach().to(DTYPE), exact_lse.detach().float())
+    found = runner.backward(Tape(), call, inputs, data)[:3]
+    for got, want in zip(found, torch.autograd.grad(end, exact), strict=True):
+        assert error(got, want) <= TOLERANCE[DTYPE]
+
+
+@pytest.mark.parametrize("text", RULES)
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    n=st.sampled_from([1, 63, 128, 129, 256, 401]),
+    m=st.sampled_from([100, 128, 256, 321]),
+    heads=st.sampled_from([(1, 1), (2, 2), (4, 2)]),
+    head_dim=st.sampled_from([64, 80, 128]),
+    batch=st.integers(1, 2),
+    seed=st.integers(0, 999),
+)
+def test_results_and_gradients(
+    schedule: Callable[[int], None], text: str, n: int, m: int, heads: tuple[int, int], head_dim: int,
+    batch: int, seed: int,
+) -> None:  # fmt: skip
+    if "head" in text:  # heads that share keys have the same tiles
+        heads = heads[0], heads[0]
+    schedule(seed)
+    check(text, n, m, heads, head_dim, batch, seed)
+
+
+# What the emulator finds: kernels that are wrong in one place
+
+
+def broken(name: str, right: str, wrong: str, folder: Path) -> ModuleType:
+    """A kernel's module with one place of its source changed."""
+    path = Path(launches.__file__).with_name(f"{name}.py")
+    source = path.read_text()
+    assert source.count(right) == 1, f"{right} is there {source.count(right)} times"
+    file = folder / f"broken_{name}.py"
+    file.write_text(source.replace(right, wrong))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+FREED = "                mbarrier.arrive(v_free.index(last % STAGES), count=1)\n"
+WRONG = {
+    "values are not waited for": ("forward", "                arrived(v_ready, last, STAGES)\n", ""),
+    "values are never freed": ("forward", FREED, ""),
+    "keys are freed before they are read": (
+        "backward_dq",
+        "                mbarrier.arrive(k_free.index(last % STAGES), count=1)\n"
+        "                mbarrier.arrive(v_free.index(now % STAGES), count=1)\n",
+        "                mbarrier.arrive(k_free.index(now % STAGES), count=1)\n"
+        "                mbarrier.arrive(v_free.index(now % STAGES), count=1)\n",
+    ),
+    "a tile is freed while it is written": (
+        "backward_dkdv", "            tma.store_wait(0)\n            mbarrier", "            mbarrier"
+    ),
+    "a product is read before it is waited for": (
+        "backward_dkdv", "wait(1, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
+    ),
+    "log-sum-exps begin anywhere": ("backward_dkdv", "STEP, HAS_FULL, 4\n", "STEP, HAS_FULL, 1\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_kernel_that_is_wrong_is_found(
+    what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name, right, wrong = WRONG[what]
+    kernel = {"forward": "attention_fwd", "backward_dq": "attention_bwd_dq"}.get(name, "attention_bwd_dkdv")
+    made = broken(name, right, wrong, tmp_path)
+    monkeypatch.setattr(launches, f"{kernel}_hopper_kernel", getattr(made, f"{kernel}_hopper_kernel"))
+    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)  # which takes all tiles
+    with pytest.raises((AssertionError, emulator.Emulated)):
+        for seed in range(20):
+            schedule(seed)
+            check("k <= q and q - k <= 290 and q - k >= 3", 700, 700, (1, 1), 64, 1, seed)
+
+
+def test_the_right_kernels_pass_where_the_wrong_ones_do_not(schedule: Callable[[int], None]) -> None:
+    for seed in range(3):
+        schedule(seed)
+        check("k <= q and q - k <= 290 and q - k >= 3", 700, 700, (1, 1), 64, 1, seed)
