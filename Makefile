@@ -7,10 +7,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/* src/lattend/attend/host/host.cpp)
+GPU_TESTS := tests/attend tests/nn/grid tests/nn/convolution
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs docs-serve test browser test-long smoke lint format pictures page bench clean
+.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-check smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -50,6 +51,13 @@ browser: $(STAMP) ## what the tests of the page need: its libraries, and a Chrom
 
 test-long: $(STAMP) ## the long sweeps
 	$(PY) -m pytest -n $(JOBS) -m long
+
+gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by its own torch (make gpu PY=python3)
+	$(PY) -m pytest -n $(JOBS) -p no:benchmark $(GPU_TESTS)
+
+gpu-check: ## the same under compute-sanitizer: memory, then races; slow
+	for tool in memcheck racecheck; do compute-sanitizer --tool $$tool --error-exitcode 9 --target-processes all \
+		$(PY) -m pytest -p no:benchmark $(GPU_TESTS) || exit 1; done
 
 smoke: $(STAMP) ## the wheel, built and installed into an empty environment; a part of test-long
 	$(PY) -m pytest -m long tests/test_wheel.py

@@ -45,7 +45,7 @@ Work = Callable[[], Any]
 
 
 def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> Runner:
-    """The plan with the best shapes of one of the two; every part of a pass has the same."""
+    """The plan with the best shapes of Triton's kernels, or of all; at D = 64 Hopper has none for queries."""
 
     def shape(kernel: str, place: int) -> TileShape:
         return choose(found, place, kernel, head_dim, torch.bfloat16, hopper=hopper).shape

@@ -29,7 +29,8 @@ from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
-RULES = ("k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
+SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
+RULES = (SHARED, "k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
 HEAD_DIMS = (64, 128)
 KERNELS = ("forward", "backward_dq", "backward_dkdv")
 ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
@@ -64,6 +65,7 @@ def described(compiled: Any) -> dict[str, int]:
     found = {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
     steps = innermost_loops(shown.stdout)
     spilled = [sum(bool(re.match(r"(@!?P\d )?(STL|LDL)", one)) for one in step) for step in steps]
+    found |= {"shared": compiled.metadata.shared}
     return found | {"steps": len(steps), "longest": max(map(len, steps)), "spills": max(spilled)}
 
 
@@ -87,8 +89,10 @@ def innermost_loops(machine_code: str) -> list[list[str]]:
     return [code[slice(*span)] for span in inner]
 
 
-def shape_of(kernel: str, place: int) -> TileShape:
-    return next(on_hopper(kernel, 128, torch.bfloat16)).shape
+def shape_of(kernel: str, head_dim: int) -> TileShape:
+    """What is taken for a head_dim, or would be: gradients of queries have a shape for 128 alone."""
+    costs = (*on_hopper(kernel, head_dim, torch.bfloat16), *on_hopper(kernel, 128, torch.bfloat16))
+    return costs[0].shape
 
 
 def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
@@ -100,10 +104,12 @@ def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
         for head_dim in HEAD_DIMS:
             q, lse = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16), torch.empty(1, 2, 4096)
-            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=shape_of)
+            k = q[:, :1] if text == SHARED else q
+            shapes = {kernel: shape_of(kernel, head_dim) for kernel in KERNELS}
+            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=lambda name, _, all=shapes: all[name])
             call = AttentionCall(rule, 0.1)
-            runner.forward(Tape(), call, q, q, q, ids)
-            runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), ids)
+            runner.forward(Tape(), call, q, k, k, ids)
+            runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
             last = [one for one in compiled if "hopper" in one.metadata.name][-len(KERNELS) :]
             names = [f"{text}, D = {head_dim}, {kernel}" for kernel in KERNELS]
             found |= dict(zip(names, map(described, last), strict=True))

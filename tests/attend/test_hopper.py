@@ -15,19 +15,23 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
+from lattend.attend.kernels.triton.tables import in_order
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")
 BACKWARD = ("backward_dq", "backward_dkdv")
+MOST_SHARED = 227 << 10  # bytes of a block
 RULES = (
     "k <= q",
     "k <= q and q - k <= 300",
@@ -110,15 +114,21 @@ def test_results(text: str, case: dict[str, Any]) -> None:
     torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
 
 
-def forced_gradients(rule: lt.Rule, given: BackwardInputs, arrays: dict[str, Tensor]) -> Sequence[Tensor]:
-    """The gradients of q, k and v by these kernels, whatever would be chosen."""
+def forced_gradients(
+    rule: lt.Rule, given: BackwardInputs, arrays: dict[str, Tensor], **numbers: int
+) -> Sequence[Tensor]:
+    """The gradients of q, k and v by these kernels, wherever they take a part."""
     q, k = given.q, given.k
-    heads = {"heads": q.shape[1]} if rule.has_heads else {}
-    shapes = {kernel: next(on_hopper(kernel, 128, q.dtype)).shape for kernel in BACKWARD}
-    found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
-    runner = Runner(found, q.device, shapes=lambda kernel, place: shapes[kernel])
-    call, data = AttentionCall(rule, q.shape[-1] ** -0.5), {name: x[None] for name, x in arrays.items()}
-    return runner.backward(Tape(), call, given, data)[:3]
+    sizes = {"n": q.shape[2], "m": k.shape[2]} | ({"heads": q.shape[1]} if rule.has_heads else {})
+    found = plan(rule, **sizes, **numbers)
+
+    def shape(kernel: str, place: int) -> TileShape:
+        if in_order((found.transposed if kernel == "backward_dkdv" else found.parts)[place]):
+            return next(on_hopper(kernel, 128, q.dtype)).shape
+        return choose(found, place, kernel, q.shape[-1], q.dtype).shape
+
+    runner, call = Runner(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
+    return runner.backward(Tape(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
 
 
 @needs_hopper
@@ -129,19 +139,33 @@ def test_gradients(text: str, case: dict[str, Any]) -> None:
     """Of output and log-sum-exp, beside float64. Query heads that share keys have the same tiles."""
     if "head" in text:
         case["heads"] = (case["heads"][0],) * 2
-    rule, (q, k, v, grad), arrays = drawn(text, **case)
+    check_gradients(*drawn(text, **case))
+
+
+def check_gradients(rule: lt.Rule, tensors: list[Tensor], arrays: dict[str, Tensor], **numbers: int) -> None:
+    q, k, v, grad = tensors
     exact = [x.double().requires_grad_() for x in (q, k, v)]
-    out, lse = reference(rule, *exact, **arrays)
+    out, lse = reference(rule.at(**numbers), *exact, **arrays)
     empty, grad_lse = lse == -torch.inf, torch.randn(lse.shape, device="cuda")
     end = (out * grad.double()).sum() + (grad_lse * torch.where(empty, 0.0, lse)).sum()
     wanted = torch.autograd.grad(end, exact)
     inputs = BackwardInputs(grad, grad_lse, q, k, v, out.to(q.dtype), lse.float())
-    found = forced_gradients(rule, inputs, arrays)
-    again = forced_gradients(rule, inputs, arrays)
+    found, again = (forced_gradients(rule, inputs, arrays, **numbers) for _ in range(2))
     for got, same, want in zip(found, again, wanted, strict=True):
         error = (got.double() - want).norm() / want.norm().clamp(min=1e-9)
         assert error <= TOLERANCE[q.dtype], f"off by {error:.1e}"
         assert torch.equal(got, same)
+
+
+@needs_hopper
+@settings(max_examples=int(os.environ.get("LATTEND_EXAMPLES", "5")), deadline=None)
+@given(
+    text=affine(), t=st.integers(0, 300), case=st.fixed_dictionaries(CASES).filter(lambda c: c["n"] == c["m"])
+)
+def test_gradients_under_random_rules(text: str, t: int, case: dict[str, Any]) -> None:
+    """LATTEND_EXAMPLES=200 for more of them; each is compiled."""
+    rule, tensors, _ = drawn(text, **case)
+    check_gradients(rule, tensors, {}, **({"t": t} if "t" in rule.parameters else {}))
 
 
 @needs_hopper
@@ -184,6 +208,61 @@ def test_which_calls_take_it() -> None:
     assert not choose(grid, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper
 
 
+def test_which_gradients_take_them() -> None:
+    """Rows are keys where gradients of keys are made; heads that share keys have the same tiles."""
+    q, k = (torch.empty(1, heads, 4096, 128, dtype=torch.bfloat16, device="meta") for heads in (32, 4))
+    few, alone = k[:, :, :1024], q[:, :4]
+    rule, by_head = lt.rule("k <= q"), lt.rule("k <= q and q - k <= 100 * head + 900")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "_interpreted", lambda: False)
+        for one, v, dq, dkdv in ((rule, k, True, True), (rule, few, True, False), (by_head, k, True, False)):
+            call = AttentionCall(one, 0.1)
+            assert kernel.may_take_hopper(call, q, v, "backward_dq") == dq
+            assert kernel.may_take_hopper(call, q, v, "backward_dkdv") == dkdv
+        assert kernel.may_take_hopper(AttentionCall(by_head, 0.1), alone, k, "backward_dkdv")
+        size: dict[str, Any] = {"heads": 16, "device": "cuda", "dtype": "bfloat16"}
+        said = lt.explain("k <= q", n=65_536, head_dim=128, **size).backward_text
+        assert "gradients of queries and keys by the kernels for Hopper" in said
+        said = lt.explain("k <= q and q - k <= 900", n=16_384, head_dim=64, **size).backward_text
+        assert "gradients of keys by the kernels for Hopper" in said
+
+
+@needs_hopper
+@pytest.mark.parametrize("heads", [(2, 2), (4, 2)])
+def test_a_repeated_call_has_its_own_numbers(heads: tuple[int, int]) -> None:
+    """The log-sum-exps of 1,001 rows are copied to where TMA can begin, those of each call anew."""
+    rule, n = lt.rule("k <= q and q - k <= 300"), 1001
+    shapes = {name: next(on_hopper(name, 128, torch.bfloat16)).shape for name in BACKWARD}
+    runner = Runner(plan(rule, n=n), torch.device("cuda"), shapes=lambda name, place: shapes[name])
+    call, steps = AttentionCall(rule, 0.1), None
+    for seed in range(3):
+        _, (q, k, v, grad), _ = drawn("k <= q", n, n, heads, (128, torch.bfloat16), 2, 2 * seed)
+        out, lse = forced(rule, q, k, v)
+        given = BackwardInputs(grad, torch.randn_like(lse), q, k, v, out, lse)
+        wanted = runner.backward(Tape(), call, given, {})[:3]
+        if steps is None:
+            tape = Tape(*given)  # pyright: ignore[reportArgumentType]
+            steps = tape.steps(*runner.backward(tape, call, given, {})[:3])
+        assert steps is not None
+        assert all(torch.equal(a, b) for a, b in zip(steps(*given), wanted, strict=True))
+
+
+@needs_hopper
+def test_gradients_that_lie_in_one_row() -> None:
+    """The gradient of a sum over positions is one row, as often as there are positions."""
+    q, k, v = (
+        torch.randn(1, 8, 2048, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        for _ in range(3)
+    )
+    weights, found = torch.randn(1, 8, 128, device="cuda"), list[Tensor]()
+    for own in (q, q.detach().double().requires_grad_()):
+        keys, values = k.to(own.dtype), v.to(own.dtype)
+        out = lt.attention(own, keys, values, "k <= q and q - k <= 900")
+        found += torch.autograd.grad((out.sum(2) * weights).sum(), [own])
+    error = (found[0].double() - found[1]).norm() / found[1].norm()
+    assert error <= 2 * TOLERANCE[torch.bfloat16]
+
+
 @given(at=st.integers(0, 10_000), low=st.integers(-(10**6), 10**6), high=st.integers(-(10**6), 10**6))
 def test_a_mask_by_numbered_columns_keeps_the_keys_between(at: int, low: int, high: int) -> None:
     gluon: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper.tiles")
@@ -220,8 +299,9 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     for half as many columns, those of keys 330 and 660.
     """
     found = compiled("gluon")
-    assert len(found) == 18
+    assert len(found) == 24
     for name, code in found.items():
-        assert code["products"] > 0, name
-        assert code["spills"] < 30 and code["waits"] <= code["products"] / 5, (name, code)
-        assert code["steps"] >= 2 and ("[" in name or code["longest"] < 700), (name, code)
+        assert code["products"] > 0 and code["shared"] <= MOST_SHARED, (name, code)
+        assert code["waits"] <= code["products"] / 5, (name, code)
+        assert code["spills"] < (50 if "[" in name else 16), (name, code)
+        assert code["steps"] in (2, 4) and ("[" in name or code["longest"] < 750), (name, code)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
@@ -20,13 +21,14 @@ from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
-from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.kernels.triton.tables import in_order, refined
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
 emulator: Any = pytest.importorskip("gluon_emulator")
 launches: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper.launches")
 PROGRAMS, DTYPE = 3, torch.bfloat16
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow]
 RULES = (
     "k <= q",
     "k <= q and q - k <= 70",
@@ -77,7 +79,10 @@ def error(found: Tensor, wanted: Tensor) -> float:
     return float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
 
 
-def check(text: str, n: int, m: int, heads: tuple[int, int], head_dim: int, batch: int, seed: int) -> None:
+def check(
+    text: str, n: int, m: int, heads: tuple[int, int], head_dim: int, batch: int, seed: int,
+    value_dim: int | None = None, scale: float | None = None, **numbers: int,
+) -> None:  # fmt: skip
     """Output, log-sum-exp and gradients beside float64."""
     source = torch.Generator().manual_seed(seed)
     arrays: dict[str, Tensor] = {}
@@ -86,31 +91,40 @@ def check(text: str, n: int, m: int, heads: tuple[int, int], head_dim: int, batc
     if "begin" in text:
         arrays["begin"] = torch.randint(-9, m + 9, (n,), generator=source)
     rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
+    numbers = {name: number for name, number in numbers.items() if name in rule.parameters}
     sizes = {"n": n, "m": m} | ({"heads": heads[0]} if rule.has_heads else {})
-    q, k, v, grad = (
-        torch.randn(batch, h, size, head_dim, generator=source).to(DTYPE)
-        for h, size in ((heads[0], n), (heads[1], m), (heads[1], m), (heads[0], n))
+    found = plan(rule, **sizes, **numbers)
+    q, k = (
+        torch.randn(batch, h, size, head_dim, generator=source) for h, size in ((heads[0], n), (heads[1], m))
     )
-    runner = launch.Runner(plan(rule, **sizes), q.device, shapes=shape_of)
-    call, data = AttentionCall(rule, head_dim**-0.5), {name: x[None] for name, x in arrays.items()}
+    width, factor = value_dim or head_dim, head_dim**-0.5 if scale is None else scale
+    v, grad = (
+        torch.randn(batch, h, size, width, generator=source) for h, size in ((heads[1], m), (heads[0], n))
+    )
+    q, k, v, grad = (x.to(DTYPE) for x in (q, k, v, grad))
+    runner = launch.Runner(found, q.device, shapes=shape_of)
+    call, data = (
+        AttentionCall(rule.at(**numbers), factor),
+        {name: x[None] for name, x in arrays.items()},
+    )
     out, lse = runner.forward(Tape(), call, q, k, v, data)
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
-    given: dict[str, Any] = arrays if n == m else {**arrays, "m": m}
-    wanted, exact_lse = attend(*exact, rule, kernel="dense", return_lse=True, **given)
+    given: dict[str, Any] = {**arrays, **numbers} if n == m else {**arrays, **numbers, "m": m}
+    wanted, exact_lse = attend(*exact, rule, kernel="dense", scale=factor, return_lse=True, **given)
     assert error(out, wanted) <= TOLERANCE[DTYPE]
     torch.testing.assert_close(lse.double(), exact_lse.detach(), rtol=1e-3, atol=1e-3)
     grad_lse = torch.randn(lse.shape, generator=source)
     end = (wanted * grad.double()).sum()
     end += (grad_lse * torch.where(exact_lse == -torch.inf, 0.0, exact_lse)).sum()
     inputs = BackwardInputs(grad, grad_lse, q, k, v, wanted.detach().to(DTYPE), exact_lse.detach().float())
-    found = runner.backward(Tape(), call, inputs, data)[:3]
-    for got, want in zip(found, torch.autograd.grad(end, exact), strict=True):
+    grads = runner.backward(Tape(), call, inputs, data)[:3]
+    for got, want in zip(grads, torch.autograd.grad(end, exact), strict=True):
         assert error(got, want) <= TOLERANCE[DTYPE]
 
 
 @pytest.mark.parametrize("text", RULES)
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=SLOW)
 @given(
     n=st.sampled_from([1, 63, 128, 129, 256, 401]),
     m=st.sampled_from([100, 128, 256, 321]),
@@ -127,6 +141,66 @@ def test_results_and_gradients(
         heads = heads[0], heads[0]
     schedule(seed)
     check(text, n, m, heads, head_dim, batch, seed)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
+@given(text=affine(), n=st.sampled_from([100, 200, 300]), t=st.integers(0, 150), seed=st.integers(0, 999))
+def test_random_rules(schedule: Callable[[int], None], text: str, n: int, t: int, seed: int) -> None:
+    rule = lt.rule(text)
+    found = plan(rule, n=n, **({"t": t} if "t" in rule.parameters else {}))
+    assume(all(map(in_order, (*found.parts, *found.transposed))))  # others are not theirs
+    schedule(seed)
+    check(text, n, n, (2, 1), 64, 1, seed, t=t)
+
+
+@pytest.mark.parametrize("scale", [None, -0.2, 0.0])
+@pytest.mark.parametrize("widths", [(72, 128), (128, 72), (40, 64)])
+def test_values_of_another_width_and_any_scale(
+    schedule: Callable[[int], None], widths: tuple[int, int], scale: float | None
+) -> None:
+    check("k <= q and q - k <= 90", 200, 200, (2, 1), widths[0], 1, 5, value_dim=widths[1], scale=scale)
+
+
+def test_few_keys_that_many_heads_share(
+    schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each head's gradients come first, in float32, which are not these kernels'."""
+    monkeypatch.setattr(launch, "MANY_ROWS", 1)
+    asked: list[bool] = []
+
+    def noted(self: Any, *given: Any, hopper: bool = False) -> Any:
+        asked.append(hopper)
+        raise StopIteration
+
+    monkeypatch.setattr(launch, "may_take_hopper", lambda *given: True)
+    monkeypatch.setattr(launch.Runner, "part", noted)
+    q, k, lse = (
+        torch.zeros(1, 4, 200, 64).to(DTYPE),
+        torch.zeros(1, 2, 200, 64).to(DTYPE),
+        torch.zeros(1, 4, 200),
+    )
+    runner, call = (
+        launch.Runner(plan(lt.rule("k <= q"), n=200), q.device),
+        AttentionCall(lt.rule("k <= q"), 0.1),
+    )
+    for keys in (k, q):  # shared, and alone
+        with pytest.raises(StopIteration):
+            runner.backward_dkdv(Tape(), call, BackwardInputs(q, None, q, keys, keys, q, lse), lse, {})
+    assert asked == [False, True]
+
+
+def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], None]) -> None:
+    """A head without pairs has zeros, whatever its tensors hold."""
+    rule = lt.rule("k <= q and head != 1")
+    q, k, v, grad = (torch.randn(1, 2, 200, 64).to(DTYPE) for _ in range(4))
+    for x in (q, k, v, grad):
+        x[:, 1, ::3], x[:, 1, 1::3] = torch.inf, torch.nan
+    runner = launch.Runner(plan(rule, n=200, heads=2), q.device, shapes=shape_of)
+    call = AttentionCall(rule, 0.1)
+    out, lse = runner.forward(Tape(), call, q, k, v, {})
+    grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
+    for x in (out, *grads):
+        assert x.isfinite().all() and not x[:, 1].any() and x[:, 0].any()
 
 
 # What the emulator finds: kernels that are wrong in one place

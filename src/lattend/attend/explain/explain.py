@@ -413,18 +413,21 @@ def _part(work: PartWork) -> ExplainedPart:
 
 def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
+    hopper = _on_hopper(asked) if back == "triton" else ""
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"
-        said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
-        if back == "triton" and any(
-            choice.shape.hopper
-            for parts in choices("backward", asked.call, asked.q, asked.v).values()
-            for choice in parts
-        ):
-            said += ", by the kernels for Hopper"
+        said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run{hopper}"
         steps = chosen(replace(asked.call, trains=True), asked.q, asked.k, asked.v)
         return said if steps == taken else f"{said}; a training step has {steps} in its forward pass too"
-    return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
+    return f"{back}{hopper}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
+
+
+def _on_hopper(asked: MetaCall) -> str:
+    """Which gradients the kernels for that chip make."""
+    made = choices("backward", asked.call, asked.q, asked.v)
+    names = {"backward_dq": "queries", "backward_dkdv": "keys"}
+    taken = [names[name] for name, parts in made.items() if any(choice.shape.hopper for choice in parts)]
+    return f", gradients of {' and '.join(taken)} by the kernels for Hopper" if taken else ""
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:

@@ -256,7 +256,7 @@ class Runner:
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.transposed)
-        hopper = may_take_hopper(call, q, v, "backward_dkdv")
+        hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
         found_k, sums_k = _sums(tape, k, len(order), begins, ends, dtype)
         found_v, sums_v = _sums(tape, v, len(order), begins, ends, dtype)
         for turn, place in enumerate(order):

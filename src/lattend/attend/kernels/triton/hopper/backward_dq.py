@@ -3,7 +3,8 @@
 As in forward.py one warp loads and two groups of four compute, 64 queries each. A tile has its queries and
 the gradients of its output in shared memory; steps bring keys and values. While the tensor cores add one
 step's slopes to the gradient and multiply with values, a group takes the exponentials of the next scores.
-Slopes go from product to product in registers: as one gives them, the next takes them.
+Slopes go from product to product in registers: as one gives them, the next takes them. The keys of three
+steps are in use at once, so that there are three stages at least.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types

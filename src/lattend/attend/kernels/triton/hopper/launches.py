@@ -18,7 +18,7 @@ from lattend.attend.kernels.triton import launched
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
-from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, described, processors
+from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, processors
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.memory import row_strides
@@ -33,12 +33,10 @@ def forward(
 ) -> None:  # fmt: skip
     """One part of a forward pass: adds to the sums and the log-sum-exp of earlier ones, or ends them."""
     (batch, heads, rows, _), step = q.shape, ready.shape.step
-    queries, keys, values, results = (
-        *described(ready.shape.rows // 2, q), *described(step, k, v), *described(ready.shape.rows // 2, out)
-    )  # fmt: skip
     works = ready.tiles * batch * heads
     arguments = (
-        queries, keys, values, results, out, sums, lse, *_tables(ready, lse), scale, *row_strides(out),
+        *described(ROWS.value, q), *described(step, k, v), *described(ROWS.value, out),
+        out, sums, lse, *_tables(ready, lse), scale, *row_strides(out),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
@@ -54,7 +52,8 @@ def backward_dq(
     batch, heads, rows, _ = q.shape
     works = ready.tiles * batch * heads
     arguments = (
-        *described(ready.shape.step, q, grad, k, v, found), out, grad_lse, lse, delta, sums, found,
+        *described(ROWS.value, q, grad), *described(ready.shape.step, k, v), *described(ROWS.value, found),
+        out, grad_lse, lse, delta, sums, found,
         *_tables(ready, lse), scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
@@ -71,8 +70,8 @@ def backward_dkdv(
     works, step = ready.tiles * batch * kv_heads, ready.shape.step
     lse, delta = (_by_fours(tape, x) for x in (lse, delta))
     arguments = (
-        *described(step, k, v, q, grad), *(_numbers(step, x) for x in (lse, delta)),
-        *described(step, *found), *sums, *found, *_tables(ready, lse), scale,
+        *described(ROWS.value, k, v), *described(step, q, grad), *(_numbers(step, x) for x in (lse, delta)),
+        *described(ROWS.value, *found), *sums, *found, *_tables(ready, lse), scale,
         *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
