@@ -296,7 +296,7 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
 
     A forward step without a mask has 473 instructions and one with 661; with 16-bit weights carried from
     step to step, and comparisons left to LLVM, they had 538 and 948. Gradients of queries take 280 and 390
-    for half as many columns, those of keys 330 and 660.
+    for half as many columns, those of keys 330 and 560.
     """
     found = compiled("gluon")
     assert len(found) == 24
@@ -304,4 +304,4 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
         assert code["products"] > 0 and code["shared"] <= MOST_SHARED, (name, code)
         assert code["waits"] <= code["products"] / 5, (name, code)
         assert code["spills"] < (50 if "[" in name else 16), (name, code)
-        assert code["steps"] in (2, 4) and ("[" in name or code["longest"] < 750), (name, code)
+        assert code["steps"] in (2, 4) and ("[" in name or code["longest"] < 720), (name, code)

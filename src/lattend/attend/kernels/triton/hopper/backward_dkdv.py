@@ -168,7 +168,7 @@ def compute(
                 delta = delta_buffer.index(stage).load(OF_COLUMNS)
                 ds = p * (dp - delta[None, :])
                 if not FULL:
-                    ds = between(ds, limits, OR_ZERO, S)
+                    ds = between(ds, limits, OR_ZERO, S, 1)
                     if PAIRS is not None:
                         ds = gl.where(kept, ds, 0.0)
                 slopes = gl.convert_layout(ds, WEIGHTS).to(dtype)

@@ -225,10 +225,14 @@ def limits_in(at, about, S: gl.constexpr, STEP: gl.constexpr):
 
 
 @gluon.jit
-def between(x, limits, OTHERS: gl.constexpr, S: gl.constexpr):
-    """The numbers, and others where a pair is not between its row's limits: OR_ZERO or OR_LEAST."""
+def between(x, limits, OTHERS: gl.constexpr, S: gl.constexpr, FROM: gl.constexpr = 0):
+    """The numbers, and others where a pair is not between its row's limits: OR_ZERO or OR_LEAST.
+
+    Columns are numbered from FROM on. Two masks of one step have another each, since ptxas would keep the
+    comparisons of the first for the second, in words, and take them out again.
+    """
     column = gl.arange(0, x.shape[1], gl.SliceLayout(0, S))[None, :]
-    given = [x, number_of(column), limits[0], limits[1]]
+    given = [x, number_of(column) + FROM, limits[0] + FROM, limits[1] + FROM]
     return gl.inline_asm_elementwise(OTHERS, "=f,f,r,r,r", given, gl.float32, True, 1)
 
 
