@@ -53,6 +53,9 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 def keys_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
     """The tile of keys of a turn, as tile_of has tiles of queries: its queries begin at a multiple of four,
     since TMA copies numbers from there, and a step has a mask, if only the last.
+
+    For ptxas 12.8 prepares what both loops over steps share before the first of them, behind the branch that
+    passes it by: with no step in the first, products of the second would read anywhere.
     """
     kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
     of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
