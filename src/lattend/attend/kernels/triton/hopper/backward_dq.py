@@ -145,17 +145,8 @@ def compute(
         s, dp = warpgroup_mma_wait(0, deps=[s_begun, dp_begun])
         mbarrier.arrive(v_free.index(done % STAGES), count=1)
         ds = gl.exp2(s * sharpness - lse[:, None]) * (dp - delta[:, None])
-        ds = attended(
-            ds,
-            first + step_at(0, steps, masked, full_first) * STEP,
-            about,
-            Header,
-            Data,
-            OR_ZERO,
-            COLUMNS,
-            PAIRS,
-            S,
-        )
+        at = first + step_at(0, steps, masked, full_first) * STEP
+        ds = attended(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
         slopes = gl.convert_layout(ds, WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none

@@ -41,7 +41,6 @@ _BETWEEN = (
 )
 OR_ZERO: gl.constexpr = gl.constexpr(_BETWEEN % "0f00000000")
 OR_LEAST: gl.constexpr = gl.constexpr(_BETWEEN % "0fFF800000")  # -inf
-BEYOND: gl.constexpr = gl.constexpr(1 << 30)  # all columns: TMA gives zeros
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -74,12 +73,12 @@ def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, AL
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
     begin, end = gl.load(entry + 3), gl.load(entry + 4)
     begin -= (base + begin) % ALIGNED
-    steps = gl.maximum(gl.cdiv(end - begin, STEP), 1)  # a tile without columns has one, of zeros
+    steps = gl.maximum(gl.cdiv(end - begin, STEP), 1)  # without columns it is one of zeros: before the first
     full_first, full = steps, steps * 0
     if HAS_FULL:
         full_first = gl.minimum(gl.cdiv(gl.load(entry + 5) - begin, STEP), steps)
         full = gl.maximum((gl.load(entry + 6) - begin) // STEP - full_first, 0)
-    first = gl.where(end > begin, base + begin, BEYOND)
+    first = gl.where(end > begin, base + begin, -STEP)
     return batch, head, slot, outer_base, first, end - begin, steps, steps - full, full_first
 
 
