@@ -93,7 +93,7 @@ def load(
         batch, head, slot, outer_base, first, _, steps, masked, full_first = keys_of(
             turn, Table, numbers, STEP, HAS_FULL
         )
-        load_tile(K, V, k_buffer, v_buffer, ready, free, turn, batch, head, slot + outer_base)
+        load_tile((K, V), (k_buffer, v_buffer), ready, free, turn, batch, head, slot + outer_base)
         for index in range(steps * share):
             member, step = member_step(index, steps, masked, full_first, share, SHARED)
             at, q_head = first + step * STEP, head * share + member

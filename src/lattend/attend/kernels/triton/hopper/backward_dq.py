@@ -63,7 +63,7 @@ def load(
         batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
             turn, Table, numbers, STEP, HAS_FULL
         )
-        load_tile(Q, G, q_buffer, g_buffer, ready, free, turn, batch, head, slot + outer_base)
+        load_tile((Q, G), (q_buffer, g_buffer), ready, free, turn, batch, head, slot + outer_base)
         for index in range(steps):
             at = first + step_at(index, steps, masked, full_first) * STEP
             place = [batch, head // share, at, 0]

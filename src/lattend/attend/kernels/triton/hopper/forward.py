@@ -43,13 +43,14 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     bounds_of,
     limits_of,
     load_step,
+    load_tile,
     product,
     rows_of,
     step_at,
     tile_of,
     turns_of,
     weighed,
-    whole,
+    write,
 )
 
 
@@ -67,12 +68,7 @@ def load(
         batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
             turn, Table, numbers, STEP, HAS_FULL
         )
-        held, ready = turn % TILES, q_ready.index(turn % TILES)
-        mbarrier.wait(q_free.index(held), ((turn // TILES) & 1) ^ 1)
-        mbarrier.expect(ready, GROUPS * Q.block_type.nbytes)
-        for group in gl.static_range(GROUPS):
-            place = [batch, head, slot + outer_base + group * ROWS, 0]
-            tma.async_copy_global_to_shared(Q, place, ready, q_buffer.index(held * GROUPS + group))
+        load_tile((Q,), (q_buffer,), q_ready, q_free, turn, batch, head, slot + outer_base)
         for index in range(steps):
             at = first + step_at(index, steps, masked, full_first) * STEP
             place = [batch, head // share, at, 0]
@@ -103,7 +99,6 @@ def compute(
     q_buffer, k_buffer, v_buffer = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
-    o_batch, o_head, o_row = out_strides
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
     OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
@@ -175,12 +170,12 @@ def compute(
         mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
 
         limits = limits_of(Header)
-        row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
-        column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
-        mask = here[:, None] & (column[None, :] < DV)
         before = (batch * heads + head).to(gl.int64) * rows
-        states = State + (before + row)[:, None] * DV + column[None, :]
         if CONTINUES:
+            row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
+            column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
+            mask = here[:, None] & (column[None, :] < DV)
+            states = State + (before + row)[:, None] * DV + column[None, :]
             earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
             higher = gl.maximum(m, earlier)
             base = gl.where(higher == -float("inf"), 0.0, higher)
@@ -191,18 +186,11 @@ def compute(
         o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
         lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
         gl.store(Lse + before + oa, lse, mask=inside)
-        if ENDS:
-            begin = slot + outer_base + GROUP * ROWS
-            if whole(limits, slot, outer_base, GROUP):
-                q.store(o.to(dtype))
-                fence_async_shared()
-                tma.async_copy_shared_to_global(Rows, [batch, head, begin, 0], rows_held)
-            else:
-                rows_out = Out + batch.to(gl.int64) * o_batch + head.to(gl.int64) * o_head
-                rows_out += row.to(gl.int64)[:, None] * o_row
-                gl.store(rows_out + column[None, :], o.to(dtype), mask=mask)
-        else:
-            gl.store(states, o, mask=mask)
+        write(
+            Rows, Out, State, o, rows_held, limits, slot, outer_base, batch, head, heads, rows, out_strides,
+            GROUP, DV, DVP, SUMS, False, ENDS,
+        )  # fmt: skip
+        if not ENDS:
             mbarrier.arrive(q_free.index(held), count=1)
     if ENDS:
         tma.store_wait(0)

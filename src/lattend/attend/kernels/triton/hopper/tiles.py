@@ -117,15 +117,16 @@ def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MO
 
 
 @gluon.jit
-def load_tile(A, B, a_buffer, b_buffer, ready, free, turn, batch, head, at):
-    """Copies both matrices of a tile."""
+def load_tile(matrices, buffers, ready, free, turn, batch, head, at):
+    """Copies the rows of a tile, of one matrix or of two alike."""
     held = turn % TILES
     mbarrier.wait(free.index(held), ((turn // TILES) & 1) ^ 1)
-    mbarrier.expect(ready.index(held), GROUPS * (A.block_type.nbytes + B.block_type.nbytes))
+    mbarrier.expect(ready.index(held), len(matrices) * GROUPS * matrices[0].block_type.nbytes)
     for group in gl.static_range(GROUPS):
         place = [batch, head, at + group * ROWS, 0]
-        tma.async_copy_global_to_shared(A, place, ready.index(held), a_buffer.index(held * GROUPS + group))
-        tma.async_copy_global_to_shared(B, place, ready.index(held), b_buffer.index(held * GROUPS + group))
+        for one in gl.static_range(len(matrices)):
+            to = buffers[one].index(held * GROUPS + group)
+            tma.async_copy_global_to_shared(matrices[one], place, ready.index(held), to)
 
 
 @gluon.jit
@@ -268,7 +269,7 @@ def write(
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
     CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the sums of earlier parts; the last part writes the gradient, from where its rows were."""
+    """Adds rows to the sums of earlier parts; the last part writes the result, from where its rows were."""
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
     column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
