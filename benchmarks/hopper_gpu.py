@@ -29,17 +29,14 @@ from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.tape import Tape
 from lattend.plans.plan import Plan, plan
 
-ROWS = {  # n, query heads and kv heads
-    "k <= q": [(4096, 16, 16), (16_384, 16, 16), (8192, 32, 4)],
-    "k <= q and q - k <= 255": [(65_536, 16, 16)],
-    "k <= q and q - k <= 1023": [(65_536, 16, 16)],
-    "k <= q and q - k <= 4095": [(65_536, 16, 16)],
-    "k <= q and q // 256 == k // 256": [(65_536, 16, 16)],
-    "k <= q and q // 1024 == k // 1024": [(65_536, 16, 16)],
-    "q // 256 == k // 256": [(65_536, 16, 16)],
-    "q // 1024 == k // 1024": [(65_536, 16, 16)],
-    "k <= q and (q - k < 1024 or k < 4)": [(32_768, 16, 16)],
-    "k <= q or k < 3000": [(16_384, 16, 16)],
+LONG = [(65_536, 16, 16)]  # n, query heads and kv heads
+CASES = {
+    "causal": (lt.rules.causal(), [(4096, 16, 16), (16_384, 16, 16), (8192, 32, 4)]),
+    **{f"strided-{t}": (lt.rules.strided(t), LONG) for t in (255, 1023, 4095)},
+    **{f"windowed-{w}": (lt.rules.windowed(w), LONG) for w in (256, 1024)},
+    **{f"blocks-{w}": (lt.rule(f"q // {w} == k // {w}"), LONG) for w in (256, 1024)},
+    "sinks": (lt.rules.sinks(s=4, t=1023), [(32_768, 16, 16)]),
+    "prefix": (lt.rule("k <= q or k < 3000"), [(16_384, 16, 16)]),
 }
 PASSES, WRONG = ("forward", "backward_dq", "backward_dkdv"), 2e-2
 WARM, CALLS, TURNS = 3, 5, 4
@@ -114,31 +111,30 @@ def by_cudnn(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
     }
 
 
-def row(text: str, n: int, heads: int, kv_heads: int, head_dim: int) -> None:
+def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: int) -> None:
     """Measures and prints one rule at one size."""
     source = torch.Generator("cuda").manual_seed(0)
     q, k, v, grad = (
         torch.randn(1, h, n, head_dim, generator=source, device="cuda", dtype=torch.bfloat16)
         for h in (heads, kv_heads, kv_heads, heads)
     )
-    rule = lt.rule(text)
     found, call = plan(rule, n=n), AttentionCall(rule, head_dim**-0.5)
     both = {kind: runner(found, head_dim, q.device, hopper=kind == "Hopper") for kind in ("Triton", "Hopper")}
     out, lse = both["Triton"].forward(Tape(), call, q, k, v, {})
     given = BackwardInputs(grad, None, q, k, v, out, lse)
     works: dict[str, Work] = {}
-    for name in PASSES:
+    for each in PASSES:
         for kind, run in both.items():
-            works[f"{kind} {name}"] = repeated(run, name, call, given)
-        compared(works[f"Hopper {name}"], works[f"Triton {name}"])
-    if text == "k <= q":
-        works |= {f"cuDNN {name}": work for name, work in by_cudnn(q, k, v, grad).items()}
+            works[f"{kind} {each}"] = repeated(run, each, call, given)
+        compared(works[f"Hopper {each}"], works[f"Triton {each}"])
+    if name == "causal":
+        works |= {f"cuDNN {each}": work for each, work in by_cudnn(q, k, v, grad).items()}
     times = in_turns(works)
     flop = 2 * rule.at(n=n).total() * heads * head_dim / 1e9
-    print(f"\n{text}, n = {n:,}, {heads} heads on {kv_heads}, D = {head_dim}")
+    print(f"\n{name}: {rule}, n = {n:,}, {heads} heads on {kv_heads}, D = {head_dim}")
     for kind in ("Triton", "Hopper", "cuDNN"):
         forward = times.get(f"{kind} forward")
-        parts = [times[f"{kind} {name}"] for name in PASSES[1:] if f"{kind} {name}" in times]
+        parts = [times[f"{kind} {each}"] for each in PASSES[1:] if f"{kind} {each}" in times]
         backward = sum(parts) if parts else times.get(f"{kind} backward")
         if forward is not None and backward is not None:
             apart = f" = {parts[0]:.3f} + {parts[1]:.3f}" if parts else ""
@@ -154,16 +150,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
-    parser.add_argument("--only", nargs="+", metavar="TEXT", help="rules that have one of these, or causal")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help=", ".join(CASES))
     args = parser.parse_args()
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
         parser.exit(1, "hopper_gpu.py: it needs a Hopper GPU (H100, H200)\n")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: forward / backward = dq + dkdv")
-    for text, sizes in ROWS.items():
-        wanted = [("k <= q" if word == "causal" else word) for word in args.only or ()]
-        if not wanted or any(word == text or (word != "k <= q" and word in text) for word in wanted):
+    for name, (rule, sizes) in CASES.items():
+        if not args.only or any(name.startswith(start) for start in args.only):
             for n, heads, kv_heads in sizes:
-                row(text, n, heads, kv_heads, args.head_dim)
+                row(name, rule, n, heads, kv_heads, args.head_dim)
 
 
 if __name__ == "__main__":

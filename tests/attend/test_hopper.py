@@ -22,6 +22,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
+from lattend.attend.kernels.triton.hopper import tiles
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.kernels.triton.tables import in_order
@@ -265,10 +266,10 @@ def test_gradients_that_lie_in_one_row() -> None:
 
 @given(at=st.integers(0, 10_000), low=st.integers(-(10**6), 10**6), high=st.integers(-(10**6), 10**6))
 def test_a_mask_by_numbered_columns_keeps_the_keys_between(at: int, low: int, high: int) -> None:
-    gluon: Any = pytest.importorskip("lattend.attend.kernels.triton.hopper.tiles")
     low, high = (bound if bound % 3 else at + bound % 131 for bound in (low, high))  # some within the step
     column = np.arange(128)
-    number, up_to = gluon.number_of.fn(column), gluon.up_to.fn
+    jitted: Any = tiles
+    number, up_to = jitted.number_of.fn(column), jitted.up_to.fn
     kept = (number >= up_to(low - at - 1, column)) & (number < up_to(high - at, column))
     assert np.array_equal(kept, (at + column >= low) & (at + column <= high))
     for thread in range(4):  # whose columns have the numbers 0, 1, 2, …

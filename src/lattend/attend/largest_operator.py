@@ -18,7 +18,7 @@ from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.operator_call import GIVEN, long, short
 from lattend.attend.padding import check_lengths
-from lattend.attend.record import call_of, exactly
+from lattend.attend.record import WithoutAutocast, call_of
 from lattend.errors import LattendError
 
 
@@ -71,7 +71,7 @@ def _run(q: Tensor, k: Tensor, *given: Any) -> Tensor:
     if not names:
         why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise LattendError(f"no kernel can run this. {why}")
-    with exactly(q):
+    with WithoutAutocast(q):
         return KERNELS[call.kernel or names[0]].largest(call, q, k)
 
 

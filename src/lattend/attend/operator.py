@@ -27,7 +27,7 @@ from lattend.attend.kernels import reference_by_torch
 from lattend.attend.kinds import kind_of_tensors
 from lattend.attend.memory import empty_like
 from lattend.attend.operator_call import GIVEN, long, short
-from lattend.attend.record import MAX_RECORDS, Record, call_of, exactly, record_of
+from lattend.attend.record import MAX_RECORDS, Record, WithoutAutocast, call_of, record_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Tape
@@ -88,7 +88,7 @@ def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Rec
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
     """The output and the log-sum-exp as torch operations, for forward mode, torch.func and ONNX."""
     call = call_of(q, *how)
-    with exactly(q):
+    with WithoutAutocast(q):
         if dispatch.chosen(call, q, k, v) == "reference":
             return reference_by_torch.forward(call, q, k, v)
         return dispatch.forward(Tape(), call, q, k, v)
@@ -97,7 +97,7 @@ def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
 def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Gradients:
     """The gradients as torch operations: torch can differentiate them further."""
     q, call = inputs.q, replace(call_of(inputs.q, *how), learned=learned)
-    with exactly(q):
+    with WithoutAutocast(q):
         if call.kernel == "reference":
             (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
         else:

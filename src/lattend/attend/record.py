@@ -75,7 +75,7 @@ class Record:
         """
         self._check(k, given)
         tape, call = Tape(q, k, v, *given), self.call.with_tensors(given)
-        with exactly(q):
+        with WithoutAutocast(q):
             alone, lse = dispatch.forward(tape, call, q, k, v)
         # a copy of what torch's own attention gives on a GPU would take longer than torch does
         own = q.device.type == "cuda" and dispatch.chosen(call, q, k, v) == "sdpa"
@@ -90,7 +90,7 @@ class Record:
         self._check(k, given)
         if not torch.is_autocast_enabled(q.device.type):
             return steps(q, k, v, *given)
-        with exactly(q):
+        with WithoutAutocast(q):
             return steps(q, k, v, *given)
 
     def _check(self, k: Tensor, given: Sequence[Tensor]) -> None:
@@ -117,7 +117,7 @@ class Record:
         if known is not None:
             if not torch.is_autocast_enabled(inputs.q.device.type):
                 return known(*whole, *given)
-            with exactly(inputs.q):
+            with WithoutAutocast(inputs.q):
                 return known(*whole, *given)
         tape, call = Tape(*whole, *given), replace(self.call.with_tensors(given), learned=learned)
         (*grads, biases), sinks = backward_steps(tape, call, inputs)
@@ -160,7 +160,7 @@ def wants_gradient(*tensors: Tensor) -> bool:
 
 def backward_steps(tape: Tape, call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Tensor | None]:
     """The gradients of q, k and v, which lie in memory as those do, of the bias, and of the sinks if any."""
-    with exactly(given.q):
+    with WithoutAutocast(given.q):
         dq, dk, dv, biases = dispatch.backward(tape, call, given)
         sinks = None
         if call.sinks is not None:
@@ -184,7 +184,7 @@ def _laid_out(tape: Tape, found: Tensor, like: Tensor) -> Tensor:
     return tape.do(Tensor.copy_, room, found)
 
 
-class exactly:  # noqa: N801  (used as a function is)
+class WithoutAutocast:
     """Where a kernel's own products keep their dtype; q, k and v were cast before.
 
     As torch.autocast(…, enabled=False) does, in a third of its time.

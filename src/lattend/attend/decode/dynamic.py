@@ -21,7 +21,7 @@ from lattend.attend.decode.ragged import check_path
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
-from lattend.attend.record import exactly
+from lattend.attend.record import WithoutAutocast
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
@@ -123,7 +123,7 @@ class DynamicStore:
         if slot is not None:
             self.keys.narrow(2, slot, 1).copy_(k)
             self.values.narrow(2, slot, 1).copy_(v)
-        with exactly(q):
+        with WithoutAutocast(q):
             return self._one_by_torch(q, known.given(bias))
 
     def _at_once(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> Callable[..., Any] | None:

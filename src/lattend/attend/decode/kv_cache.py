@@ -26,7 +26,7 @@ from lattend.attend.decode.repeated import KnownStep, KnownSteps, kind_of_step, 
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
 from lattend.attend.inputs import check_scoring, check_sinks
-from lattend.attend.operator import exactly
+from lattend.attend.operator import WithoutAutocast
 from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
@@ -256,7 +256,7 @@ class KVCache(Shown):
             if self.retention.length is not None:
                 self._check_length(1)
             if not store.in_step:
-                with exactly(q):
+                with WithoutAutocast(q):
                     found = store.attend(NewTokens(q, k, v, {}), known.given(bias))
                 return found if known.how.return_lse else found[0]
         found = store.one(q, k, v, bias, known)
@@ -284,7 +284,7 @@ class KVCache(Shown):
             seen = self.capacity if self.static else len(self) + s
             added = on_a_line(bias, self._line, seen, q)
         how = scoring(q, scale, softcap, return_lse or sinks is not None)._replace(bias=added)
-        with exactly(q):
+        with WithoutAutocast(q):
             if real is None:
                 out, lse = self._store.attend(new, how)
             else:

@@ -27,7 +27,7 @@ from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
-from lattend.attend.record import exactly
+from lattend.attend.record import WithoutAutocast
 from lattend.attend.tensor_terms import nearest
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
@@ -144,7 +144,7 @@ class StaticStore:
         if known.run is not None:
             tensors = () if bias is None else tensors_of(bias).values()
             return known.run(q, k, v, *tensors, 0, -1, self.keys.shape[2])
-        with exactly(q):
+        with WithoutAutocast(q):
             return self._one_by_torch(NewTokens(q, k, v, {}), known.given(bias))
 
     def _slots(self) -> Slots:

@@ -3,8 +3,9 @@
 The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
 whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
 together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
-runs. Lists of blocks were not measured: they are given the costs of rows that follow each other where a step
-lies within a block, and else those of rows that lie apart; no time is predicted from them.
+runs. Those of Hopper's backward kernels were fitted to the rows of docs/speed.md. Lists of blocks were not
+measured: they are given the costs of rows that follow each other where a step lies within a block, and else
+those of rows that lie apart; no time is predicted from them.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class Choice:
 def choose(
     plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool = False
 ) -> Choice:
-    """The shape with the least expected time for one part; `kernel` is forward, queries or keys.
+    """The shape with the least expected time for one part; `kernel` is forward, backward_dq or backward_dkdv.
 
     `hopper` says whether the call may take the kernels for Hopper.
     """
