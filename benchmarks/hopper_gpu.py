@@ -1,18 +1,23 @@
 """The kernels for Hopper beside those in Triton, each pass by itself: bf16, milliseconds on the device.
 
-    python benchmarks/hopper_gpu.py                          # all rows at D = 128: a minute
+    python benchmarks/hopper_gpu.py                          # all rows at D = 128: two minutes
     python benchmarks/hopper_gpu.py --head-dim 64 --only causal
+    python benchmarks/hopper_gpu.py --no-pause               # as under load, when the clock falls
 
-Both take the same plan, and their turns alternate, so that a clock that changes does so for both. A pass is
-launched as a repeated call launches it. Gradients are the same on every run in both; cuDNN's, through torch's
-SDPA on causal rows, are not. Useful TFLOP/s are those of the attended pairs: two products forward, five
-backward. Results of both kernels are compared before they are timed.
+Both take the same plan, and their turns alternate, so that a clock that changes does so for both; a pause
+before each lets it rise again. A pass is launched as a repeated call launches it. Gradients are the same on
+every run in both; cuDNN's, through torch's SDPA on causal rows, are not. Where flash-attn-4 is installed it
+is beside them on causal rows and sliding windows, deterministic too. Useful TFLOP/s are those of the attended
+pairs: two products forward, five backward. Results of both kernels are compared before they are timed.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -39,7 +44,8 @@ CASES = {
     "prefix": (lt.rule("k <= q or k < 3000"), [(16_384, 16, 16)]),
 }
 PASSES, WRONG = ("forward", "backward_dq", "backward_dkdv"), 2e-2
-WARM, CALLS, TURNS = 3, 5, 4
+WARM, CALLS, TURNS = 1, 3, 7
+PAUSE = 0.012  # seconds
 Work = Callable[[], Any]
 
 
@@ -70,7 +76,9 @@ def repeated(run: Runner, name: str, call: AttentionCall, given: BackwardInputs)
     return lambda: steps(*tensors)
 
 
-def milliseconds(work: Work) -> float:
+def milliseconds(work: Work, pause: float) -> float:
+    torch.cuda.synchronize()
+    time.sleep(pause)
     for _ in range(WARM):
         work()
     events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(CALLS)]
@@ -82,8 +90,8 @@ def milliseconds(work: Work) -> float:
     return median(begin.elapsed_time(end) for begin, end in events)
 
 
-def in_turns(works: dict[str, Work]) -> dict[str, float]:
-    turns = [{name: milliseconds(work) for name, work in works.items()} for _ in range(TURNS)]
+def in_turns(works: dict[str, Work], pause: float) -> dict[str, float]:
+    turns = [{name: milliseconds(work, pause) for name, work in works.items()} for _ in range(TURNS)]
     return {name: median(turn[name] for turn in turns) for name in works}
 
 
@@ -111,7 +119,28 @@ def by_cudnn(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
     }
 
 
-def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: int) -> None:
+def by_flash(name: str, q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
+    """Forward and backward of flash-attn-4, if it has the rule and is there."""
+    kind, _, t = name.partition("-")
+    if kind not in ("causal", "strided") or find_spec("flash_attn") is None:
+        return {}
+    flash: Any = import_module("flash_attn.cute").flash_attn_func
+    window = (int(t), 0) if t else (None, None)
+    learned = [x.transpose(1, 2).contiguous().requires_grad_() for x in (q, k, v)]
+    slope = grad.transpose(1, 2).contiguous()
+
+    def forward() -> Tensor:
+        found = flash(*learned, causal=True, window_size=window, deterministic=True)
+        return found[0] if isinstance(found, tuple) else found
+
+    out = forward()
+    return {
+        "forward": forward,
+        "backward": lambda: torch.autograd.grad(out, learned, slope, retain_graph=True),
+    }
+
+
+def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: int, pause: float) -> None:
     """Measures and prints one rule at one size."""
     source = torch.Generator("cuda").manual_seed(0)
     q, k, v, grad = (
@@ -129,10 +158,11 @@ def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: i
         compared(works[f"Hopper {each}"], works[f"Triton {each}"])
     if name == "causal":
         works |= {f"cuDNN {each}": work for each, work in by_cudnn(q, k, v, grad).items()}
-    times = in_turns(works)
+    works |= {f"flash-attn-4 {each}": work for each, work in by_flash(name, q, k, v, grad).items()}
+    times = in_turns(works, pause)
     flop = 2 * rule.at(n=n).total() * heads * head_dim / 1e9
     print(f"\n{name}: {rule}, n = {n:,}, {heads} heads on {kv_heads}, D = {head_dim}")
-    for kind in ("Triton", "Hopper", "cuDNN"):
+    for kind in ("Triton", "Hopper", "cuDNN", "flash-attn-4"):
         forward = times.get(f"{kind} forward")
         parts = [times[f"{kind} {each}"] for each in PASSES[1:] if f"{kind} {each}" in times]
         backward = sum(parts) if parts else times.get(f"{kind} backward")
@@ -150,6 +180,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
+    parser.add_argument("--no-pause", action="store_true", help="one call after another")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=", ".join(CASES))
     args = parser.parse_args()
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0):
@@ -158,7 +189,7 @@ def main() -> None:
     for name, (rule, sizes) in CASES.items():
         if not args.only or any(name.startswith(start) for start in args.only):
             for n, heads, kv_heads in sizes:
-                row(name, rule, n, heads, kv_heads, args.head_dim)
+                row(name, rule, n, heads, kv_heads, args.head_dim, 0.0 if args.no_pause else PAUSE)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,9 @@ class Pointer:
     def __add__(self, more: Any) -> Pointer:
         return Pointer(self.base, self.offset + more)
 
+    def to(self, dtype: Any) -> Pointer:
+        return self
+
     def places(self, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The whole memory, the places in it, and which of them are meant."""
         whole = torch.as_strided(
@@ -348,13 +351,16 @@ class Emulator:
             maximum=lambda a, b: torch.maximum(*_alike(a, b)),
             minimum=lambda a, b: torch.minimum(*_alike(a, b)),
             cdiv=lambda a, b: (a + b - 1) // b,
-            full=lambda shape, value, dtype, layout: torch.full(shape, value, dtype=dtype),
+            full=lambda shape, value, dtype, layout: torch.full(shape, float(value), dtype=dtype),
             arange=lambda first, end, layout=None: torch.arange(first, end, dtype=torch.int32),
             exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
             convert_layout=lambda x, layout: x, inline_asm_elementwise=_assembly,
             allocate_shared_memory=self.allocate, warp_specialize=self.specialize,
             **dict.fromkeys(
-                ("SliceLayout", "NVMMADistributedLayout", "DotOperandLayout", "BlockedLayout"),
+                (
+                    "SliceLayout", "NVMMADistributedLayout", "DotOperandLayout", "BlockedLayout",
+                    "SwizzledSharedLayout",
+                ),
                 lambda *given: None,
             ),
         )  # fmt: skip
@@ -399,7 +405,7 @@ class Emulator:
     def allocate(self, dtype: Any, shape: Sequence[int], layout: Any) -> Any:
         if layout == "barriers":
             return Barriers(shape[0])
-        found = Shared(torch.full(shape, torch.nan, dtype=dtype))
+        found = Shared(torch.full(shape, torch.nan if dtype.is_floating_point else -(10**9), dtype=dtype))
         self.chip.shared.append(found)
         return found
 
@@ -475,7 +481,12 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """The mask in tiles.py: a number where its column's number lies between two limits, else a constant."""
-    x, number, low, high = given
+    """What tiles.py and backward_dq.py have in assembly."""
+    if text.startswith("prefetch"):
+        return torch.zeros(())
+    if "shl" in text:  # bits from the first to before the end, of 32
+        first, end = (x.long().clamp(0, 32) for x in given)
+        return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF
+    x, bits, bit = given  # a number where its bit is set, else a constant
     (other,) = struct.unpack(">f", bytes.fromhex(text.partition("0f")[2][:8]))
-    return torch.where((number >= low) & (number < high), x, other)
+    return torch.where((bits & (bit.long() & 0xFFFFFFFF)) != 0, x, other)

@@ -3,7 +3,7 @@
 The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
 whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
 together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
-runs. Those of Hopper's backward kernels were fitted to the rows of docs/speed.md. Lists of blocks were not
+runs. Those of Hopper's kernels were fitted to rows of benchmarks/hopper_gpu.py. Lists of blocks were not
 measured: they are given the costs of rows that follow each other where a step lies within a block, and else
 those of rows that lie apart; no time is predicted from them.
 """
@@ -106,10 +106,10 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
 # the same of the kernels for Hopper (hopper/), which take some calls
 _HOPPER: dict[tuple[str, int], ShapeCost] = {
     ("forward", 64): ShapeCost(_hopper(128, 3), 22.0, 13.0, 9.8),
-    ("forward", 128): ShapeCost(_hopper(128, 2), 30.0, 15.0, 12.3),
-    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 36.0, 8.0, 7.9),
+    ("forward", 128): ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),
+    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 38.0, 7.8, 7.75),
     ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.0),
-    ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 32.0, 13.6, 11.3),
+    ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA

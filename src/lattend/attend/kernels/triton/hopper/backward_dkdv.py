@@ -33,77 +33,84 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     TILES,
     arrived,
     barriers_of,
-    between,
+    bits_of,
     bounds_of,
-    limits_in,
-    limits_of,
+    early_of,
+    give_back,
+    lay,
     load_step,
     load_tile,
-    pairs_kept,
+    notes,
     product,
+    send,
     step_at,
+    tile_noted,
     tile_of,
     turns_of,
     weighed,
-    write,
+    where_pairs_kept,
+    where_set,
 )
 
 
 @gluon.jit
-def keys_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
-    """The tile of keys of a turn, as tile_of has tiles of queries: its queries begin at a multiple of four,
-    since TMA copies numbers from there, and a step has a mask, if only the last.
-
-    For ptxas 12.8 prepares what both loops over steps share before the first of them, behind the branch that
-    passes it by: with no step in the first, products of the second would read anywhere.
+def keys_of(turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
+    """The tile of keys of a turn, as tile_of has tiles of queries; its queries begin at a multiple of four,
+    since TMA copies numbers from there.
     """
     kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
     of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
-    batch, head, slot, outer_base, first, count, steps, masked, full_first = tile_of(
-        turn, Table, of_tiles, STEP, HAS_FULL, 4
-    )
-    return batch, head, slot, outer_base, first, count, steps, gl.maximum(masked, 1), full_first
+    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4)
 
 
 @gluon.jit
-def member_step(index, steps, masked, full_first, share, SHARED: gl.constexpr):
+def member_step(index, tile, share, SHARED: gl.constexpr):
     """Which of the heads that share a tile's keys an index is about, and its step.
 
     Those with a mask come first, of one head after another, then the full ones.
     """
     member, within = 0, index
     if SHARED:
-        full, rest = gl.maximum(steps - masked, 1), index - masked * share
-        member = gl.where(rest < 0, index // masked, rest // full)
+        masked = tile[7]
+        full, rest = gl.maximum(tile[6] - masked, 1), index - masked * share
+        member = gl.where(rest < 0, index // gl.maximum(masked, 1), rest // full)
         within = gl.where(rest < 0, index - member * masked, masked + rest - member * full)
-    return member, step_at(within, steps, masked, full_first)
+    return member, step_at(within, tile)
+
+
+@gluon.jit
+def queries_of(index, tile, share, STEP: gl.constexpr, SHARED: gl.constexpr):
+    """The first query of a step."""
+    return tile[4] + member_step(index, tile, share, SHARED)[1] * STEP
 
 
 @gluon.jit
 def load(
-    K, V, Q, G, Lse, Delta, Table, buffers, barriers, numbers,
+    K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, SHARED: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
-    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer = buffers
+    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
     ready, free, q_ready, q_free, g_ready, g_free = barriers
     kv_heads, share, works, query_rows = numbers[0], numbers[1], numbers[6], numbers[7]
     done = 0  # steps of earlier turns
-    for turn in range(turns_of(works)):
-        batch, head, slot, outer_base, first, _, steps, masked, full_first = keys_of(
-            turn, Table, numbers, STEP, HAS_FULL
-        )
-        load_tile((K, V), (k_buffer, v_buffer), ready, free, turn, batch, head, slot + outer_base)
-        for index in range(steps * share):
-            member, step = member_step(index, steps, masked, full_first, share, SHARED)
-            at, q_head = first + step * STEP, head * share + member
-            place, stage = [batch, q_head, at, 0], (done + index) % STAGES
-            row = (batch * kv_heads * share + q_head) * query_rows + at
+    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, 0, tile)
+    for turn in range(turns):
+        upcoming = keys_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        for index in range(tile[6] * share):
+            member, step = member_step(index, tile, share, SHARED)
+            at, q_head = tile[4] + step * STEP, tile[1] * share + member
+            place, stage = [tile[0], q_head, at, 0], (done + index) % STAGES
+            row = (tile[0] * kv_heads * share + q_head) * query_rows + at
             load_step(Q, q_buffer, q_ready, q_free, done + index, place, STAGES, STEP * 4)
             tma.async_copy_global_to_shared(Lse, [row], q_ready.index(stage), lse_buffer.index(stage))
             load_step(G, g_buffer, g_ready, g_free, done + index, place, STAGES, STEP * 4)
             tma.async_copy_global_to_shared(Delta, [row], g_ready.index(stage), delta_buffer.index(stage))
-        done += steps * share
+            if (index == early_of(tile)) & (turn + 1 < turns):
+                load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, turn + 1, upcoming)
+        done += tile[6] * share
+        tile = upcoming
 
 
 @gluon.jit
@@ -115,8 +122,12 @@ def compute(
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SHARED: gl.constexpr,
 ):  # fmt: skip
-    """The trade of a group of warps: the gradients of its keys and values."""
-    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer = buffers
+    """The trade of a group of warps: the gradients of its keys and values.
+
+    A step begins the scores of the next, and the last one those of the next tile's first, so that a tile's
+    beginning does not wait for them.
+    """
+    k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
     ready, free, q_ready, q_free, g_ready, g_free = barriers
     kv_heads, share, rows, table_batch, works = numbers[0], numbers[1], numbers[2], numbers[4], numbers[6]
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
@@ -126,79 +137,71 @@ def compute(
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     sharpness = scale * LOG2E
-    done, turns = 0, turns_of(works)  # steps of earlier turns
-    upcoming = keys_of(0, Table, numbers, STEP, HAS_FULL)
-    for turn in range(turns):
-        batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
-        held = turn % TILES
-        k = k_buffer.index(held * GROUPS + GROUP).reshape((ROWS, DP))
-        v = v_buffer.index(held * GROUPS + GROUP).reshape((ROWS, DP))
-        mbarrier.wait(ready.index(held), (turn // TILES) & 1)
-        arrived(q_ready, done, STAGES)
-        s_begun = product(k, q_buffer, done, STEP, STAGES, DP, S)
-        if ENDS:  # the last tile's results are written by now
-            tma.store_wait(0)
-            mbarrier.arrive(free.index((turn + 1) % TILES), count=1, pred=turn > 0)
+    dk = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
+    dv = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
+    turns = turns_of(works)
+    turn, done = 0, 0  # a tile, and the steps of those before it
+    mbarrier.wait(ready.index(0), 0)
+    arrived(q_ready, 0, STAGES)
+    k = k_buffer.index(GROUP).reshape((ROWS, DP))
+    s = warpgroup_mma_wait(0, deps=[product(k, q_buffer, 0, STEP, STAGES, DP, S)])
+    while turn < turns:
+        tile, held = tile_noted(noted, turn), (turn % TILES) * GROUPS + GROUP
+        steps, masked = tile[6] * share, tile[7] * share
         about = bounds_of(
-            limits_of(Header), slot, outer_base, first, count, head, batch, table_batch, rows,
-            Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS,
-        )[2]  # fmt: skip
-        dk = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
-        dv = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
-        s = warpgroup_mma_wait(0, deps=[s_begun])
-        all_steps, all_masked = steps * share, masked * share
+            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS
+        )
+        v = v_buffer.index(held).reshape((ROWS, DP))
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-            begin, end = (all_masked, all_steps) if FULL else (0, all_masked)
+            begin, end = (masked, steps) if FULL else (0, masked)
             for index in range(begin, end):
                 now = done + index
                 stage = now % STAGES
+                if not FULL:
+                    at = queries_of(index, tile_noted(noted, turn), share, STEP, SHARED)
+                    kept = bits_of(at, about, S, STEP)
                 arrived(g_ready, now, STAGES)
                 dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
                 lse = lse_buffer.index(stage).load(OF_COLUMNS) * LOG2E
                 p = gl.exp2(s * sharpness - lse[None, :])
                 if not FULL:
-                    at = first + member_step(index, steps, masked, full_first, share, SHARED)[1] * STEP
-                    limits = limits_in(at, about, S, STEP)
-                    p = between(p, limits, OR_ZERO, S)
+                    give_back(free, turn + 1, (index == 0) & (turn > 0))
+                    p = where_set(p, kept, OR_ZERO, S)
                     if PAIRS is not None:
-                        kept = gl.full([ROWS, STEP], 1, gl.int1, S)
-                        if about[4]:
-                            kept = pairs_kept(at, about, Header, Data, COLUMNS, PAIRS, S, STEP)
-                        p = gl.where(kept, p, 0.0)
+                        p = where_pairs_kept(p, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
                 weights = gl.convert_layout(p, WEIGHTS).to(dtype)
-                dv_begun = weighed(weights, g_buffer, now, dv, STEP, STAGES, DP)
+                dv_begun = weighed(weights, g_buffer, now, dv, index > 0, STEP, STAGES, DP)
                 dp, p = warpgroup_mma_wait(1, deps=[dp_begun, p])
                 delta = delta_buffer.index(stage).load(OF_COLUMNS)
                 ds = p * (dp - delta[None, :])
                 if not FULL:
-                    ds = between(ds, limits, OR_ZERO, S, 1)
+                    ds = where_set(ds, kept, OR_ZERO, S)
                     if PAIRS is not None:
-                        ds = gl.where(kept, ds, 0.0)
+                        ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
                 slopes = gl.convert_layout(ds, WEIGHTS).to(dtype)
                 # beyond the last step the product is of old rows, and nobody reads it
-                arrived(q_ready, now + 1, STAGES, index + 1 < all_steps)
+                ends = index + 1 == steps
+                following = turn + ends.to(gl.int32)
+                arrived(ready, following, TILES, ends & (following < turns))
+                arrived(q_ready, now + 1, STAGES, following < turns)
+                k = k_buffer.index((following % TILES) * GROUPS + GROUP).reshape((ROWS, DP))
                 s_begun = product(k, q_buffer, now + 1, STEP, STAGES, DP, S)
-                dk_begun = weighed(slopes, q_buffer, now, dk, STEP, STAGES, DP)
+                dk_begun = weighed(slopes, q_buffer, now, dk, index > 0, STEP, STAGES, DP)
                 dv, s = warpgroup_mma_wait(1, deps=[dv_begun, s_begun])
                 mbarrier.arrive(g_free.index(stage), count=1)
                 dk, s = warpgroup_mma_wait(0, deps=[dk_begun, s])
                 mbarrier.arrive(q_free.index(stage), count=1)
-        upcoming = keys_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
-        done += all_steps
-        limits = limits_of(Header)
-        place = held * GROUPS + GROUP
-        write(
-            RowsK, FinalK, SumK, dk * scale, k_buffer.index(place), limits,
-            slot, outer_base, batch, head, kv_heads, rows, k_strides, GROUP, D, DP, SUMS, CONTINUES, ENDS,
+        lay(
+            FinalK, SumK, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS,
         )  # fmt: skip
-        write(
-            RowsV, FinalV, SumV, dv, v_buffer.index(place), limits,
-            slot, outer_base, batch, head, kv_heads, rows, v_strides, GROUP, DV, DP, SUMS, CONTINUES, ENDS,
+        lay(
+            FinalV, SumV, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
+            GROUP, DV, DP, SUMS, CONTINUES, ENDS,
         )  # fmt: skip
-        if not ENDS:
-            mbarrier.arrive(free.index(held), count=1)
-    if ENDS:
-        tma.store_wait(0)
+        send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
+        turn, done = turn + 1, done + steps
+    tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
@@ -222,7 +225,7 @@ def attention_bwd_dkdv_hopper_kernel(
     q_ready, g_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     q_free, g_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer)
+    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes())
     barriers = (ready, free, q_ready, q_free, g_ready, g_free)
     k_strides, v_strides = (k_batch, k_head, k_row), (v_batch, v_head, v_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works, query_rows)
@@ -241,7 +244,8 @@ def attention_bwd_dkdv_hopper_kernel(
                 SHARED,
             )),
             (load, (
-                K, V, Q, G, Lse, Delta, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, SHARED,
+                K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, SHARED,
             )),
         ],
         [4, 1],

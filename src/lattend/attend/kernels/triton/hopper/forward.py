@@ -4,7 +4,8 @@ One warp loads: it has TMA copy a tile's queries and then, step by step, keys an
 Groups of four warps compute, 64 queries each. While a group's product of weights and values runs, it takes
 the exponentials of the next step's scores, so that the tensor cores do not wait for them. A program takes
 several tiles: the next one's queries and keys are loaded while it computes, and results are written by TMA,
-from where the queries were, while the next one begins.
+from where the queries were, while the next one begins. What a tile is, the warp that loads reads from the
+plan's table, and notes it in shared memory for the others.
 
 The forward.py of all chips is the same function for any rule and call; this one takes rules on a line whose
 keys follow each other, and calls without a bias, a soft cap, dropout or padding. Triton's interpreter does
@@ -38,43 +39,52 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     ROWS,
     TILES,
     arrived,
-    attended,
     barriers_of,
+    bits_of,
     bounds_of,
-    limits_of,
+    early_of,
+    give_back,
+    lay,
     load_step,
     load_tile,
+    notes,
+    place_of,
     product,
     rows_of,
-    step_at,
+    send,
+    tile_noted,
     tile_of,
     turns_of,
     weighed,
-    write,
+    where_pairs_kept,
+    where_set,
 )
 
 
 @gluon.jit
 def load(
-    Q, K, V, Table, buffers, barriers, numbers,
+    Q, K, V, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
-    q_buffer, k_buffer, v_buffer = buffers
+    q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     share, works = numbers[1], numbers[6]
-    done = 0  # steps of earlier turns
-    for turn in range(turns_of(works)):
-        batch, head, slot, outer_base, first, _, steps, masked, full_first = tile_of(
-            turn, Table, numbers, STEP, HAS_FULL
-        )
-        load_tile((Q,), (q_buffer,), q_ready, q_free, turn, batch, head, slot + outer_base)
-        for index in range(steps):
-            at = first + step_at(index, steps, masked, full_first) * STEP
-            place = [batch, head // share, at, 0]
-            load_step(K, k_buffer, k_ready, k_free, done + index, place, STAGES)
-            load_step(V, v_buffer, v_ready, v_free, done + index, place, STAGES)
-        done += steps
+    now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
+    turns, tile = turns_of(works), tile_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
+    for turn in range(turns):
+        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        for index in range(tile[6]):  # keys are needed a step before values
+            place = [tile[0], tile[1] // share, place_of(index, tile, STEP), 0]
+            load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
+            if now > 0:
+                load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
+            if (index == early_of(tile)) & (turn + 1 < turns):
+                load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn + 1, upcoming)
+            now, values = now + 1, place
+        tile = upcoming
+    load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
 
 
 @gluon.jit
@@ -88,6 +98,38 @@ def softened(s, m, total, sharpness):
 
 
 @gluon.jit
+def finish(
+    o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides, heads, rows,
+    DV: gl.constexpr, DVP: gl.constexpr, SUMS: gl.constexpr, OF_SCORES: gl.constexpr,
+    GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+):  # fmt: skip
+    """Divides the sums of a tile by its weights and writes them, with what earlier parts found."""
+    OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
+    before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
+    oa, inside = rows_of(tile, GROUP, OF_SCORES)
+    if CONTINUES:
+        row, here = rows_of(tile, GROUP, OF_SUMS)
+        column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
+        mask = here[:, None] & (column[None, :] < DV)
+        states = State + (before + row)[:, None] * DV + column[None, :]
+        earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
+        higher = gl.maximum(m, earlier)
+        base = gl.where(higher == -float("inf"), 0.0, higher)
+        shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
+        o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
+        o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+        m, total = higher, total * shrink + share
+    o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
+    lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
+    gl.store(Lse + before + oa, lse, mask=inside)
+    lay(
+        Out, State, o, q_buffer.index(place), tile, heads, rows, out_strides,
+        GROUP, DV, DVP, SUMS, False, ENDS,
+    )  # fmt: skip
+    send((Rows,), (q_buffer,), place, tile, GROUP, ENDS)
+
+
+@gluon.jit
 def compute(
     GROUP: gl.constexpr, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
     scale, out_strides, numbers,
@@ -96,7 +138,7 @@ def compute(
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries."""
-    q_buffer, k_buffer, v_buffer = buffers
+    q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
@@ -106,94 +148,66 @@ def compute(
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
-    done, turns = 0, turns_of(works)  # steps of earlier turns
-    upcoming = tile_of(0, Table, numbers, STEP, HAS_FULL)
-    for turn in range(turns):
-        batch, head, slot, outer_base, first, count, steps, masked, full_first = upcoming
-        held = turn % TILES
-        rows_held = q_buffer.index(held * GROUPS + GROUP)
-        q = rows_held.reshape((ROWS, DP))
-        mbarrier.wait(q_ready.index(held), (turn // TILES) & 1)
+    done = 0  # steps of earlier tiles
+    for turn in range(turns_of(works)):
+        place = (turn % TILES) * GROUPS + GROUP
+        q = q_buffer.index(place).reshape((ROWS, DP))
+        arrived(q_ready, turn, TILES)
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
-        if ENDS:  # the last tile's results are written by now
-            tma.store_wait(0)
-            mbarrier.arrive(q_free.index((turn + 1) % TILES), count=1, pred=turn > 0)
-        limits = limits_of(Header)
-        oa, inside, about = bounds_of(
-            limits, slot, outer_base, first, count, head, batch, table_batch, rows, Header, Data, RowBounds,
-            BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
-        )  # fmt: skip
+        give_back(q_free, turn + 1, turn > 0)
+        tile = tile_noted(noted, turn)
+        steps, masked = tile[6], tile[7]
+        about = bounds_of(
+            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES
+        )
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
-
+        at = place_of(0, tile, STEP)
+        kept = bits_of(at, about, S, STEP)
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
-        at = first + step_at(0, steps, masked, full_first) * STEP
-        s = attended(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
+        s = where_set(s, kept, OR_LEAST, S)
+        if PAIRS is not None:
+            s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
-        weights = gl.convert_layout(p.to(dtype), WEIGHTS)
+        # weights of 16 bits that go from step to step would be taken apart and put together
+        weights = gl.convert_layout(p, WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-            begin, end = (gl.maximum(masked, 1), steps) if FULL else (1, masked)
-            if FULL:  # weights of 16 bits that go from step to step would be taken apart and put together
-                wide = weights.to(gl.float32)
+            begin, end = (masked, steps) if FULL else (1, masked)
             for index in range(begin, end):
-                if FULL:
-                    weights = wide.to(dtype)
                 now, last = done + index, done + index - 1
                 s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
                 arrived(v_ready, last, STAGES)
-                o_begun = weighed(weights, v_buffer, last, o, STEP, STAGES, DVP)
+                o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, STAGES, DVP)
+                if not FULL:
+                    at = place_of(index, tile, STEP)
+                    kept = bits_of(at, about, S, STEP)
                 s = warpgroup_mma_wait(1, deps=[s_begun])
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
                 if not FULL:
-                    at = first + step_at(index, steps, masked, full_first) * STEP
-                    s = attended(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
+                    s = where_set(s, kept, OR_LEAST, S)
+                    if PAIRS is not None:
+                        s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
                 p, m, total, shrink = softened(s, m, total, sharpness)
                 # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
                 arrived(k_ready, now + 1, STAGES, index + 1 < steps)
                 o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
                 mbarrier.arrive(v_free.index(last % STAGES), count=1)
                 o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-                if FULL:
-                    wide = gl.convert_layout(p, WEIGHTS)
-                else:
-                    weights = gl.convert_layout(p.to(dtype), WEIGHTS)
-            if FULL:
-                weights = wide.to(dtype)
-        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, numbers, STEP, HAS_FULL)
+                weights = gl.convert_layout(p, WEIGHTS)
         done += steps
         arrived(v_ready, done - 1, STAGES)
-        o = warpgroup_mma_wait(0, deps=[weighed(weights, v_buffer, done - 1, o, STEP, STAGES, DVP)])
+        o_begun = weighed(weights.to(dtype), v_buffer, done - 1, o, True, STEP, STAGES, DVP)
+        o = warpgroup_mma_wait(0, deps=[o_begun])
         mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
-
-        limits = limits_of(Header)
-        before = (batch * heads + head).to(gl.int64) * rows
-        if CONTINUES:
-            row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
-            column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
-            mask = here[:, None] & (column[None, :] < DV)
-            states = State + (before + row)[:, None] * DV + column[None, :]
-            earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
-            higher = gl.maximum(m, earlier)
-            base = gl.where(higher == -float("inf"), 0.0, higher)
-            shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
-            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-            o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
-            m, total = higher, total * shrink + share
-        o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
-        lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
-        gl.store(Lse + before + oa, lse, mask=inside)
-        write(
-            Rows, Out, State, o, rows_held, limits, slot, outer_base, batch, head, heads, rows, out_strides,
-            GROUP, DV, DVP, SUMS, False, ENDS,
+        finish(
+            o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
+            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS,
         )  # fmt: skip
-        if not ENDS:
-            mbarrier.arrive(q_free.index(held), count=1)
-    if ENDS:
-        tma.store_wait(0)
+    tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
@@ -212,7 +226,8 @@ def attention_fwd_hopper_kernel(
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers, barriers = (q_buffer, k_buffer, v_buffer), (q_ready, q_free, k_ready, k_free, v_ready, v_free)
+    buffers = (q_buffer, k_buffer, v_buffer, notes())
+    barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
@@ -227,7 +242,7 @@ def attention_fwd_hopper_kernel(
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
-            (load, (Q, K, V, Table, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
         ],
         [4, 1],
         [REGISTERS, LOADER],

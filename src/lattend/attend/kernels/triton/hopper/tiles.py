@@ -34,13 +34,18 @@ REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one
 LOADER: gl.constexpr = gl.constexpr(24)
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
 ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
-# A number, or another where its column's number is not from the first to before the second limit. In LLVM's
-# hands all comparisons come first, and their results are packed into words and taken out again
-_BETWEEN = (
-    "{ .reg .pred in; setp.ge.s32 in, $2, $3; setp.lt.and.s32 in, $2, $4, in; selp.f32 $0, $1, %s, in; }"
+# A number, or another where its column's bit is not set
+_WHERE_SET = (
+    "{ .reg .pred in; .reg .b32 bit; and.b32 bit, $2, $3; setp.ne.b32 in, bit, 0; selp.f32 $0, $1, %s, in; }"
 )
-OR_ZERO: gl.constexpr = gl.constexpr(_BETWEEN % "0f00000000")
-OR_LEAST: gl.constexpr = gl.constexpr(_BETWEEN % "0fFF800000")  # -inf
+# Bits from the first to before the end; a shift by 32 or more gives 0, which LLVM does not promise
+BITS: gl.constexpr = gl.constexpr(
+    "{ .reg .b32 first, end; max.s32 first, $1, 0; shl.b32 first, -1, first; "
+    "max.s32 end, $2, 0; shl.b32 end, -1, end; not.b32 end, end; and.b32 $0, first, end; }"
+)
+OR_ZERO: gl.constexpr = gl.constexpr(_WHERE_SET % "0f00000000")
+OR_LEAST: gl.constexpr = gl.constexpr(_WHERE_SET % "0fFF800000")  # -inf
+NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -59,11 +64,17 @@ def work_at(turn):
 
 
 @gluon.jit
-def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1):
-    """Batch element and head of a turn, the first slot and base of its rows, the first of its columns and
-    how many, and its steps: all, those with a mask, and the first full one.
+def tile_of(
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1
+):
+    """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
+    of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
+    that can have columns, and the end of these.
 
-    The same tile of all heads comes first, then the next. Its columns begin at a multiple of ALIGNED.
+    The same tile of all heads comes first, then the next. Its columns begin at a multiple of ALIGNED. The
+    first step has a mask, if only for this: ptxas 12.8 prepares what both loops over steps share before the
+    first of them, behind the branch that passes it by; with no step in it, products of the second would read
+    anywhere.
     """
     heads, _, _, tiles, table_batch, table_head, works = numbers
     pairs = works // tiles
@@ -78,13 +89,49 @@ def tile_of(turn, Table, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, AL
     if HAS_FULL:
         full_first = gl.minimum(gl.cdiv(gl.load(entry + 5) - begin, STEP), steps)
         full = gl.maximum((gl.load(entry + 6) - begin) // STEP - full_first, 0)
-    first = gl.where(end > begin, base + begin, -STEP)
-    return batch, head, slot, outer_base, first, end - begin, steps, steps - full, full_first
+    first, masked = gl.where(end > begin, base + begin, -STEP), gl.maximum(steps - full, 1)
+    at = slot + outer_base
+    rows_first = gl.maximum(gl.load(Header + 8) - at, 0)  # a class has Header[10] slots
+    rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
+    rows_first = gl.minimum(rows_first, GROUPS * ROWS).to(gl.int32)
+    rows_end = gl.maximum(gl.minimum(rows_end, GROUPS * ROWS), 0).to(gl.int32)
+    return batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
 
 
 @gluon.jit
-def step_at(index, steps, masked, full_first):
+def place_of(index, tile, STEP: gl.constexpr):
+    """The first column of a tile's step."""
+    return tile[4] + step_at(index, tile) * STEP
+
+
+@gluon.jit
+def early_of(tile):
+    """The index of the step with which the rows of the next tile are loaded: as soon as there is room."""
+    return gl.minimum(tile[6] - 1, 2)
+
+
+@gluon.jit
+def note(noted, turn, tile):
+    """Notes a tile's numbers in shared memory, for those who compute."""
+    for place in gl.static_range(NUMBERS):
+        number = gl.full([1], tile[place], gl.int32, gl.BlockedLayout([1], [32], [1], [0]))
+        noted.index(turn % TILES * NUMBERS + place).store(number)
+
+
+@gluon.jit
+def tile_noted(noted, turn):
+    """The tile of a turn, as it was noted; what is not used of it is not read."""
+    found = ()
+    for place in gl.static_range(NUMBERS):
+        number = noted.index(turn % TILES * NUMBERS + place).load(gl.BlockedLayout([1], [32], [4], [0]))
+        found = found + (gl.max(number, 0),)  # noqa: RUF005
+    return found
+
+
+@gluon.jit
+def step_at(index, tile):
     """The step of an index: those with a mask come first, then the full ones that lie between them."""
+    steps, masked, full_first = tile[6], tile[7], tile[8]
     with_mask = gl.where(index < full_first, index, index + steps - masked)
     return gl.where(index < masked, with_mask, index - masked + full_first)
 
@@ -99,6 +146,13 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
     for place in gl.static_range(COUNT):
         mbarrier.init(found.index(place), count=ARRIVALS)
     return found
+
+
+@gluon.jit
+def notes():
+    """Room for the numbers of the tiles in shared memory."""
+    layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    return gl.allocate_shared_memory(gl.int32, [TILES * NUMBERS, 1], layout)
 
 
 @gluon.jit
@@ -117,16 +171,25 @@ def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MO
 
 
 @gluon.jit
-def load_tile(matrices, buffers, ready, free, turn, batch, head, at):
-    """Copies the rows of a tile, of one matrix or of two alike."""
+def load_tile(matrices, buffers, noted, ready, free, turn, tile):
+    """Copies the rows of a tile, of one matrix or of two alike, and notes its numbers."""
     held = turn % TILES
     mbarrier.wait(free.index(held), ((turn // TILES) & 1) ^ 1)
+    note(noted, turn, tile)
     mbarrier.expect(ready.index(held), len(matrices) * GROUPS * matrices[0].block_type.nbytes)
     for group in gl.static_range(GROUPS):
-        place = [batch, head, at + group * ROWS, 0]
+        place = [tile[0], tile[1], tile[2] + tile[3] + group * ROWS, 0]
         for one in gl.static_range(len(matrices)):
             to = buffers[one].index(held * GROUPS + group)
             tma.async_copy_global_to_shared(matrices[one], place, ready.index(held), to)
+
+
+@gluon.jit
+def give_back(free, turn, pred):
+    """Frees the rows of a tile, once its results, which lie there, are written."""
+    if pred:
+        tma.store_wait(0)
+        mbarrier.arrive(free.index(turn % TILES), count=1)
 
 
 @gluon.jit
@@ -138,46 +201,38 @@ def product(rows, buffer, index, STEP: gl.constexpr, STAGES: gl.constexpr, DP: g
 
 
 @gluon.jit
-def weighed(weights, buffer, index, total, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr):
-    """The sum of what a step's columns hold, by weights, added to the total, begun."""
-    return warpgroup_mma(weights, buffer.index(index % STAGES).reshape((STEP, DP)), total, is_async=True)
+def weighed(weights, buffer, index, total, adds, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr):
+    """The sum of what a step's columns hold, by weights, begun; unless it `adds`, the total is begun anew."""
+    columns = buffer.index(index % STAGES).reshape((STEP, DP))
+    return warpgroup_mma(weights, columns, total, use_acc=adds, is_async=True)
 
 
 # Rows, and who is attended
 
 
 @gluon.jit
-def limits_of(Header):
-    """The first and last row that can have columns, and the slots of a class; loaded where they are used."""
-    return gl.load(Header + 8), gl.load(Header + 9), gl.load(Header + 10)
-
-
-@gluon.jit
-def rows_of(limits, slot, outer_base, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
+def rows_of(tile, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
     """The positions of a group's rows, and which of them are the tile's."""
-    least, most, end = limits
-    slots = slot + GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
-    at = slots + outer_base
-    return at, (at >= least) & (at <= most) & (slots < end)
+    row = GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
+    return tile[2] + tile[3] + row, (row >= tile[9]) & (row < tile[10])
 
 
 @gluon.jit
-def whole(limits, slot, outer_base, GROUP: gl.constexpr):
+def whole(tile, GROUP: gl.constexpr):
     """Whether all of a group's rows are the tile's."""
-    least, most, end = limits
-    begin = slot + GROUP * ROWS
-    return (begin + outer_base >= least) & (begin + ROWS - 1 + outer_base <= most) & (begin + ROWS <= end)
+    return (tile[9] <= GROUP * ROWS) & (tile[10] >= (GROUP + 1) * ROWS)
 
 
 @gluon.jit
 def bounds_of(
-    limits, slot, outer_base, first, count, head, batch, table_batch, rows, Header, Data, RowBounds,
+    tile, table_batch, rows, Header, Data, RowBounds,
     BOUNDS: gl.constexpr, ROW_BOUNDS: gl.constexpr, GROUP: gl.constexpr, LAYOUT: gl.constexpr,
 ):  # fmt: skip
-    """The positions of a group's rows, which of them are the tile's, and what is asked of their pairs: the
-    bounds of each row's columns and its entries, whether more is to be asked, and of which head and element.
+    """The positions of a group's rows and what is asked of their pairs: the bounds of each row's columns and
+    its entries, whether more is to be asked, and of which head and element.
     """
-    oa, inside = rows_of(limits, slot, outer_base, GROUP, LAYOUT)
+    batch, head, first, count = tile[0], tile[1], tile[4], tile[5]
+    oa, inside = rows_of(tile, GROUP, LAYOUT)
     low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
     asks = True
     if ROW_BOUNDS:  # where entries that must be equal begin and end; -1 if pairs are to be asked
@@ -189,7 +244,7 @@ def bounds_of(
     # within the tile's columns, so that differences fit; a head that is left out has none
     low = gl.minimum(gl.maximum(low, first), first + count).to(gl.int32)
     high = gl.maximum(gl.minimum(high, first + count - 1), first - 1).to(gl.int32)
-    return oa, inside, (oa, low, high, entries, asks, head, batch)
+    return oa, low, high, entries, asks, head, batch
 
 
 @gluon.jit
@@ -218,22 +273,21 @@ def up_to(end, column):
 
 
 @gluon.jit
-def limits_in(at, about, S: gl.constexpr, STEP: gl.constexpr):
-    """The limits of each row among the columns of a step that begins with `at`, by number."""
+def bits_of(at, about, S: gl.constexpr, STEP: gl.constexpr):
+    """For each row of a thread a word with the bits of those columns, by number, that are within its bounds,
+    in a step that begins with `at`.
+    """
     column = gl.arange(0, STEP, gl.SliceLayout(0, S))[None, :]
-    return up_to(about[1][:, None] - at - 1, column), up_to(about[2][:, None] - at, column)
+    first, end = up_to(about[1][:, None] - at - 1, column), up_to(about[2][:, None] - at, column)
+    return gl.inline_asm_elementwise(BITS, "=r,r,r", [first, end], gl.int32, True, 1)
 
 
 @gluon.jit
-def between(x, limits, OTHERS: gl.constexpr, S: gl.constexpr, FROM: gl.constexpr = 0):
-    """The numbers, and others where a pair is not between its row's limits: OR_ZERO or OR_LEAST.
-
-    Columns are numbered from FROM on. Two masks of one step have another each, since ptxas would keep the
-    comparisons of the first for the second, in words, and take them out again.
-    """
+def where_set(x, bits, OTHERS: gl.constexpr, S: gl.constexpr):
+    """The numbers whose bits are set, and others: OR_ZERO or OR_LEAST. ptxas fetches several bits at once."""
     column = gl.arange(0, x.shape[1], gl.SliceLayout(0, S))[None, :]
-    given = [x, number_of(column) + FROM, limits[0] + FROM, limits[1] + FROM]
-    return gl.inline_asm_elementwise(OTHERS, "=f,f,r,r,r", given, gl.float32, True, 1)
+    given = [x, bits, gl.full([1, 1], 1, gl.int32, S) << number_of(column)]
+    return gl.inline_asm_elementwise(OTHERS, "=f,f,r,r", given, gl.float32, True, 1)
 
 
 @gluon.jit
@@ -250,28 +304,29 @@ def pairs_kept(
 
 
 @gluon.jit
-def attended(
+def where_pairs_kept(
     x, at, about, Header, Data,
     OTHERS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr,
 ):  # fmt: skip
-    """The numbers of a step that begins with `at`, and others where a pair is not attended."""
-    x = between(x, limits_in(at, about, S, x.shape[1]), OTHERS, S)
-    if PAIRS is not None:  # noqa: SIM102  (this is known when it is compiled, the next is not)
-        if about[4]:
-            other = 0.0 if OTHERS == OR_ZERO else -float("inf")
-            x = gl.where(pairs_kept(at, about, Header, Data, COLUMNS, PAIRS, S, x.shape[1]), x, other)
+    """The numbers of a step that begins with `at`, and others where more than bounds is asked and not so."""
+    if about[4]:
+        other = 0.0 if OTHERS == OR_ZERO else -float("inf")
+        x = gl.where(pairs_kept(at, about, Header, Data, COLUMNS, PAIRS, S, x.shape[1]), x, other)
     return x
 
 
 @gluon.jit
-def write(
-    Rows, Out, Sum, value, buffer, limits, slot, outer_base, batch, head, heads, rows, strides,
+def lay(
+    Out, Sum, value, buffer, tile, heads, rows, strides,
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
     CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the sums of earlier parts; the last part writes the result, from where its rows were."""
+    """Adds rows to the sums of earlier parts; the last part lays the result where the tile's rows were, for
+    `send`, or writes those of a tile that is not whole.
+    """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
-    row, here = rows_of(limits, slot, outer_base, GROUP, OF_SUMS)
+    batch, head = tile[0], tile[1]
+    row, here = rows_of(tile, GROUP, OF_SUMS)
     column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
     mask = here[:, None] & (column[None, :] < D)
     before = (batch * heads + head).to(gl.int64) * rows
@@ -280,16 +335,25 @@ def write(
         value += gl.load(sums, mask=mask, other=0.0)
     if ENDS:
         final = value.to(buffer.dtype)
-        if whole(limits, slot, outer_base, GROUP):
+        if whole(tile, GROUP):
             buffer.reshape((ROWS, DP)).store(final)
-            fence_async_shared()
-            tma.async_copy_shared_to_global(Rows, [batch, head, slot + outer_base + GROUP * ROWS, 0], buffer)
         else:
             rows_out = Out + batch.to(gl.int64) * strides[0] + head.to(gl.int64) * strides[1]
             rows_out += row.to(gl.int64)[:, None] * strides[2]
             gl.store(rows_out + column[None, :], final, mask=mask)
     else:
         gl.store(sums, value, mask=mask)
+
+
+@gluon.jit
+def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr):
+    """Has TMA write what was laid where a tile's rows were, of one matrix or of two."""
+    if ENDS:  # noqa: SIM102  (this is known when it is compiled, the next is not)
+        if whole(tile, GROUP):
+            fence_async_shared()
+            for one in gl.static_range(len(matrices)):
+                to = [tile[0], tile[1], tile[2] + tile[3] + GROUP * ROWS, 0]
+                tma.async_copy_shared_to_global(matrices[one], to, buffers[one].index(place))
 
 
 # On the host
