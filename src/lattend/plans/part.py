@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -66,10 +67,15 @@ class PartAxis(PlanAxis):
         return begin, np.maximum(begin, end)
 
     @property
-    def covers(self) -> bool:
-        """Whether every outer position is in one of its tiles: counted, for no two slots share one."""
+    def rows(self) -> int:
+        """How many outer positions are in its tiles, counted by slots: no two share one."""
         begin, end = self.slots
-        return int((end - begin).sum()) == self.outer_size
+        return int((end - begin).sum())
+
+    @property
+    def covers(self) -> bool:
+        """Whether every outer position is in one of its tiles."""
+        return self.rows == self.outer_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +130,11 @@ class Part:
             -(-axis.outer_size // self.block_table.outer),
             -(-axis.inner_size // self.block_table.inner),
         )
+
+    @cached_property
+    def rows(self) -> int:
+        """How many outer positions are in its tiles."""
+        return prod(axis.rows for axis in self.axes)
 
     @cached_property
     def covers(self) -> bool:

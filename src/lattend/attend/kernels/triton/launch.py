@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import combinations
+from math import prod
 from typing import Any
 
 import torch
@@ -131,22 +133,22 @@ class Runner:
             q, call = tape.do(torch.neg, q), replace(call, scale=-call.scale)
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
         (batch, heads, rows, _), width = q.shape, v.shape[-1]
-        order, begins, ends = sequence(self.plan.parts)
+        turns, begins, ends = sequence(self.plan.parts)
         out = tape.empty((batch, heads, rows, width), q.dtype, q.device, strides(q, width))
         sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
-        if len(order) > 1 or not ends:
+        if not all(turn.alone for turn in turns):
             sums = tape.empty(out.shape, torch.float32, q.device)
         if not begins:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
         hopper = may_take_hopper(call, q, v)
-        for turn, place in enumerate(order):
-            small = hopper and not is_wide(self.plan.parts[place], q, k, v)
-            ready = self.part(tape, "forward", place, q, v, arrays, hopper=small)
+        for turn in turns:
+            small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
+            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small)
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+            constants = turn.constants
             if ready.shape.hopper:
                 _on_hopper().forward(tape, ready, call.scale, q, k, v, out, sums, lse, constants)
             else:
@@ -198,17 +200,17 @@ class Runner:
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
-        order, begins, ends = sequence(self.plan.parts)
-        found, sums = _sums(tape, q, len(order), begins, ends)
+        turns, begins, ends = sequence(self.plan.parts)
+        found, sums = _sums(tape, q, turns, begins)
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
         hopper = may_take_hopper(call, q, v, "backward_dq")
-        for turn, place in enumerate(order):
-            small = hopper and not is_wide(self.plan.parts[place], q, k, v)
-            ready = self.part(tape, "backward_dq", place, q, v, arrays, hopper=small)
-            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
-            constants |= {"MAKES_DELTA": begins and turn == 0, "HAS_GRAD_LSE": grad_lse is not None}
+        for turn in turns:
+            small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
+            ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small)
+            makes_delta = begins and not turn.continues
+            constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
@@ -255,14 +257,14 @@ class Runner:
         grad, _, q, k, v, _, lse = given
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
-        order, begins, ends = sequence(self.plan.transposed)
+        turns, begins, ends = sequence(self.plan.transposed)
         hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
-        found_k, sums_k = _sums(tape, k, len(order), begins, ends, dtype)
-        found_v, sums_v = _sums(tape, v, len(order), begins, ends, dtype)
-        for turn, place in enumerate(order):
-            small = hopper and not is_wide(self.plan.transposed[place], q, k, v)
-            ready = self.part(tape, "backward_dkdv", place, q, v, arrays, hopper=small)
-            constants = {"CONTINUES": turn > 0 or not begins, "ENDS": ends and turn == len(order) - 1}
+        found_k, sums_k = _sums(tape, k, turns, begins, dtype)
+        found_v, sums_v = _sums(tape, v, turns, begins, dtype)
+        for turn in turns:
+            small = hopper and not is_wide(self.plan.transposed[turn.place], q, k, v)
+            ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
+            constants = turn.constants
             programs = ready.tiles * batch * kv_heads
             if not programs:
                 continue
@@ -315,17 +317,44 @@ def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | Non
     delta -= 0.0 if grad_lse is None else grad_lse
 
 
-def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
-    """The order of parts, and whether the first and the last of them write every row.
+@dataclass(frozen=True)
+class Turn:
+    """A part's turn: whether it goes on from the sums of earlier ones, and whether it writes the results."""
 
-    A part that covers all rows begins, so that no sums need to be cleared, and one ends.
+    place: int
+    continues: bool
+    ends: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether it needs no sums."""
+        return self.ends and not self.continues
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What the kernels are told."""
+        return {"CONTINUES": self.continues, "ENDS": self.ends}
+
+
+def sequence(parts: Sequence[Part]) -> tuple[list[Turn], bool, bool]:
+    """The turns of parts; whether every row is written without being cleared; and whether they end.
+
+    Parts that share no row need no sums. Else one that covers all rows begins, and one ends.
     """
+    if parts and not any(_may_share_rows(a, b) for a, b in combinations(parts, 2)):
+        covered = sum(part.rows for part in parts) == prod(axis.outer_size for axis in parts[0].axes)
+        return [Turn(place, False, True) for place in range(len(parts))], covered, True
     whole = [place for place, part in enumerate(parts) if part.covers]
     others = [place for place in range(len(parts)) if place not in whole]
-    if not whole:
-        return others, False, False
-    order = [*whole[:-1], *others, whole[-1]]
-    return order, order[0] in whole, True
+    order = [*whole[:-1], *others, *whole[-1:]]
+    begins = bool(whole) and order[0] in whole
+    last = len(order) - 1 if whole else None
+    turns = [Turn(place, turn > 0 or not begins, turn == last) for turn, place in enumerate(order)]
+    return turns, begins, bool(whole)
+
+
+def _may_share_rows(a: Part, b: Part) -> bool:
+    return all(x.first <= y.last and y.first <= x.last for x, y in zip(a.axes, b.axes, strict=True))
 
 
 def _sent(part: Part, table: Tensor) -> Tensor:
@@ -346,14 +375,12 @@ def _copied(x: Tensor) -> Tensor:
 
 
 def _sums(
-    tape: Tape, x: Tensor, parts: int, begins: bool, ends: bool, dtype: torch.dtype | None = None
+    tape: Tape, x: Tensor, turns: Sequence[Turn], begins: bool, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor]:
     """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts.
 
     It lies in memory as its tensor does, so that it is not copied; the sums lie in order.
     """
     found = tape.empty(x.shape, dtype or x.dtype, x.device, strides(x, x.shape[-1]))
-    if parts == 1 and ends:
-        return found, found  # nothing is summed up
-    sums = tape.empty(x.shape, torch.float32, x.device)
+    sums = found if all(turn.alone for turn in turns) else tape.empty(x.shape, torch.float32, x.device)
     return found, sums if begins else tape.do(_filled(0.0), sums)
