@@ -122,7 +122,8 @@ def by_cudnn(q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
 def by_flash(name: str, q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> dict[str, Work]:
     """Forward and backward of flash-attn-4, if it has the rule and is there."""
     kind, _, t = name.partition("-")
-    if kind not in ("causal", "strided") or find_spec("flash_attn") is None:
+    there = find_spec("flash_attn") is not None and find_spec("flash_attn.cute") is not None
+    if kind not in ("causal", "strided") or not there:
         return {}
     flash: Any = import_module("flash_attn.cute").flash_attn_func
     window = (int(t), 0) if t else (None, None)

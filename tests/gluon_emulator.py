@@ -5,9 +5,9 @@ asynchronous on the chip is asynchronous here: a copy by TMA and a product of ma
 are carried out at some time between their beginning and what waits for them, when they read and write shared
 memory as it is then. Who goes on next, and what is carried out when, is drawn from a seed. A kernel that
 frees a buffer too early, or reads it before it is filled, gives other numbers under some seed; one that waits
-for what never comes is told so. Shared memory is full of NaN at first. Reading or writing outside a tensor
-raises, and so does a copy of numbers that does not begin at a multiple of 16 bytes, or one of what was
-written without a fence. Nothing is said of layouts, registers and speed: for those the machine code is
+for what never comes is told so. Shared memory is full of NaN at first, or of -10⁹. Reading or writing outside
+a tensor raises, and so does a copy of numbers that does not begin at a multiple of 16 bytes, or one of what
+was written without a fence. Nothing is said of layouts, registers and speed: for those the machine code is
 looked at.
 """
 
@@ -78,9 +78,6 @@ class Pointer:
 
     def __add__(self, more: Any) -> Pointer:
         return Pointer(self.base, self.offset + more)
-
-    def to(self, dtype: Any) -> Pointer:
-        return self
 
     def places(self, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The whole memory, the places in it, and which of them are meant."""
@@ -481,9 +478,7 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """What tiles.py and backward_dq.py have in assembly."""
-    if text.startswith("prefetch"):
-        return torch.zeros(())
+    """What tiles.py has in assembly."""
     if "shl" in text:  # bits from the first to before the end, of 32
         first, end = (x.long().clamp(0, 32) for x in given)
         return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF

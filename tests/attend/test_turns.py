@@ -5,16 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-import pytest
-
-pytest.importorskip("triton")
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton.launch import sequence
+from lattend.attend.kernels.triton.turns import sequence
 from lattend.plans.plan import plan
 
 

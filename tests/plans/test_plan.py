@@ -86,6 +86,20 @@ def test_images(rule: Rule, rows: int, cols: int) -> None:
     check(rule, (2, 4), rows=rows, cols=cols)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    width=st.integers(20, 70),
+    shift=st.integers(0, 30),
+    period=st.integers(30, 110),
+    least=st.integers(1, 29),
+    name=st.sampled_from("qk"),
+    n=st.integers(1, 400),
+)
+def test_windows_beside_residues(width: int, shift: int, period: int, least: int, name: str, n: int) -> None:
+    window = f"(q + {shift}) // {width} == (k + {shift}) // {width}"
+    check(lt.rule(f"{window} and {name} % {period} >= {least}"), (16,), n=n)
+
+
 @settings(max_examples=150, deadline=None)
 @given(text=st.one_of(affine(), split()), n=st.integers(0, 14), t=st.integers(0, 6), w=st.integers(1, 5))
 def test_random_rules(text: str, n: int, t: int, w: int) -> None:

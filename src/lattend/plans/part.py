@@ -338,6 +338,8 @@ def make_part(
             orders.append((Pairing("blocks", blocks.outer), Order(), 0, Order(), 0))
         elif pair is not None and pair.kind == "residues":
             orders.append((pair, Order(pair.modulus), 0, Order(pair.modulus), 0))
+        elif pair is not None:  # windows, whose positions follow each other: residues are asked of each pair
+            orders.append((pair, Order(), 0, Order(), 0))
         else:
             outer_order, outer_base = _take_group(left, axis.outer, numbers)
             inner_order, inner_base = _take_group(left, axis.inner, numbers)

@@ -18,6 +18,7 @@ from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.kernels.triton.turns import sequence
 from lattend.attend.tape import Tape
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
@@ -301,12 +302,16 @@ def predicted_time(
             "backward_dq": q.shape[-1],
             "backward_dkdv": q.shape[-1] + v.shape[-1],
         }
-        carried = sum(2 * FLOAT * sums[name] * (len(parts) - 1) for name, parts in made.items()) * q.shape[2]
+        found = plan(call.rule)
+        carried = 0
+        for name in made:
+            turns = sequence(found.transposed if name == "backward_dkdv" else found.parts)[0]
+            carried += 2 * FLOAT * sums[name] * sum(turn.continues for turn in turns) * q.shape[2]
         total = (
             sum(choice.nanoseconds for parts in made.values() for choice in parts) * 1e-9
             + carried / MACHINES["H200 measured"].bandwidth
         )
-        fewer = any(part.cut_by for part in plan(call.rule).parts) or call.key_range is not None  # steps
+        fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
         more = call.softcap is not None or call.dropout > 0  # work on a pair
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)

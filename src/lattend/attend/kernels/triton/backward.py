@@ -83,7 +83,7 @@ def attention_bwd_dq_kernel(
     MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a tile of queries; the first part that holds all of them also makes Delta."""
+    """The gradient of a tile of queries; the first part of them also makes Delta."""
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads

@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from itertools import combinations
-from math import prod
 from typing import Any
 
 import torch
@@ -43,6 +41,7 @@ from lattend.attend.kernels.triton.prepared import (
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
+from lattend.attend.kernels.triton.turns import Turn, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
 from lattend.attend.tape import Tape
@@ -315,46 +314,6 @@ def _as_bytes(mask: Tensor) -> Tensor:
 def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | None = None) -> None:
     delta.copy_(vecdot(out.float(), grad.float()))
     delta -= 0.0 if grad_lse is None else grad_lse
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A part's turn: whether it goes on from the sums of earlier ones, and whether it writes the results."""
-
-    place: int
-    continues: bool
-    ends: bool
-
-    @property
-    def alone(self) -> bool:
-        """Whether it needs no sums."""
-        return self.ends and not self.continues
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """What the kernels are told."""
-        return {"CONTINUES": self.continues, "ENDS": self.ends}
-
-
-def sequence(parts: Sequence[Part]) -> tuple[list[Turn], bool, bool]:
-    """The turns of parts; whether every row is written without being cleared; and whether they end.
-
-    Parts that share no row need no sums. Else one that covers all rows begins, and one ends.
-    """
-    if parts and not any(_may_share_rows(a, b) for a, b in combinations(parts, 2)):
-        covered = sum(part.rows for part in parts) == prod(axis.outer_size for axis in parts[0].axes)
-        return [Turn(place, False, True) for place in range(len(parts))], covered, True
-    whole = [place for place, part in enumerate(parts) if part.covers]
-    others = [place for place in range(len(parts)) if place not in whole]
-    order = [*whole[:-1], *others, *whole[-1:]]
-    begins = bool(whole) and order[0] in whole
-    last = len(order) - 1 if whole else None
-    turns = [Turn(place, turn > 0 or not begins, turn == last) for turn, place in enumerate(order)]
-    return turns, begins, bool(whole)
-
-
-def _may_share_rows(a: Part, b: Part) -> bool:
-    return all(x.first <= y.last and y.first <= x.last for x, y in zip(a.axes, b.axes, strict=True))
 
 
 def _sent(part: Part, table: Tensor) -> Tensor:

@@ -215,7 +215,7 @@ def attention_bwd_dq_hopper_kernel(
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
-    """The gradients of tiles of queries; the first part that holds all of them also makes Delta."""
+    """The gradients of tiles of queries; the first part of them also makes Delta."""
     q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
     g_buffer = gl.allocate_shared_memory(G.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], G.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)

@@ -47,7 +47,7 @@ def backward_dq(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
     sums: Tensor, found: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
-    """One part of the gradients of queries, and delta if it is the first."""
+    """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
     batch, heads, rows, _ = q.shape
     works = ready.tiles * batch * heads
