@@ -40,6 +40,9 @@ RULES = (
     "q // 100 == k // 100",
     "k <= q and q - k <= 150 + 100 * head",
     "k < 40 or k <= q and q - k <= 200",
+    "k <= q and q - k <= 50 or q - k >= 200 and q - k <= 330",  # parts that share queries, and keys
+    "q < 40 or k <= q and q - k <= 200",
+    "q >= 30 and k <= q and k < 190",  # rows that no part has
     "k <= q and head != 1",
     "doc[q] == doc[k] and k <= q",
     "doc[q] == doc[k]",

@@ -37,6 +37,9 @@ RULES = (
     "q // 100 == k // 100",
     "k <= q and q - k <= 50 + 100 * head",
     "k < 40 or k <= q and q - k <= 90",
+    "k <= q and q - k <= 20 or q - k >= 100 and q - k <= 130",  # parts that share queries, and keys
+    "q < 40 or k <= q and q - k <= 70",
+    "q >= 30 and k <= q and k < 90",  # rows that no part has
     "k <= q and head != 1",
     "k <= q and (q + k) % 3 != 1",
     "doc[q] == doc[k] and k <= q",

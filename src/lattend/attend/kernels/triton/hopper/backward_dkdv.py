@@ -73,7 +73,7 @@ def member_step(index, tile, share, SHARED: gl.constexpr):
     if SHARED:
         masked = tile[7]
         full, rest = gl.maximum(tile[6] - masked, 1), index - masked * share
-        member = gl.where(rest < 0, index // gl.maximum(masked, 1), rest // full)
+        member = gl.where(rest < 0, index // masked, rest // full)
         within = gl.where(rest < 0, index - member * masked, masked + rest - member * full)
     return member, step_at(within, tile)
 
@@ -115,7 +115,7 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
     buffers, barriers, scale, k_strides, v_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
@@ -232,13 +232,13 @@ def attention_bwd_dkdv_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SHARED,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SHARED,

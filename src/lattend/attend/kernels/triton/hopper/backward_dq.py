@@ -121,7 +121,7 @@ def asked(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, Data, RowBounds,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
     buffers, barriers, scale, out_strides, final_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
@@ -134,14 +134,9 @@ def compute(
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DP, 16])
-    OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     sharpness = scale * LOG2E
-    lse = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
-    delta = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
-    dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
-    slopes = gl.full([ROWS, STEP], 0.0, gl.float32, WEIGHTS)
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
         held = (turn % TILES) * GROUPS + GROUP
@@ -231,13 +226,13 @@ def attention_bwd_dq_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,

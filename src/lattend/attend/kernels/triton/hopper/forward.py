@@ -131,7 +131,7 @@ def finish(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+    GROUP: gl.constexpr, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
     scale, out_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
@@ -233,12 +233,12 @@ def attention_fwd_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                0, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (compute, (
-                1, Rows, Out, State, Lse, Table, Header, Data, RowBounds, buffers, barriers,
+                1, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
