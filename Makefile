@@ -11,7 +11,7 @@ GPU_TESTS := tests/attend tests/nn/grid tests/nn/convolution
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-check smoke lint format pictures page bench clean
+.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-rules gpu-check smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -54,6 +54,9 @@ test-long: $(STAMP) ## the long sweeps
 
 gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by its own torch (make gpu PY=python3)
 	$(PY) -m pytest -n $(JOBS) -p no:benchmark $(GPU_TESTS)
+
+gpu-rules: ## a thousand random rules and the catalogue on a GPU, beside float64 (make gpu-rules PY=python3)
+	$(PY) tests/attend/rules_on_gpu.py
 
 gpu-check: ## the same under compute-sanitizer: memory, then races; slow
 	for tool in memcheck racecheck; do compute-sanitizer --tool $$tool --error-exitcode 9 --target-processes all \

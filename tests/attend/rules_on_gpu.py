@@ -1,0 +1,219 @@
+"""A thousand random rules and the whole catalogue on a GPU: outputs and gradients beside float64, twice.
+
+    python tests/attend/rules_on_gpu.py                    # `make gpu-rules`: minutes, one process a core
+    python tests/attend/rules_on_gpu.py --rules 50 --processes 2 --seed 7
+
+A rule is a drawn condition with drawn numbers in it; conditions are drawn anew for every NUMBERS rules, since
+kernels are compiled for a condition and not for its numbers. Calls are drawn too: size, heads, head_dim,
+dtype, and whether gradients may differ from run to run. What is checked: the error of the output, of the
+log-sum-exp and of all gradients, zeros where a query has no key, NaN that stays in its head, and equal bits
+on a second run of a deterministic call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from math import prod
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import lattend as lt
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.draw.grid.samples import SAMPLES
+from lattend.errors import LattendError
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+NUMBERS = 5  # rules of one condition
+LEFT = ("q - k", "k - q", "abs(q - k)", "q", "k", "q + k", "2*q - k", "n - 1 - q", "max(q - a, 0) - k")
+RESIDUES = ("(q - k) % w", "q // w - k // w", "k % w", "q % w", "(q + k) % 3")
+RIGHT = ("0", "a", "b", "n - 1 - a", "-b")
+NAMES = ("a", "b", "w")
+DTYPES = (torch.bfloat16, torch.bfloat16, torch.bfloat16, torch.float16, torch.float32)
+HEADS = ((8, 8), (8, 8), (8, 2), (3, 1), (16, 16))
+HEAD_DIMS = (128, 128, 64, 80, 256)
+SIZES = (1601, 1536, 1900, 777, 1000, 130, 63)
+WRONG_LSE = 5e-3
+
+
+class Case(NamedTuple):
+    """A rule with its numbers, and a call."""
+
+    text: str
+    numbers: dict[str, int]
+    sizes: dict[str, int]
+    heads: tuple[int, int]
+    head_dim: int
+    dtype: torch.dtype
+    deterministic: bool
+    seed: int
+
+
+def condition(draw: random.Random) -> str:
+    """One to three comparisons, joined by and, or and not."""
+
+    def one() -> str:
+        if draw.random() < 0.25:
+            return (
+                f"{draw.choice(RESIDUES)} {draw.choice(('==', '!=', '<=', '>='))} {draw.choice(('0', '1'))}"
+            )
+        return f"{draw.choice(LEFT)} {draw.choice(('<=', '<', '>=', '>', '!='))} {draw.choice(RIGHT)}"
+
+    text = one()
+    for _ in range(draw.choice((0, 1, 1, 2))):
+        text = f"({text}) {draw.choice(('and', 'and', 'or'))} ({one()})"
+    if draw.random() < 0.5:
+        text = f"k <= q and ({text})"
+    return f"not ({text})" if draw.random() < 0.1 else text
+
+
+def drawn(count: int, seed: int) -> list[list[Case]]:
+    """So many random rules, those of a condition together."""
+    draw, groups = random.Random(seed), list[list[Case]]()
+    while sum(map(len, groups)) < count:
+        text, heads = condition(draw), draw.choice(HEADS)
+        head_dim, dtype = draw.choice(HEAD_DIMS), draw.choice(DTYPES)
+        group: list[Case] = []
+        for _ in range(min(NUMBERS, count - sum(map(len, groups)))):
+            numbers = {
+                "a": draw.randrange(900),
+                "b": draw.randrange(300),
+                "w": draw.choice((2, 7, 64, 100, 257)),
+            }
+            used = {name: numbers[name] for name in NAMES if name in lt.rule(text).parameters}
+            sizes = {"n": draw.choice(SIZES)}
+            some = draw.random() < 0.8, draw.randrange(1 << 30)
+            group.append(Case(text, used, sizes, heads, head_dim, dtype, *some))
+        groups.append(group)
+    return groups
+
+
+def catalogue() -> list[list[Case]]:
+    """Every rule of the catalogue, at the sizes at which it is drawn, and larger where it has n."""
+    groups: list[list[Case]] = []
+    for sample in SAMPLES:
+        sizes = [sample.at]
+        if "n" in sample.at:
+            sizes.append(sample.at | {name: 1600 for name in ("n", "m") if name in sample.at})
+        calls = [(at, head_dim) for at in sizes for head_dim in (64, 128)]
+        groups.append([Case(sample.call, at, {}, (8, 8), d, torch.bfloat16, True, 0) for at, d in calls])
+    return groups
+
+
+def check(case: Case) -> str:
+    """What is wrong, or nothing."""
+    rule = lt.rule(case.text)
+    values = {**case.numbers, **case.sizes}
+    if rule.has_heads:
+        values["heads"] = case.heads[0]
+    whole = rule.at(**values)
+    queries, keys = (
+        prod(whole.values[getattr(axis, kind)] for axis in whole.axes) for kind in ("queries", "keys")
+    )
+    source = torch.Generator(DEVICE).manual_seed(case.seed)
+    shapes = [
+        (case.heads[0], queries),
+        (case.heads[1], keys),
+        (case.heads[1], keys),
+        (case.heads[0], queries),
+    ]
+    q, k, v, grad = (
+        torch.randn(1, h, n, case.head_dim, generator=source, device=DEVICE).to(case.dtype) for h, n in shapes
+    )
+    grad_lse = torch.randn(1, case.heads[0], queries, generator=source, device=DEVICE)
+    given: dict[str, Any] = {name: number for name, number in values.items() if name not in ("n", "heads")}
+
+    def run(*tensors: Tensor, **how: Any) -> list[Tensor]:
+        learned = [x.detach().requires_grad_() for x in tensors]
+        attend: Any = lt.attention
+        out, lse = attend(*learned, rule, return_lse=True, **given, **how)
+        end = (out * grad.to(out.dtype)).sum() + (grad_lse * torch.where(lse.isinf(), 0.0, lse)).sum()
+        return [out.detach(), lse.detach(), *torch.autograd.grad(end, learned)]
+
+    wanted = run(*(x.double() for x in (q, k, v)), kernel="dense")
+    found = run(q, k, v, deterministic=case.deterministic)
+    empty = wanted[1] == -torch.inf
+    if not torch.equal(found[1] == -torch.inf, empty):
+        return "the log-sum-exp of rows without keys"
+    if bool(empty.any()) and bool((found[0][empty] != 0).any() or (found[2][empty] != 0).any()):
+        return "rows without keys are not 0"
+    gap = (found[1].double() - wanted[1])[~empty].abs().max() if bool((~empty).any()) else torch.zeros(())
+    if not float(gap) <= WRONG_LSE:
+        return f"the log-sum-exp is off by {float(gap):.1e}"
+    for name, got, want in zip(
+        ("out", "dq", "dk", "dv"), found[:1] + found[2:], wanted[:1] + wanted[2:], strict=True
+    ):
+        error = float((got.double() - want).norm() / want.norm().clamp(min=1e-9))
+        if not error <= TOLERANCE[case.dtype]:
+            return f"{name} is off by {error:.1e}"
+    if case.deterministic:
+        again = run(q, k, v)
+        if not all(torch.equal(a, b) for a, b in zip(found, again, strict=True)):
+            return "other bits on a second run"
+    if case.heads[0] == case.heads[1] and case.heads[0] > 1 and not rule.has_heads:
+        q[:, 0], v[:, 0, ::2], k[:, 0, 1::3] = torch.nan, torch.inf, torch.nan
+        if not all(
+            torch.equal(a[:, 1:], b[:, 1:])
+            for a, b in zip(run(q, k, v), found, strict=True)
+            if case.deterministic
+        ):
+            return "what is strange leaves its head"
+    return ""
+
+
+def check_group(group: list[Case]) -> list[tuple[Case, str]]:
+    """Each case with what is wrong; errors of ours among it."""
+    found: list[tuple[Case, str]] = []
+    for case in group:
+        try:
+            found.append((case, check(case)))
+        except LattendError as error:
+            found.append((case, f"refused: {error}"))
+        except Exception as error:
+            found.append((case, f"{type(error).__name__}: {str(error)[:200]}"))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rules", type=int, default=1000, help="random rules, beside the catalogue's")
+    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end then, with what was done")
+    args = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.exit(1, "rules_on_gpu.py: it needs a GPU\n")
+    begin, counts, wrong = time.monotonic(), Counter[str](), 0
+    groups = [*catalogue(), *drawn(args.rules, args.seed)]
+    with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:
+        for found in pool.map(check_group, groups):
+            for case, said in found:
+                refused = said.startswith("refused")
+                counts["refused" if refused else "wrong" if said else "right"] += 1
+                wrong += bool(said) and not refused
+                if said:
+                    print(f"{case.text} {case.numbers} {case.sizes} {case[3:]}: {said}", flush=True)
+            if time.monotonic() - begin > args.seconds:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
+    total = sum(map(len, groups))
+    print(
+        f"{torch.cuda.get_device_name()}: {sum(counts.values())} of {total} rules in "
+        f"{time.monotonic() - begin:.0f} s: {counts['right']} right, {counts['wrong']} wrong, "
+        f"{counts['refused']} refused"
+    )
+    return min(1, wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
