@@ -112,6 +112,12 @@ _HOPPER: dict[tuple[str, int], ShapeCost] = {
     ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
 }
 
+# the forward pass of 8 bits, which only these kernels have
+_FP8: dict[int, ShapeCost] = {
+    64: ShapeCost(_hopper(128, 4), 22.0, 8.0, 6.5),
+    128: ShapeCost(_hopper(128, 4), 29.0, 9.0, 7.5),
+}
+
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
 _APART: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("forward", 64): (
@@ -256,6 +262,8 @@ def candidates(
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
     """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
     cost = _HOPPER.get((kernel, padded(head_dim)))
+    if dtype == torch.float8_e4m3fn:
+        cost = _FP8.get(padded(head_dim)) if kernel == "forward" else None
     if cost is not None and dtype != torch.float32:
         yield cost
 
@@ -283,6 +291,9 @@ def _for_part(
     other: such shapes are taken before others.
     """
     block, axes = part.block_table, len(part.axes)
+    if dtype == torch.float8_e4m3fn:
+        yield from on_hopper(kernel, head_dim, dtype)
+        return
     if block is None:
         yield from candidates(kernel, head_dim, axes, dtype, apart(part))
         if hopper and in_order(part):
