@@ -15,13 +15,14 @@ from torch._C._functorch import TransformType, get_interpreter_stack, is_batched
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from lattend.attend import direct, onnx, operator
+from lattend.attend import direct, fp8, onnx, operator
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.decode.repeated import kind_of_step
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
+from lattend.attend.fp8 import ScalesLike
 from lattend.attend.guards import recall
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
 from lattend.attend.largest_operator import largest
@@ -39,7 +40,7 @@ GUARDED = direct.CHECKED.guarded
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -47,7 +48,7 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -55,7 +56,7 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -63,7 +64,7 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -75,6 +76,7 @@ def attention(
     rule: RuleLike | None = None,
     *,
     scale: float | None = None,
+    scales: ScalesLike | None = None,
     bias: Bias | Tensor | None = None,
     padding: Tensor | None = None,
     cu_seqlens: CuSeqlens | None = None,
@@ -128,6 +130,14 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
+    if scales is not None:  # the rest is as if there were no such argument
+        how = {
+            "bias": bias, "padding": padding, "cu_seqlens": cu_seqlens, "softcap": softcap, "dropout": dropout,
+            "cache": cache, "return_max_logit": return_max_logit,
+        }  # fmt: skip
+        return _of_8_bits(
+            q, k, v, rule, scales, sinks, (scale, kernel, deterministic, return_lse), how, values
+        )
     compiling, kind = is_compiling(), None
     whole = (
         scale, bias, padding, cu_seqlens, softcap, sinks, dropout, cache, return_lse, return_max_logit,
@@ -218,6 +228,32 @@ def attention(
     if cu_seqlens is not None:
         found = [unpacked(x) for x in found]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _of_8_bits(
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike | None, scales: ScalesLike, sinks: Tensor | None,
+    options: tuple[float | None, str | None, bool, bool], how: Mapping[str, Any], values: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Attention of 8 bits by its kernel where that takes the call, else on dequantized numbers."""
+    if rule is None:
+        raise no_rule(values)
+    if how["cache"] is not None or how["dropout"]:
+        what = "dropout is for training" if how["cache"] is None else "a cache holds numbers of 16 bits or more"
+        raise NamingError(f"scales, so q, k and v of 8 bits: {what}; multiply them by their scales first")
+    factors = fp8.scales_given(scales, q, k, v)
+    fp8.check_no_gradients(q, k, v, factors, how["bias"], sinks)
+    others = ("bias", "padding", "cu_seqlens", "softcap")
+    if not how["return_max_logit"] and all(how[name] is None for name in others):
+        found = fp8.by_kernel(q, k, v, factors, rule, sinks, values, options)
+        if found is not None:
+            return found
+    scale, kernel, deterministic, return_lse = options
+    attend: Any = attention
+    found = attend(
+        *fp8.dequantized(q, k, v, factors), rule, scale=scale, sinks=sinks, kernel=kernel,
+        deterministic=deterministic, return_lse=return_lse, **how, **values,
+    )  # fmt: skip
+    return fp8.with_value_scales(found, q, v, factors)
 
 
 def _on_a_line(*images: Tensor) -> Sequence[Tensor]:

@@ -36,6 +36,7 @@ class TileShape:
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
     hopper: bool = False  # of the warp-specialized kernels (hopper/)
+    aligned: int = 1  # the first step of a tile begins with an inner position that is a multiple of this
 
     @property
     def rows(self) -> int:
@@ -61,8 +62,8 @@ def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers
     return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-def _hopper(step: int, stages: int) -> TileShape:
-    return TileShape((128,), step, 12, stages, True, True, hopper=True)
+def _hopper(step: int, stages: int, aligned: int = 1) -> TileShape:
+    return TileShape((128,), step, 12, stages, True, True, hopper=True, aligned=aligned)
 
 
 # kernel, head dimension at most, on a line
@@ -114,8 +115,8 @@ _HOPPER: dict[tuple[str, int], ShapeCost] = {
 
 # the forward pass of 8 bits, which only these kernels have
 _FP8: dict[int, ShapeCost] = {
-    64: ShapeCost(_hopper(128, 4), 22.0, 8.0, 6.5),
-    128: ShapeCost(_hopper(128, 4), 29.0, 9.0, 7.5),
+    64: ShapeCost(_hopper(128, 4, 16), 22.0, 8.0, 6.5),
+    128: ShapeCost(_hopper(128, 4, 16), 29.0, 9.0, 7.5),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -314,10 +315,12 @@ def _expected(cost: ShapeCost, table: Tiles, part: Part) -> float:
 def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
     """How many steps with and without a mask one head takes, on average."""
     heads = len(table.table)
-    every = float((-(-table.inner // shape.step)).sum()) / heads
+    begin = table.column("inner_first").astype(np.int64)
+    more = (table.column("inner_base") + begin) % shape.aligned * (table.inner > 0)
+    every = float((-(-(table.inner + more) // shape.step)).sum()) / heads
     if not (shape.split and part.knows_full):
         return every, 0.0
-    begin = table.column("inner_first").astype(np.int64)
+    begin -= more
     first = -(-(table.column("full_first") - begin) // shape.step)
     end = (table.column("full_end") - begin) // shape.step
     full = float(np.maximum(0, end - first).sum()) / heads
