@@ -82,8 +82,8 @@ def _scale_given(name: str, scale: object, x: Tensor) -> Tensor:
         heads, batch = x.shape[1], 1 if x.dim() == 3 else x.shape[0]  # laid end to end there is no batch
         if not scale.is_floating_point() or scale.shape not in ((), (heads,), (batch, heads)):
             raise TensorError(
-                f"the scale of {name} is a number, or floating-point numbers ({heads},) or ({batch}, {heads}), "
-                f"one for each head; got {dtype_name(scale.dtype)} {shape_text(scale)}"
+                f"the scale of {name} is a number, or floats ({heads},) or ({batch}, {heads}), "
+                f"one a head; got {dtype_name(scale.dtype)} {shape_text(scale)}"
             )
         if scale.device != x.device:
             raise TensorError(f"{name} is on {x.device} and its scale on {scale.device}; move one")
@@ -133,10 +133,8 @@ def by_kernel(
     known = None if kind is None else CHECKED.get(kind)
     if known is not None:
         return known.run(*tensors, *known.tensors(values, None, sinks)) if known.taken else None
-    scale, kernel, deterministic, return_lse = options
-    call = _checked_call(q, k, v, scales, rule, sinks, values, scale)
-    reason = "" if call is None else dispatch.reasons(call, q, k, v)["triton"]
-    if call is None or reason is not None or kernel not in (None, "triton"):
+    call = _checked_call(q, k, v, scales, rule, sinks, values, options[0], options[1])
+    if call is None or dispatch.reasons(call, q, k, v)["triton"] is not None:
         if kind is not None:
             CHECKED.find(kind, lambda: Taken(_nothing, (), taken=False))
         return None
@@ -145,6 +143,7 @@ def by_kernel(
     out, lse = dispatch.KERNELS["triton"].forward(tape, call, q, k, v)
     if sinks is not None:
         out, lse = tape.do(with_sinks, out, lse, sinks)
+    return_lse = options[-1]
     steps = tape.steps(out, lse) if return_lse else tape.steps_to(out)
     if kind is not None and steps is not None:
         names = {id(x): name for name, x in values.items()}
@@ -159,7 +158,7 @@ def _nothing(*given: Any) -> None:
 
 def _checked_call(
     q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, sinks: Tensor | None,
-    values: Mapping[str, Any], scale: float | None,
+    values: Mapping[str, Any], scale: float | None, kernel: str | None,
 ) -> AttentionCall | None:  # fmt: skip
     """The call, checked; None on images and where sequences lie end to end, which other kernels take."""
     read = read_rule(rule, arrays_in(values))
@@ -174,9 +173,8 @@ def _checked_call(
     numbers = numbers_given(names, bound, values, sizes)
     arrays = dict(zip(rule_of(read.key).open, arrays_given(names, values, sizes, q), strict=True))
     factor = q.shape[-1] ** -0.5 if scale is None else scale
-    return AttentionCall(
-        rule_at(read.key, tuple(numbers)), factor, data=arrays, learned=False, trains=False, scales=scales
-    )
+    whole = rule_at(read.key, tuple(numbers))
+    return AttentionCall(whole, factor, kernel, data=arrays, learned=False, trains=False, scales=scales)
 
 
 # Any other kernel

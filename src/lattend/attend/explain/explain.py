@@ -311,8 +311,8 @@ def explain(
 
     `like` is q, or (q, k, v), as tensors (meta tensors too) or as shapes; without it sizes come from
     `values`, by default n = 4096, 8 heads of 64, float32 on a CPU; `kv_heads` are as many unless given.
-    `dtype`, also "float8_e4m3fn", and `device` take the place of those of `like`, so that a call on a GPU can be explained where
-    there is none. Nothing is computed, and no memory of the size of q is taken.
+    `dtype`, also "float8_e4m3fn", and `device` take the place of those of `like`, so that a call on a GPU
+    can be explained where there is none. Nothing is computed, and no memory of the size of q is taken.
 
     `bias`, `padding`, `cu_seqlens`, `softcap`, `sinks` and `dropout` are those of attention; lengths may be
     lists, and sinks True. Pairs with padding are not needed, and `notes` says what each of them changes.

@@ -115,7 +115,8 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     if dtype == EIGHT_BITS:
         return _of_8_bits(call, flat, device)
-    return MetaCall(call, *(_on(x, device) for x in flat))
+    q, k, v = (_on(x, device) for x in flat)
+    return MetaCall(call, q, k, v)
 
 
 def _of_8_bits(call: AttentionCall, flat: Sequence[Tensor], device: torch.device) -> MetaCall:
@@ -129,7 +130,8 @@ def _of_8_bits(call: AttentionCall, flat: Sequence[Tensor], device: torch.device
         return MetaCall(quantized, q, k, v, said)
     dtype = wide_dtype(device)
     said = f"8 bits: dequantized to {dtype_name(dtype)} before anything else, no gradients: {reason}"
-    return MetaCall(replace(call, trains=False), *(_on(x.to(dtype), device) for x in flat), said)
+    q, k, v = (_on(x.to(dtype), device) for x in flat)
+    return MetaCall(replace(call, trains=False), q, k, v, said)
 
 
 def _trains(like: Like, settings: Settings) -> bool:

@@ -105,7 +105,10 @@ def softened(s, m, total, sharpness):
 
 @gluon.jit
 def packed(p):
-    """Weights of a step rounded to e4m3, four in a word: of 16 keys a thread has 2c, 2c + 1, 8 + 2c, 9 + 2c."""
+    """Weights of a step rounded to e4m3, four of a thread in a word.
+
+    Of 16 keys it has 2c, 2c + 1, 8 + 2c and 9 + 2c, and as a factor places 4c to 4c + 3.
+    """
     ROWS_HERE: gl.constexpr = p.shape[0]
     STEP: gl.constexpr = p.shape[1]
     apart = p.reshape((ROWS_HERE, STEP // 16, 2, 4, 2)).permute((0, 1, 3, 2, 4))  # [rows, 16s, c, h, e]

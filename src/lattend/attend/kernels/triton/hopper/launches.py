@@ -20,13 +20,14 @@ from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_ho
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
 from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, described_block, processors
-from lattend.attend.kernels.triton.hopper.transposed import transposed as transposed
+from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.memory import row_strides
 from lattend.attend.tape import Tape
 
 Constants = dict[str, Any]
+__all__ = ["backward_dkdv", "backward_dq", "forward", "forward_fp8", "transposed"]
 
 
 def forward(

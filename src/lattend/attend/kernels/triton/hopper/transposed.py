@@ -5,11 +5,10 @@ Within 16 keys their order is the one in which forward_fp8.py hands on weights: 
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
-# pyright: basic, reportMissingTypeStubs=false
+# pyright: basic, reportMissingTypeStubs=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
