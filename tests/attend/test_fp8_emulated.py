@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import gluon_emulator as emulator
 import pytest
@@ -17,7 +21,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
-from lattend.attend.kernels.triton.hopper import launches
+from lattend.attend.kernels.triton.hopper import forward_fp8, launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
 from lattend.attend.kernels.triton.tables import in_order, refined
 from lattend.attend.tape import Tape
@@ -133,3 +137,70 @@ def test_random_rules(schedule: Callable[[int], None], text: str, n: int, t: int
     assume(all(map(in_order, plan(rule, n=n, **({"t": t} if "t" in rule.parameters else {})).parts)))
     schedule(seed)
     check(text, n, n, (2, 1), 64, 1, seed, t=t)
+
+
+@pytest.mark.parametrize("scale", [None, 0.0])
+@pytest.mark.parametrize("widths", [(80, 128), (128, 80), (48, 64)])
+def test_values_of_another_width_and_any_scale(
+    schedule: Callable[[int], None], widths: tuple[int, int], scale: float | None
+) -> None:
+    check("k <= q and q - k <= 90", 200, 200, (2, 1), widths[0], 1, 5, value_dim=widths[1], scale=scale)
+
+
+def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], None]) -> None:
+    """A head without pairs has zeros, whatever its tensors hold; a negative scale gives NaN, and its own."""
+    rule, ones = lt.rule("k <= q and head != 1"), torch.ones(1, 3)
+    q, k, v = (torch.randn(1, 3, 200, 64).to(DTYPE) for _ in range(3))
+    for x in (q, k, v):
+        x[:, 1, ::3] = torch.nan
+    runner = launch.Runner(plan(rule, n=200, heads=3), q.device, shapes=shape_of)
+    signs = torch.tensor([[1.0, 1.0, -1.0]])
+    out, _ = runner.forward(Tape(), AttentionCall(rule, 0.1, scales=(signs, ones, ones)), q, k, v, {})
+    assert out[:, :2].isfinite().all() and not out[:, 1].any() and out[:, 0].any()
+    assert out[:, 2].isnan().all()
+
+
+def test_long_rows_of_values_that_are_alike(schedule: Callable[[int], None]) -> None:
+    """Weights that e4m3 has, and values: nothing is lost but what bfloat16 rounds, at any length."""
+    n = 1500
+    q, k, v = (torch.full((1, 1, n, 64), value).to(DTYPE) for value in (0.0, 0.0, 1.5))
+    ones = torch.ones(1, 1)
+    runner = launch.Runner(plan(lt.rule("k <= q"), n=n), q.device, shapes=shape_of)
+    call = AttentionCall(lt.rule("k <= q"), 0.1, scales=(ones, ones, ones))
+    out, lse = runner.forward(Tape(), call, q, k, v, {})
+    assert (out == 1.5).all()
+    torch.testing.assert_close(lse[0, 0], torch.arange(1, n + 1).log())
+
+
+# What the emulator finds: a kernel that is wrong in one place
+
+WRONG = {
+    "values are not waited for": ("                arrived(v_ready, last, STAGES)\n", ""),
+    "values are never freed": ("                mbarrier.arrive(v_free.index(last % STAGES), count=1)\n", ""),
+    "queries are never freed": ("        mbarrier.arrive(q_free.index(turn % TILES), count=1)\n", ""),
+    "results lie where others are still written": (
+        "        tma.store_wait(0)  # the results of the tile before have left\n", ""
+    ),
+    "keys are taken in their own order": ("2, 4, 2)).permute((0, 1, 3, 2, 4))", "4, 2, 2))"),
+    "tiles begin anywhere": ("gl.constexpr(16)", "gl.constexpr(1)"),
+    "sums shrink one step late": ("shrink, words = later, packed(p)", "shrink, words = shrink, packed(p)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_kernel_that_is_wrong_is_found(
+    what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, (right, wrong) = Path(forward_fp8.__file__).read_text(), WRONG[what]
+    assert source.count(right) == 1, f"{right} is there {source.count(right)} times"
+    name = f"broken_{uuid4().hex}"
+    (tmp_path / f"{name}.py").write_text(source.replace(right, wrong))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    kernel = import_module(name).attention_fwd_fp8_hopper_kernel
+    monkeypatch.setattr(launches, "attention_fwd_fp8_hopper_kernel", kernel)
+    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)  # which takes all tiles
+    with pytest.raises((AssertionError, emulator.Emulated)):
+        for seed in range(20):
+            schedule(seed)
+            check("k <= q and q - k <= 290 and q - k >= 3", 700, 700, (1, 1), 64, 1, seed)
