@@ -264,7 +264,8 @@ def test_the_kernel(
         *exact(given), rule, kernel="dense", return_lse=True, **arrays, **({} if n == m else {"m": m})
     )
     assert error(out, wanted) <= TOLERANCE[DTYPE]
-    torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
+    # tensor cores add the products of a score with some 14 bits
+    torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=5e-3)
 
 
 @needs_hopper
