@@ -142,7 +142,7 @@ class Shared:
     """Shared memory, or a view of it."""
 
     def __init__(self, data: Tensor, written: list[bool] | None = None) -> None:
-        self.data, self.dtype = data, data.dtype
+        self.data, self.dtype, self.shape = data, data.dtype, data.shape
         self.written = [False] if written is None else written  # by a thread, and no fence since
 
     def index(self, place: Any) -> Shared:
@@ -341,7 +341,8 @@ class Emulator:
         self.chip, self.known = chip, dict[int, Any]()
         self.language = types.SimpleNamespace(
             **{name: getattr(torch, name) for name in ("int32", "int64", "float32", "bfloat16", "float16")},
-            int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store,
+            int1=torch.bool, int8=torch.int8, float8e4nv=torch.float8_e4m3fn,
+            constexpr=gl.constexpr, static_range=range, load=load, store=store,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),
@@ -351,6 +352,8 @@ class Emulator:
             full=lambda shape, value, dtype, layout: torch.full(shape, float(value), dtype=dtype),
             arange=lambda first, end, layout=None: torch.arange(first, end, dtype=torch.int32),
             exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
+            split=lambda x: x.unbind(-1), join=lambda a, b: torch.stack((a, b), -1),
+            cast=lambda x, dtype, bitcast: x.view(dtype),
             convert_layout=lambda x, layout: x, inline_asm_elementwise=_assembly,
             allocate_shared_memory=self.allocate, warp_specialize=self.specialize,
             **dict.fromkeys(
@@ -478,7 +481,11 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """What tiles.py has in assembly."""
+    """What tiles.py and forward_fp8.py have in assembly."""
+    if "e4m3x2" in text:  # four numbers of 8 bits in a word, the first the lowest
+        most = torch.finfo(torch.float8_e4m3fn).max
+        rounded = [x.clamp(-most, most).to(torch.float8_e4m3fn) for x in given]
+        return torch.stack(rounded, -1).view(torch.int32).squeeze(-1)
     if "shl" in text:  # bits from the first to before the end, of 32
         first, end = (x.long().clamp(0, 32) for x in given)
         return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF

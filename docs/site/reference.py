@@ -66,7 +66,7 @@ PAGES = (
     Page(
         *("attention", "Attention", FAST, "Attention over a rule's pairs and no others."),
         names="lattend.attention lattend.Bias lattend.KVCache lattend.max_logits lattend.explain "
-        "lattend.attend.explain.explain.Explanation",
+        "lattend.attend.quantize lattend.attend.explain.explain.Explanation",
         folders="lattend",
     ),
     Page(

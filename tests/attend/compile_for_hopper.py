@@ -61,11 +61,13 @@ def described(compiled: Any) -> dict[str, int]:
         shown = subprocess.run(
             [TOOLS / "nvdisasm", "-c", file.name], capture_output=True, text=True, check=True
         )
-    wanted = {"products": r"\bHGMMA", "waits": r"WARPGROUP\.DEPBAR"}
+    wanted = {"products": r"\b[HQ]GMMA", "waits": r"WARPGROUP\.DEPBAR"}
     found = {name: len(re.findall(pattern, shown.stdout)) for name, pattern in wanted.items()}
     steps = innermost_loops(shown.stdout)
     spilled = [sum(bool(re.match(r"(@!?P\d )?(STL|LDL)", one)) for one in step) for step in steps]
     found |= {"shared": compiled.metadata.shared}
+    moved = [sum(bool(re.match(r"(@!?P\d )?(SHFL|PRMT|LDS|STS)", one)) for one in step) for step in steps]
+    found |= {"moved": max(moved)}  # what goes from thread to thread, or is put together
     return found | {"steps": len(steps), "longest": max(map(len, steps)), "spills": max(spilled)}
 
 
@@ -116,6 +118,20 @@ def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
     return found
 
 
+def of_8_bits(compiled: list[Any]) -> dict[str, dict[str, int]]:
+    """The same of the kernel of 8 bits."""
+    found: dict[str, dict[str, int]] = {}
+    scales = (torch.ones(1, 2), torch.ones(1, 1), torch.ones(1, 1))
+    for text in RULES[:2]:
+        rule = lt.rule(text)
+        for head_dim in HEAD_DIMS:
+            q = torch.empty(1, 2, 4096, head_dim, dtype=torch.float8_e4m3fn)
+            runner = launch.Runner(plan(rule, n=4096), q.device)
+            runner.forward(Tape(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})
+            found[f"{text}, D = {head_dim}"] = described(compiled[-1])
+    return found
+
+
 def with_arrays(compiled: list[Any]) -> dict[str, int]:
     """How many kernels were compiled for arrays of each dtype."""
     q, lse = torch.empty(1, 2, 64, 16, dtype=torch.bfloat16), torch.empty(1, 2, 64)
@@ -139,7 +155,7 @@ def main() -> None:
         compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
 
     launch.launch = device_tables.launch = launched.launch = instead
-    print(json.dumps({"gluon": in_gluon, "arrays": with_arrays}[sys.argv[1]](compiled)))
+    print(json.dumps({"gluon": in_gluon, "fp8": of_8_bits, "arrays": with_arrays}[sys.argv[1]](compiled)))
 
 
 if __name__ == "__main__":

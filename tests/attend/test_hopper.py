@@ -309,3 +309,13 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
         assert code["waits"] <= code["products"] / 5, (name, code)
         assert code["spills"] < (50 if "[" in name else 16), (name, code)
         assert code["steps"] in (2, 4) and ("[" in name or code["longest"] < 720), (name, code)
+
+
+def test_the_kernel_of_8_bits_compiles_for_hopper() -> None:
+    """Weights do not leave their threads: eight shuffles of a step, for largest scores and sums, are all."""
+    found = compiled("fp8")
+    assert len(found) == 4
+    for name, code in found.items():
+        assert code["products"] > 0 and code["shared"] <= MOST_SHARED, (name, code)
+        assert code["waits"] <= code["products"] / 2 and code["spills"] == 0, (name, code)
+        assert code["moved"] <= 8 and code["steps"] == 4 and code["longest"] < 620, (name, code)

@@ -15,13 +15,14 @@ from torch._C._functorch import TransformType, get_interpreter_stack, is_batched
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from lattend.attend import direct, onnx, operator
+from lattend.attend import direct, fp8, onnx, operator
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.decode.repeated import kind_of_step
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
+from lattend.attend.fp8 import ScalesLike
 from lattend.attend.guards import recall
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
 from lattend.attend.largest_operator import largest
@@ -39,7 +40,8 @@ GUARDED = direct.CHECKED.guarded
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ...,
+    cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -47,7 +49,8 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ...,
+    cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -55,7 +58,8 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ...,
+    cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[False] = ..., return_max_logit: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -63,7 +67,8 @@ def attention(
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., cu_seqlens: CuSeqlens | None = ...,
+    scales: ScalesLike | None = ..., bias: Bias | Tensor | None = ..., padding: Tensor | None = ...,
+    cu_seqlens: CuSeqlens | None = ...,
     softcap: float | None = ..., sinks: Tensor | None = ..., dropout: float = ...,
     cache: KVCache | None = ..., return_lse: Literal[True], return_max_logit: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
@@ -75,6 +80,7 @@ def attention(
     rule: RuleLike | None = None,
     *,
     scale: float | None = None,
+    scales: ScalesLike | None = None,
     bias: Bias | Tensor | None = None,
     padding: Tensor | None = None,
     cu_seqlens: CuSeqlens | None = None,
@@ -113,6 +119,11 @@ def attention(
     that are dropped, the others raised to keep the expected sum: for training only, drawn from torch's
     generator, and the same pairs on every kernel.
 
+    q, k and v of 8 bits, torch.float8_e4m3fn, come with `scales` (q_scale, k_scale, v_scale), by which their
+    numbers are multiplied: a number each, or a tensor [heads] or [batch, heads], of k and v [kv_heads] or
+    [batch, kv_heads], 0 or above. The output is bfloat16, without gradients. On a Hopper GPU products are
+    made of 8 bits; else the numbers are dequantized first. lattend.attend.quantize makes both from others.
+
     Every kernel has first derivatives, by backward. kernel="dense" and kernel="reference" have all:
     torch.func.grad, jacrev, jvp and hessian, and torch.autograd.grad with create_graph=True. The first
     computes every pair, with O(n m) memory; the second goes query by query in float64, slowly.
@@ -128,6 +139,14 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
+    if scales is not None:  # the rest is as if there were no such argument
+        how = {
+            "bias": bias, "padding": padding, "cu_seqlens": cu_seqlens, "softcap": softcap,
+            "dropout": dropout, "cache": cache, "return_max_logit": return_max_logit,
+        }  # fmt: skip
+        return _of_8_bits(
+            q, k, v, rule, scales, sinks, (scale, kernel, deterministic, return_lse), how, values
+        )
     compiling, kind = is_compiling(), None
     whole = (
         scale, bias, padding, cu_seqlens, softcap, sinks, dropout, cache, return_lse, return_max_logit,
@@ -159,10 +178,7 @@ def attention(
     plain = direct.is_plain(q, k, v)
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
-    if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"deterministic is True or False, not {deterministic!r}")
-    if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
-        raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
+    _check_choice(kernel, deterministic)
     run: Callable[..., Any] = operator.forward
     if not compiling:
         onnx.check_not_traced()
@@ -220,6 +236,35 @@ def attention(
     return found[0] if len(found) == 1 else tuple(found)
 
 
+def _of_8_bits(
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike | None, scales: ScalesLike, sinks: Tensor | None,
+    options: tuple[float | None, str | None, bool, bool], how: Mapping[str, Any], values: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Attention of 8 bits by its kernel where that takes the call, else on dequantized numbers."""
+    if rule is None:
+        raise no_rule(values)
+    if how["cache"] is not None or how["dropout"]:
+        what = (
+            "dropout is for training" if how["cache"] is None else "a cache holds numbers of 16 bits or more"
+        )
+        raise NamingError(f"scales, so q, k and v of 8 bits: {what}; multiply them by their scales first")
+    _check_choice(*options[1:3])
+    factors = fp8.scales_given(scales, q, k, v)
+    fp8.check_no_gradients(q, k, v, factors, how["bias"], sinks)
+    others = ("bias", "padding", "cu_seqlens", "softcap")
+    if not how["return_max_logit"] and all(how[name] is None for name in others):
+        found = fp8.by_kernel(q, k, v, factors, rule, sinks, values, options)
+        if found is not None:
+            return found
+    scale, kernel, deterministic, return_lse = options
+    attend: Any = attention
+    found = attend(
+        *fp8.dequantized(q, k, v, factors), rule, scale=scale, sinks=sinks, kernel=kernel,
+        deterministic=deterministic, return_lse=return_lse, **how, **values,
+    )  # fmt: skip
+    return fp8.with_value_scales(found, q, v, factors)
+
+
 def _on_a_line(*images: Tensor) -> Sequence[Tensor]:
     """The tensors with one axis for all positions, the last of an image fastest."""
     return images if images[0].dim() == 4 else [x.flatten(2, -2) for x in images]
@@ -234,6 +279,13 @@ def _on_images(run: Callable[..., Any], q: Tensor, *others: Tensor) -> Tensor | 
 def _as_given(q: Tensor, *found: Tensor) -> list[Tensor]:
     """What was found for each position, with the axes of q."""
     return [*found] if q.dim() == 4 else [torch.unflatten(x, 2, q.shape[2:-1]) for x in found]
+
+
+def _check_choice(kernel: object, deterministic: object) -> None:
+    if not isinstance(deterministic, bool):
+        raise NamingError(f"deterministic is True or False, not {deterministic!r}")
+    if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):
+        raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
 
 
 def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[str, int]]:

@@ -17,6 +17,7 @@ from lattend.rules.language.key import KNOWN, OPEN, parts_of
 from lattend.rules.rule import Rule
 
 _NOTHING = torch.empty(0)
+Scales = tuple[Tensor, Tensor, Tensor]  # of q, k and v, float32, each [batch or 1, heads or 1]
 Kind = Hashable  # of a call: all that may decide how it runs, but for the numbers in its tensors
 OPTIONS = frozenset((int, float, bool, str, NoneType))  # types of options that kinds may hold
 
@@ -39,6 +40,7 @@ class AttentionCall:
     trains: bool = True  # whether a backward pass may follow
     softcap: float | None = None  # scores s become softcap * tanh(s / softcap), before the bias
     sinks: Tensor | None = None  # [heads]: logits that take weight and give no value
+    scales: Scales | None = None  # of q, k and v of 8 bits, which are multiplied by them
     dropout: float = 0.0
     seed: Tensor | None = None  # [1], of the dropout
     key_range: Tensor | None = None  # [batch, 2]: all real keys lie from the first to before the second

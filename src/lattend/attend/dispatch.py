@@ -15,6 +15,7 @@ from lattend.attend.kernels.cpu import whole
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
+from lattend.attend.kernels.triton import fp8
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tape import Tape
@@ -93,6 +94,9 @@ KERNELS: dict[str, Kernel] = {
 
 def reasons(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, str | None]:
     """For each kernel, None when it can take the call, or why it cannot."""
+    if call.scales is not None:
+        reason = fp8.why_not(call, q, k, v)
+        return {name: reason if name == "triton" else "it has no products of 8 bits" for name in KERNELS}
     return {name: kernel.why_not(call, q, k, v) for name, kernel in KERNELS.items()}
 
 
@@ -107,6 +111,8 @@ def preferred(call: AttentionCall, q: Tensor, v: Tensor) -> list[str]:
 
 def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
     """The kernel that was asked for, or the first that can take the call."""
+    if call.scales is not None:  # other kernels take dequantized numbers
+        return _of_8_bits(call, q, k, v)
     if call.kernel is not None:
         reason = KERNELS[call.kernel].why_not(call, q, k, v)
         if reason is not None:
@@ -117,6 +123,13 @@ def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
             return name
     why = "; ".join(f"{name}: {reason}" for name, reason in reasons(call, q, k, v).items())
     raise LattendError(f"no kernel can run this. {why}")
+
+
+def _of_8_bits(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
+    reason = fp8.why_not(call, q, k, v)
+    if reason is not None:
+        raise LattendError(f"no kernel multiplies these numbers of 8 bits: {reason}")
+    return "triton"
 
 
 def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:

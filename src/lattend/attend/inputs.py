@@ -110,6 +110,10 @@ def as_one_kind(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor
     if device != "meta" and torch.is_autocast_enabled(device):
         kind = torch.get_autocast_dtype(device)
         q, k, v = (x.to(kind) if x.is_floating_point() and x.dtype != torch.float64 else x for x in (q, k, v))
+    if q.dtype == torch.float8_e4m3fn:
+        raise TensorError(
+            "q is float8_e4m3fn: give what its numbers are multiplied by, scales=(q_scale, k_scale, v_scale)"
+        )
     if q.dtype not in DTYPES:
         raise TensorError(
             f"q is {dtype_name(q.dtype)}, and attention takes {', '.join(map(dtype_name, DTYPES))}; "

@@ -9,7 +9,7 @@ from lattend.attend.compiled import constant
 from lattend.errors import NamingError
 
 OPTIONS = (  # of attention, without q and k
-    *("v", "rule", "scale", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
+    *("v", "rule", "scale", "scales", "bias", "padding", "cu_seqlens", "softcap", "sinks", "dropout"),
     *("cache", "return_lse", "return_max_logit", "kernel", "deterministic"),
 )
 
@@ -30,6 +30,7 @@ _OTHER = {
     **dict.fromkeys(("block_mask", "mask_mod"), _MASK_MOD),
     **dict.fromkeys(("softmax_scale", "sm_scale", "scaling"), _SCALE),
     **dict.fromkeys(("logits_soft_cap", "logit_softcap", "attn_logit_softcapping"), _SOFTCAP),
+    **dict.fromkeys(("q_descale", "k_descale", "v_descale"), "write scales=(q_scale, k_scale, v_scale)"),
     **dict.fromkeys(("s_aux", "attention_sinks"), _SINKS),
     **dict.fromkeys(("cu_seqlens_q", "cu_seqlens_k", "cu_seq_lens_q", "cu_seq_lens_k"), _LENGTHS),
     **dict.fromkeys(("max_seqlen", "max_seqlen_q", "max_seqlen_k"), "leave it out: cu_seqlens are enough"),

@@ -311,8 +311,8 @@ def explain(
 
     `like` is q, or (q, k, v), as tensors (meta tensors too) or as shapes; without it sizes come from
     `values`, by default n = 4096, 8 heads of 64, float32 on a CPU; `kv_heads` are as many unless given.
-    `dtype` and `device` take the place of those of `like`, so that a call on a GPU can be explained where
-    there is none. Nothing is computed, and no memory of the size of q is taken.
+    `dtype`, also "float8_e4m3fn", and `device` take the place of those of `like`, so that a call on a GPU
+    can be explained where there is none. Nothing is computed, and no memory of the size of q is taken.
 
     `bias`, `padding`, `cu_seqlens`, `softcap`, `sinks` and `dropout` are those of attention; lengths may be
     lists, and sinks True. Pairs with padding are not needed, and `notes` says what each of them changes.
@@ -339,7 +339,8 @@ def explain(
     refused, taken, back = "", None, None
     try:
         taken = chosen(call, q, k, v)
-        back = chosen_backward(replace(call, trains=True), q, k, v, None)
+        if not asked.note:  # 8 bits have no gradients
+            back = chosen_backward(replace(call, trains=True), q, k, v, None)
     except LattendError as error:
         refused = str(error)
     needed, not_counted = _needed(whole, asked, many)
@@ -366,10 +367,10 @@ def explain(
         kernel=taken,
         refused=refused,
         backward=back,
-        backward_text="" if back is None else _backward(taken, back, asked),
+        backward_text=_backward(taken, back, asked),
         crossovers=tuple(crossovers(call, q, k, v)),
         tf32=_tf32(taken, q),
-        notes=format_notes(call, taken, k),
+        notes=(*format_notes(call, taken, k), *([asked.note] if asked.note else [])),
         forward_time=predicted_time(taken, "forward", call, q, v, done),
         backward_time=nothing
         if back is None
@@ -411,8 +412,10 @@ def _part(work: PartWork) -> ExplainedPart:
     )
 
 
-def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
+def _backward(taken: str | None, back: str | None, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
+    if back is None:
+        return "none: 8 bits have no gradients" if asked.note else ""
     hopper = _on_hopper(asked) if back == "triton" else ""
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"

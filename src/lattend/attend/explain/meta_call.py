@@ -12,7 +12,9 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import KERNELS
+from lattend.attend.dispatch import KERNELS, reasons
+from lattend.attend.fp8 import DTYPE as EIGHT_BITS
+from lattend.attend.fp8 import wide_dtype
 from lattend.attend.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
 from lattend.attend.operator import call_of
 from lattend.attend.padding import check_lengths, padding_given
@@ -74,6 +76,7 @@ class MetaCall:
     q: Tensor
     k: Tensor
     v: Tensor
+    note: str = ""  # what becomes of q, k and v of 8 bits
 
 
 def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> MetaCall:
@@ -92,7 +95,8 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     device, dtype = _device(like, settings), _dtype(like, settings)
     rows = None if settings.cu_seqlens is None else cumulative(settings.cu_seqlens)
     shapes = _shapes(rule, names, like, settings, values, rows)
-    q, k, v = (_meta(shape, dtype) for shape in shapes)
+    checked = torch.bfloat16 if dtype == EIGHT_BITS else dtype
+    q, k, v = (_meta(shape, checked) for shape in shapes)
     arrays = {name: _on_meta(value) for name, value in values.items()}
     key, data = rule.key, [values[array.name] for array in names.arrays]
     if rows is None:
@@ -109,7 +113,25 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
     call = replace(call, trains=_trains(like, settings))
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
-    return MetaCall(call, *(_on(x, device) for x in flat))
+    if dtype == EIGHT_BITS:
+        return _of_8_bits(call, flat, device)
+    q, k, v = (_on(x, device) for x in flat)
+    return MetaCall(call, q, k, v)
+
+
+def _of_8_bits(call: AttentionCall, flat: Sequence[Tensor], device: torch.device) -> MetaCall:
+    """The call of numbers of 8 bits with scales, or that of dequantized ones where no kernel takes it."""
+    q, k, v = (_on(x.to(EIGHT_BITS), device) for x in flat)
+    scale = torch.empty((1, 1), device="meta")
+    quantized = replace(call, scales=(scale, scale, scale), trains=False)
+    reason = reasons(quantized, q, k, v)["triton"]
+    if reason is None:
+        said = "8 bits: weights are rounded to e4m3 too, results are bfloat16 and have no gradients"
+        return MetaCall(quantized, q, k, v, said)
+    dtype = wide_dtype(device)
+    said = f"8 bits: dequantized to {dtype_name(dtype)} before anything else, no gradients: {reason}"
+    q, k, v = (_on(x.to(dtype), device) for x in flat)
+    return MetaCall(replace(call, trains=False), q, k, v, said)
 
 
 def _trains(like: Like, settings: Settings) -> bool:
@@ -312,7 +334,7 @@ def _device(like: Like, settings: Settings) -> torch.device:
 def _dtype(like: Like, settings: Settings) -> torch.dtype:
     tensor = _first(like)
     if settings.dtype is not None:
-        names = {dtype_name(dtype): dtype for dtype in DTYPES}
+        names = {dtype_name(dtype): dtype for dtype in (*DTYPES, EIGHT_BITS)}
         name = str(settings.dtype).removeprefix("torch.")
         if name not in names:
             raise LattendError(f"dtype is one of {', '.join(names)}, not {name}")

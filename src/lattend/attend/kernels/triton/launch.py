@@ -127,19 +127,14 @@ class Runner:
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
     ) -> tuple[Tensor, Tensor]:
-        """The output in the inputs' dtype, and the log-sum-exp in float32."""
+        """The output in the inputs' dtype, bfloat16 of 8 bits, and the log-sum-exp in float32."""
+        if call.scales is not None:
+            return self.forward_fp8(tape, call, q, k, v, arrays)
         if call.scale < 0:  # the kernel takes the largest score before it multiplies
             q, call = tape.do(torch.neg, q), replace(call, scale=-call.scale)
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
-        (batch, heads, rows, _), width = q.shape, v.shape[-1]
-        turns, begins, ends = sequence(self.plan.parts)
-        out = tape.empty((batch, heads, rows, width), q.dtype, q.device, strides(q, width))
-        sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
-        if not all(turn.alone for turn in turns):
-            sums = tape.empty(out.shape, torch.float32, q.device)
-        if not begins:
-            tape.do(_filled(0.0), sums)
-            tape.do(_filled(float("-inf")), lse)
+        batch, heads, rows, _ = q.shape
+        turns, ends, out, sums, lse = self._results(tape, q, v.shape[-1], q.dtype)
         hopper = may_take_hopper(call, q, v)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
@@ -160,6 +155,34 @@ class Runner:
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
+
+    def forward_fp8(
+        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
+    ) -> tuple[Tensor, Tensor]:
+        """The output in bfloat16, and the log-sum-exp in float32, of q, k and v of 8 bits with scales."""
+        q, k, v = (_rows_together(tape, x) for x in (q, k, v))
+        turns, ends, out, sums, lse = self._results(tape, q, v.shape[-1], torch.bfloat16)
+        values = _on_hopper().transposed(tape, v)
+        for turn in turns:
+            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=True)
+            if ready.tiles * q.shape[:2].numel():
+                given = (ready, call.scale, call.scales, q, k, values, out, sums, lse, turn.constants)
+                _on_hopper().forward_fp8(tape, *given)
+        return (out if ends else tape.in_dtype(sums, out.dtype)), lse
+
+    def _results(
+        self, tape: Tape, q: Tensor, width: int, dtype: torch.dtype
+    ) -> tuple[list[Turn], bool, Tensor, Tensor, Tensor]:
+        """The turns of a forward pass, whether they end, and where output, sums and log-sum-exps go."""
+        turns, begins, ends = sequence(self.plan.parts)
+        out = tape.empty((*q.shape[:3], width), dtype, q.device, strides(q, width))
+        sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
+        if not all(turn.alone for turn in turns):
+            sums = tape.empty(out.shape, torch.float32, q.device)
+        if not begins:
+            tape.do(_filled(0.0), sums)
+            tape.do(_filled(float("-inf")), lse)
+        return turns, ends, out, sums, lse
 
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""

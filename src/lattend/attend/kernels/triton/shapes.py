@@ -36,6 +36,7 @@ class TileShape:
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
     hopper: bool = False  # of the warp-specialized kernels (hopper/)
+    aligned: int = 1  # the first step of a tile begins with an inner position that is a multiple of this
 
     @property
     def rows(self) -> int:
@@ -61,8 +62,8 @@ def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers
     return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-def _hopper(step: int, stages: int) -> TileShape:
-    return TileShape((128,), step, 12, stages, True, True, hopper=True)
+def _hopper(step: int, stages: int, aligned: int = 1) -> TileShape:
+    return TileShape((128,), step, 12, stages, True, True, hopper=True, aligned=aligned)
 
 
 # kernel, head dimension at most, on a line
@@ -110,6 +111,12 @@ _HOPPER: dict[tuple[str, int], ShapeCost] = {
     ("backward_dq", 128): ShapeCost(_hopper(64, 3), 38.0, 7.8, 7.75),
     ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.0),
     ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
+}
+
+# the forward pass of 8 bits, which only these kernels have, with the transposing of values; 64 is a guess
+_FP8: dict[int, ShapeCost] = {
+    64: ShapeCost(_hopper(128, 4, 16), 22.0, 8.0, 7.0, measured=False),
+    128: ShapeCost(_hopper(128, 4, 16), 27.0, 9.5, 8.8),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -256,6 +263,8 @@ def candidates(
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
     """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
     cost = _HOPPER.get((kernel, padded(head_dim)))
+    if dtype == torch.float8_e4m3fn:
+        cost = _FP8.get(padded(head_dim)) if kernel == "forward" else None
     if cost is not None and dtype != torch.float32:
         yield cost
 
@@ -283,6 +292,9 @@ def _for_part(
     other: such shapes are taken before others.
     """
     block, axes = part.block_table, len(part.axes)
+    if dtype == torch.float8_e4m3fn:
+        yield from on_hopper(kernel, head_dim, dtype)
+        return
     if block is None:
         yield from candidates(kernel, head_dim, axes, dtype, apart(part))
         if hopper and in_order(part):
@@ -303,10 +315,12 @@ def _expected(cost: ShapeCost, table: Tiles, part: Part) -> float:
 def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
     """How many steps with and without a mask one head takes, on average."""
     heads = len(table.table)
-    every = float((-(-table.inner // shape.step)).sum()) / heads
+    begin = table.column("inner_first").astype(np.int64)
+    more = (table.column("inner_base") + begin) % shape.aligned * (table.inner > 0)
+    every = float((-(-(table.inner + more) // shape.step)).sum()) / heads
     if not (shape.split and part.knows_full):
         return every, 0.0
-    begin = table.column("inner_first").astype(np.int64)
+    begin -= more
     first = -(-(table.column("full_first") - begin) // shape.step)
     end = (table.column("full_end") - begin) // shape.step
     full = float(np.maximum(0, end - first).sum()) / heads

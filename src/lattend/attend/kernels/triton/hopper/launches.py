@@ -13,18 +13,21 @@ from torch.nn.functional import pad
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from lattend.attend.call import BackwardInputs
+from lattend.attend.call import BackwardInputs, Scales
 from lattend.attend.kernels.triton import launched
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
-from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, processors
+from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
+from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, described_block, processors
+from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.memory import row_strides
 from lattend.attend.tape import Tape
 
 Constants = dict[str, Any]
+__all__ = ["backward_dkdv", "backward_dq", "forward", "forward_fp8", "transposed"]
 
 
 def forward(
@@ -41,6 +44,23 @@ def forward(
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
     _launch(tape, attention_fwd_hopper_kernel, works, arguments, ready, constants | widths, q)
+
+
+def forward_fp8(
+    tape: Tape, ready: Prepared, scale: float, scales: Scales, q: Tensor, k: Tensor, values: Tensor,
+    out: Tensor, sums: Tensor, lse: Tensor, constants: Constants,
+) -> None:  # fmt: skip
+    """The same of queries and keys of 8 bits, and values that are transposed (transposed.py)."""
+    (batch, heads, rows, _), step, width = q.shape, ready.shape.step, out.shape[-1]
+    works = ready.tiles * batch * heads
+    arguments = (
+        *described(ROWS.value, q), *described(step, k), described_block(values, padded(width), step),
+        *described(ROWS.value, out), out, sums, lse, *_tables(ready, lse), scales, scale, *row_strides(out),
+        tuple((x.stride(0) * (x.shape[0] > 1), x.stride(1) * (x.shape[1] > 1)) for x in scales),
+        heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
+    )  # fmt: skip
+    widths = {"DP": padded(q.shape[-1]), "DV": width, "DVP": padded(width)}
+    _launch(tape, attention_fwd_fp8_hopper_kernel, works, arguments, ready, constants | widths, q)
 
 
 def backward_dq(

@@ -33,7 +33,11 @@ ROWS: gl.constexpr = gl.constexpr(64)  # of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
-ELEMENTS = {torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
+ELEMENTS = {
+    torch.bfloat16: gl.bfloat16,
+    torch.float16: gl.float16,
+    torch.float8_e4m3fn: gl.float8e4nv,
+}
 # A number, or another where its column's bit is not set
 _WHERE_SET = (
     "{ .reg .pred in; .reg .b32 bit; and.b32 bit, $2, $3; setp.ne.b32 in, bit, 0; selp.f32 $0, $1, %s, in; }"
@@ -361,12 +365,14 @@ def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr
 
 def described(rows: int, *tensors: Tensor) -> list[Any]:
     """The tensors as TMA copies them, so many rows at once."""
-    found: list[Any] = []
-    for x in tensors:
-        block = [1, 1, rows, padded(x.shape[-1])]
-        layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
-        found.append(TensorDescriptor.from_tensor(x, block, layout))
-    return found
+    return [described_block(x, rows, padded(x.shape[-1])) for x in tensors]
+
+
+def described_block(x: Tensor, rows: int, columns: int) -> Any:
+    """A tensor as TMA copies it, so many rows and columns at once."""
+    block = [1, 1, rows, columns]
+    layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
+    return TensorDescriptor.from_tensor(x, block, layout)
 
 
 def processors(device: torch.device) -> int:
