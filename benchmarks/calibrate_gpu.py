@@ -26,7 +26,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, apart, candidates, steps
+from lattend.attend.kernels.triton.shapes import ShapeCost, TileShape, apart, candidates, steps
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
@@ -100,12 +100,21 @@ def jobs(head_dims: list[int], dtypes: list[str], kinds: list[str]) -> Iterator[
         for kernel in ("forward", "backward_dq", "backward_dkdv"):
             axes = 2 if kind == "boxes" else 1
             shapes = candidates(kernel, head_dim, axes, DTYPES[dtype], kind == "apart")
-            for cost in shapes[: 2 if axes == 2 else None]:  # thin boxes cost what square ones do
+            for cost in shapes if axes == 1 else _square(shapes):
                 for name, (rule, sizes) in rules(dtype, kind).items():
                     found = plan(rule, **sizes)
                     part = (found.transposed if kernel == "backward_dkdv" else found.parts)[0]
                     if apart(part) == (kind == "apart"):
                         yield Job(dtype, head_dim, kind, kernel, cost.shape, name)
+
+
+def _square(shapes: tuple[ShapeCost, ...]) -> list[ShapeCost]:
+    """Those whose boxes are about square: thin ones cost what these do."""
+    return [
+        one
+        for one in shapes
+        if one.shape.outer in ((8, 8), (4, 16)) and one.shape.inner in ((), (2, 16), (4, 8))
+    ]
 
 
 def milliseconds(work: Callable[[], object]) -> float:

@@ -1,7 +1,7 @@
 """Compiles kernels for Hopper, no GPU needed: what Triton's interpreter does not look at.
 
-The kernels in Gluon, of whose machine code it prints counts, and the kernels in Triton with arrays of every
-dtype.
+The kernels in Gluon, of whose machine code it prints counts, those of images, and the kernels in Triton with
+arrays of every dtype.
 """
 
 # Triton has no stubs
@@ -132,6 +132,21 @@ def of_8_bits(compiled: list[Any]) -> dict[str, dict[str, int]]:
     return found
 
 
+def on_images(compiled: list[Any]) -> dict[str, dict[str, int]]:
+    """The machine code of the kernel in Gluon for images, by rule; the forward pass is compiled too."""
+    found: dict[str, dict[str, int]] = {}
+    for r in (3, 6):
+        q, lse = torch.empty(1, 2, 16_384, 128, dtype=torch.bfloat16), torch.empty(1, 2, 16_384)
+        rule = lt.rules.neighbourhood(r=r)
+        runner, call = launch.Runner(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
+        runner.forward(Tape(), call, q, q, q, {})
+        runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), {})
+        last = compiled[-1]
+        assert "images" in last.metadata.name, last.metadata.name
+        found[f"{2 * r + 1} by {2 * r + 1}"] = described(last)
+    return found
+
+
 def with_arrays(compiled: list[Any]) -> dict[str, int]:
     """How many kernels were compiled for arrays of each dtype."""
     q, lse = torch.empty(1, 2, 64, 16, dtype=torch.bfloat16), torch.empty(1, 2, 64)
@@ -155,7 +170,8 @@ def main() -> None:
         compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
 
     launch.launch = device_tables.launch = launched.launch = instead
-    print(json.dumps({"gluon": in_gluon, "fp8": of_8_bits, "arrays": with_arrays}[sys.argv[1]](compiled)))
+    asked = {"gluon": in_gluon, "fp8": of_8_bits, "images": on_images, "arrays": with_arrays}
+    print(json.dumps(asked[sys.argv[1]](compiled)))
 
 
 if __name__ == "__main__":

@@ -66,20 +66,23 @@ def test_needed_is_the_sum_of_the_mask(name: str, options: dict[str, Any]) -> No
     assert found.executed == sum(part.executed for part in found.parts)
 
 
+@pytest.mark.parametrize("head_dim", [64, 128])
 @pytest.mark.parametrize("name", RULES)
-def test_executed_on_a_gpu_is_the_steps_of_all_tiles(name: str) -> None:
+def test_executed_on_a_gpu_is_the_steps_of_all_tiles(name: str, head_dim: int) -> None:
     rule, numbers = RULES[name]
     heads = {"heads": 4} if rule.has_heads else {}
     planned = plan(rule, **numbers, **heads)
-    found = explained(name, kernel="triton", **GPU)
+    found = explained(name, kernel="triton", head_dim=head_dim, **GPU)
     assert len(found.parts) == len(planned.parts)
     for place, part in enumerate(found.parts):
-        shape = choose(planned, place, "forward", 64, torch.bfloat16).shape
+        shape = choose(planned, place, "forward", head_dim, torch.bfloat16).shape
         table = planned.tiles(place, shape.outer).table
         steps = tiles = 0
         for tile in table.reshape(-1, table.shape[-1]).tolist():
-            slots = prod(tile[a * 5 + 4] - tile[a * 5 + 3] for a in range(len(shape.outer)))
-            steps += len(range(0, slots, shape.step))
+            sides = [tile[a * 5 + 4] - tile[a * 5 + 3] for a in range(len(shape.outer))]
+            slots = prod(sides)
+            boxes = [len(range(0, side, size)) for side, size in zip(sides, shape.inner, strict=False)]
+            steps += prod(boxes) if boxes else len(range(0, slots, shape.step))
             tiles += slots > 0
         each = 4 // len(table) if heads else 1
         assert (part.rows, part.step) == (shape.outer, shape.step)
@@ -477,6 +480,8 @@ def test_an_image_shows_the_keys_of_one_tile() -> None:
     labels = [look.label for row in picture.panels[0].rows_of_looks() for look in row]
     assert labels.count("queries of the tile, shaded alike") == 64
     assert labels.count("keys of a tile, attended by few to all of its queries") == 400 - 64
+    wide = lt.explain(R.neighbourhood(), rows=256, cols=256, r=6, head_dim=128, **GPU).picture()
+    assert wide.caption == ("a tile of 16 × 4 queries reads 28 × 16 keys",)  # in boxes of 2 × 16
     volume = lt.explain(R.neighbourhood(axes=3), depth=16, rows=32, cols=32, r=3, **GPU).picture()
     assert volume.caption[0].startswith(
         "a tile of 4 × 4 × 4 queries reads 10 × 10 × 10 keys, in the slice z ="

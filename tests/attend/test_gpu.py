@@ -32,6 +32,7 @@ LINE, SPLIT, TMA = (
     TileShape((16,), 16, tma=True, split=True),
 )
 BOX = TileShape((4, 4), 16)
+TMA_BOXES = [TileShape((4, 4), 16, tma=True, inner=(2, 8)), TileShape((2, 8), 32, tma=True, inner=(1, 32))]
 
 pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
@@ -125,6 +126,22 @@ def test_lines(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", IMAGES, ids=str)
 def test_images(rule: Rule) -> None:
     check(rule, BOX, heads=1, kv_heads=1)
+
+
+@pytest.mark.parametrize("shape", TMA_BOXES, ids=lambda shape: "x".join(map(str, shape.inner)))
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+def test_images_in_boxes(rule: Rule, shape: TileShape) -> None:
+    check(rule, shape, kv_heads=1, size=8, wide=12)
+
+
+def test_boxes_of_images_that_differ_along_heads_and_the_batch() -> None:
+    rule = lt.rule("abs(qy - ky) <= head and kx <= qx and near[qy] == near[ky]", data={"near": None})
+    near = torch.tensor([[0, 1, 0, 0, 1], [1, 1, 0, 1, 1]])
+    check(rule.at(rows=5, cols=11, heads=2), TMA_BOXES[0], batch=2, data={"near": near})
+    check(R.neighbourhood(r=1).at(rows=5, cols=6), TMA_BOXES[1], dtype=torch.float16, size=18, wide=22)
+    table = torch.randn(3, 3, generator=torch.Generator().manual_seed(5))
+    bias = ("table[qy - ky + 1, qx - kx + 1]", {"table": table.to(DEVICE)})
+    check(R.neighbourhood(r=1).at(rows=5, cols=7), TMA_BOXES[0], heads=1, kv_heads=1, bias=bias)
 
 
 def test_volumes() -> None:

@@ -32,6 +32,9 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 KERNELS = ["triton", "dense", "sdpa", None] + (["cpu"] if DEVICE.type == "cpu" else [])
 LINES = (TileShape((16,), 16), TileShape((16,), 16, split=True), TileShape((16,), 16, tma=True, split=True))
 BOXES = (TileShape((4, 4), 16), TileShape((1, 16), 16), TileShape((16, 1), 16))
+BOXES += tuple(
+    TileShape(outer, 16, tma=True, inner=inner) for outer in ((4, 4), (2, 8)) for inner in ((2, 8), (16, 1))
+)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PROMISED = ("two parts", "no part", "a gate", "queries left out", "empty rows", "m != n", "one query")
 PROMISED += ("grouped-query", "a bias", "an odd head_dim", "sdpa", "an image", "an array", "float16")

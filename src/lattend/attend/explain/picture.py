@@ -15,7 +15,7 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.explain.meta_call import MetaCall
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.explain.text import format_box, format_condition, format_numbers
-from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.draw.grid import overlay
 from lattend.draw.grid.overlay import Tile
 from lattend.draw.grid.panel import Panel, Side, cell_side
@@ -81,8 +81,9 @@ def plan_picture(
 
 def _cut(kernel: str, found: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "native", "cpu"):
-        hopper = may_take_hopper(asked.call, asked.q, asked.v)
-        return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype, hopper=hopper)
+        hopper, size = may_take_hopper(asked.call, asked.q, asked.v), min(256, asked.q.shape[-1])
+        tma = all(map(whole_16_bytes, (asked.q, asked.v)))
+        return cut_of(kernel, found, place, size, asked.q.dtype, hopper=hopper, tma=tma)
     if kernel == "sdpa":
         return Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
     if kernel == "reference":

@@ -15,7 +15,7 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
-from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper
+from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.kernels.triton.turns import sequence
@@ -117,11 +117,12 @@ def executed_work(
 
 
 def cut_of(
-    kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype, *, hopper: bool = False
-) -> Cut:
-    """How the kernel takes one part of a plan; `hopper` as in shapes.py."""
+    kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype, *, hopper: bool = False,
+    tma: bool = True,
+) -> Cut:  # fmt: skip
+    """How the kernel takes one part of a plan; `hopper` and `tma` as in shapes.py."""
     if kernel == "triton":
-        shape = choose(found, place, "forward", head_dim, dtype, hopper=hopper).shape
+        shape = choose(found, place, "forward", head_dim, dtype, hopper=hopper, tma=tma).shape
         return Cut(shape.outer, shape.step, shape)
     return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
 
@@ -132,8 +133,8 @@ def _of_tiles(
     works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
-        hopper = may_take_hopper(call, q, v)
-        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper)
+        hopper, tma = may_take_hopper(call, q, v), all(map(whole_16_bytes, (q, v)))
+        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper, tma=tma)
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
         table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)
         batch, heads = table.shape[:2]
@@ -282,9 +283,10 @@ def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, li
     found, size = plan(call.rule), max(q.shape[-1], v.shape[-1])
     parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
     made: dict[str, list[Choice]] = {}
+    tma = all(map(whole_16_bytes, (q, v)))
     for name in ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv"):
         hopper, places = may_take_hopper(call, q, v, name), range(len(parts[name]))
-        made[name] = [choose(found, place, name, size, q.dtype, hopper=hopper) for place in places]
+        made[name] = [choose(found, place, name, size, q.dtype, hopper=hopper, tma=tma) for place in places]
     return made
 
 

@@ -30,10 +30,9 @@ from lattend.attend.kernels.triton.forward import (
 from lattend.attend.kernels.triton.geometry import (
     PLAIN,
     entry_of,
-    inner_columns,
     inner_count,
     outer_rows,
-    step_origin,
+    step_columns,
 )
 from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
@@ -60,6 +59,23 @@ def store_sum(
 
 
 @triton.jit
+def tile_of(
+    Base, place, inside, stride, batch, head, entry,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, BOX: tl.constexpr,
+):  # fmt: skip
+    """The rows of a tile, as [ROWS, PADDED]; TMA copies them at once where it is a box of an image.
+
+    They are then factors of products in registers, which read shared memory half as often. Where there are
+    fewer sums than here, more programs beside each other are worth more than that.
+    """
+    if BOX:
+        a, b = tl.load(entry) + tl.load(entry + 1), tl.load(entry + 5) + tl.load(entry + 6)
+        return Base.load([batch.to(tl.int32), head, a, b, 0]).reshape(ROWS, PADDED)
+    else:
+        return rows_of(Base, place, inside, stride, SIZE, PADDED, True)
+
+
+@triton.jit
 def without_keys(lse, delta):
     """Both such that rows without keys, by the rule or by a bias of -inf, have weights and slopes of 0."""
     empty = lse == -float("inf")
@@ -80,7 +96,7 @@ def attention_bwd_dq_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
+    BOX: tl.constexpr, MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a tile of queries; the first part of them also makes Delta."""
@@ -117,7 +133,7 @@ def attention_bwd_dq_kernel(
     acc = tl.zeros([BLOCK_M, DP], tl.float32)
     sharpness = scale * LOG2E
 
-    count = inner_count(entry, AXES)
+    count = inner_count(entry, AXES, BLOCK_N, BOX)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
@@ -127,12 +143,15 @@ def attention_bwd_dq_kernel(
         first_index, end_index = step_bounds(first_step, end_step, full_first, full_end, FULL)
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
-            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
-            first = origin + step * BLOCK_N
-            k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
-            v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
+            ia, ib, ic, at, there, first, across = step_columns(
+                Header, entry, begin, step, AXES, INNER_KINDS, BLOCK_N, BOX, WIDE
+            )
+            k = block_of(
+                K, at, there, k_row, batch, kv_head, first, across, D, DP, BLOCK_N, not FULL, TMA, BOX
+            )
+            v = block_of(
+                V, at, there, v_row, batch, kv_head, first, across, DV, DVP, BLOCK_N, not FULL, TMA, BOX
+            )
             s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
             if CAPPED:
                 bent = tanh(s * (LN2 / softcap))
@@ -140,8 +159,9 @@ def attention_bwd_dq_kernel(
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
             attended = attended_pairs(
-                oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
-            )
+                oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
+                REST, AXES, FULL, BLOCK_N, BOX, WIDE,
+            )  # fmt: skip
             if PADDED:
                 attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             p = tl.where(attended, tl.math.exp2(s - lse[:, None]), 0.0)
@@ -177,19 +197,20 @@ def attention_bwd_dkdv_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    BOX: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a tile of keys and values; all query heads that share them are taken in turn."""
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     kv_heads = heads // share
     batch, kv_head = (pair // kv_heads).to(tl.int64), pair % kv_heads
-    K += batch * k_batch + kv_head.to(tl.int64) * k_head
-    V += batch * v_batch + kv_head.to(tl.int64) * v_head
+    if not BOX:
+        K += batch * k_batch + kv_head.to(tl.int64) * k_head
+        V += batch * v_batch + kv_head.to(tl.int64) * v_head
     entry = entry_of(Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
-    k = rows_of(K, place, inside, k_row, D, DP, True)  # [BLOCK_M, DP]
-    v = rows_of(V, place, inside, v_row, DV, DVP, True)  # [BLOCK_M, DVP]
+    k = tile_of(K, place, inside, k_row, batch, kv_head, entry, D, DP, BLOCK_M, BOX)  # [BLOCK_M, DP]
+    v = tile_of(V, place, inside, v_row, batch, kv_head, entry, DV, DVP, BLOCK_M, BOX)  # [BLOCK_M, DVP]
     acc_k = tl.zeros([BLOCK_M, DP], tl.float32)
     acc_v = tl.zeros([BLOCK_M, DVP], tl.float32)
     sharpness = scale * LOG2E
@@ -207,7 +228,7 @@ def attention_bwd_dkdv_kernel(
             QHead = Q + batch * q_batch + head.to(tl.int64) * q_head
             GradHead = GradOut + batch * g_batch + head.to(tl.int64) * g_head
         first_row = (batch * heads + head) * rows
-        count = inner_count(entry, AXES)
+        count = inner_count(entry, AXES, BLOCK_N, BOX)
         if PADDED:  # a tile of padding has nothing to do
             count *= tl.max(real.to(tl.int32), 0)
         full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
@@ -217,13 +238,27 @@ def attention_bwd_dkdv_kernel(
             first_index, end_index = step_bounds(0, tl.cdiv(count, BLOCK_N), full_first, full_end, FULL)
             for index in range(first_index, end_index):
                 step = step_at(index, full_first, full_end, FULL)
-                slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-                origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
-                ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
-                first = origin + step * BLOCK_N
-                q = block_of(QHead, at, there, q_row, batch, head, first, D, DP, BLOCK_N, not FULL, TMA)
+                ia, ib, ic, at, there, first, across = step_columns(
+                    Header, entry, begin, step, AXES, INNER_KINDS, BLOCK_N, BOX, WIDE
+                )
+                q = block_of(
+                    QHead, at, there, q_row, batch, head, first, across, D, DP, BLOCK_N, not FULL, TMA, BOX
+                )
                 grad = block_of(
-                    GradHead, at, there, g_row, batch, head, first, DV, DVP, BLOCK_N, not FULL, TMA
+                    GradHead,
+                    at,
+                    there,
+                    g_row,
+                    batch,
+                    head,
+                    first,
+                    across,
+                    DV,
+                    DVP,
+                    BLOCK_N,
+                    not FULL,
+                    TMA,
+                    BOX,
                 )
                 if FULL:
                     lse = tl.load(Lse + first_row + at) * LOG2E
@@ -240,8 +275,9 @@ def attention_bwd_dkdv_kernel(
                 if BIAS is not None:
                     s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
                 attended = attended_pairs(
-                    oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
-                )
+                    oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
+                    REST, AXES, FULL, BLOCK_N, BOX, WIDE,
+                )  # fmt: skip
                 if PADDED:
                     attended &= real[:, None]
                 p = tl.where(attended, tl.math.exp2(s - lse[None, :]), 0.0)

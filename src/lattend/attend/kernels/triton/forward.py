@@ -11,10 +11,9 @@ import triton.language as tl
 from lattend.attend.kernels.triton.geometry import (
     PLAIN,
     entry_of,
-    inner_columns,
     inner_count,
     outer_rows,
-    step_origin,
+    step_columns,
 )
 from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
@@ -46,11 +45,14 @@ def rows_of(Base, place, inside, stride, SIZE: tl.constexpr, PADDED: tl.constexp
 
 @triton.jit
 def block_of(
-    Base, place, inside, stride, batch, head, first,
+    Base, place, inside, stride, batch, head, first, across,
     SIZE: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, GUARD: tl.constexpr, TMA: tl.constexpr,
+    BOX: tl.constexpr,
 ):  # fmt: skip
-    """The same for STEP inner slots; TMA copies rows that follow each other at once."""
-    if TMA:
+    """The same for STEP inner slots; TMA copies rows that follow each other, or a box of them, at once."""
+    if BOX:
+        return Base.load([batch.to(tl.int32), head, first, across, 0]).reshape(STEP, PADDED)
+    elif TMA:
         return Base.load([batch.to(tl.int32), head, first.to(tl.int32), 0]).reshape(STEP, PADDED)
     else:
         return rows_of(Base, place, inside, stride, SIZE, PADDED, GUARD)
@@ -71,20 +73,35 @@ def spanned(low, high):
 
 
 @triton.jit
+def within_box(la, ha, lb, hb, first, across, STEP: tl.constexpr, BOX: tl.constexpr):
+    """The same for a box of an image: bits of a word for the columns that a row attends to in its lines."""
+    column = tl.arange(0, STEP)
+    low, high = tl.maximum(lb - across, 0), tl.minimum(lb - across + hb, 31)
+    ones = tl.full([1], 0xFFFFFFFF, tl.uint32)
+    words = tl.where(low <= high, (ones << low.to(tl.uint32)) & (ones >> (31 - high).to(tl.uint32)), 0)
+    words = tl.where(between(first + column // BOX, la, ha), words[:, None], 0)
+    return (words & (1 << (column % BOX)).to(tl.uint32)[None, :]) != 0
+
+
+@triton.jit
 def attended_pairs(
-    oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data,
-    REST: tl.constexpr, AXES: tl.constexpr, FULL: tl.constexpr, WIDE: tl.constexpr,
+    oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
+    REST: tl.constexpr, AXES: tl.constexpr, FULL: tl.constexpr, STEP: tl.constexpr, BOX: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
     """Which pairs of a tile are attended: each column within its row's bounds, and the rest of the rule."""
     if FULL:
         return tl.full([1, 1], True, tl.int1)
     else:
         la, ha, lb, hb, lc, hc, entries = bounds
-        attended = between(ia, la, ha)
-        if AXES >= 2:
-            attended &= between(ib, lb, hb)
-        if AXES >= 3:
-            attended &= between(ic, lc, hc)
+        if BOX:
+            attended = within_box(la, ha, lb, hb, first, across, STEP, BOX)
+        else:
+            attended = between(ia, la, ha)
+            if AXES >= 2:
+                attended &= between(ib, lb, hb)
+            if AXES >= 3:
+                attended &= between(ic, lc, hc)
         if REST is not None:
             attended &= REST(oa, ob, oc, ia, ib, ic, entries, head, batch, Header, Data, WIDE)
         return attended
@@ -168,7 +185,7 @@ def attention_fwd_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    BOX: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
     program = tl.program_id(0)
@@ -197,7 +214,7 @@ def attention_fwd_kernel(
     scale = tl.maximum(scale, 1e-20)  # so that -inf times it stays -inf
     sharpness, per_score = scale * LOG2E, 1.0 / scale
 
-    count = inner_count(entry, AXES)
+    count = inner_count(entry, AXES, BLOCK_N, BOX)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
@@ -207,19 +224,21 @@ def attention_fwd_kernel(
         first_index, end_index = step_bounds(first_step, end_step, full_first, full_end, FULL)
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
-            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
-            first = origin + step * BLOCK_N
-            k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
+            ia, ib, ic, at, there, first, across = step_columns(
+                Header, entry, begin, step, AXES, INNER_KINDS, BLOCK_N, BOX, WIDE
+            )
+            k = block_of(
+                K, at, there, k_row, batch, kv_head, first, across, D, DP, BLOCK_N, not FULL, TMA, BOX
+            )
             s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
             if CAPPED:
                 s = softcap * per_score * tanh(s * (scale / softcap))
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
             attended = attended_pairs(
-                oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
-            )
+                oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
+                REST, AXES, FULL, BLOCK_N, BOX, WIDE,
+            )  # fmt: skip
             if PADDED:
                 attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             s = tl.where(attended, s, -float("inf"))
@@ -232,7 +251,9 @@ def attention_fwd_kernel(
             total = total * shrink + tl.sum(p, 1)
             if DROPS:
                 p = tl.where(kept_pairs(Seed, limit, pair, place[:, None], at[None, :]), p * kept_share, 0.0)
-            v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
+            v = block_of(
+                V, at, there, v_row, batch, kv_head, first, across, DV, DVP, BLOCK_N, not FULL, TMA, BOX
+            )
             acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
             m = higher
 

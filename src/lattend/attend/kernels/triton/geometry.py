@@ -144,9 +144,11 @@ def outer_rows(
 
 
 @triton.jit
-def inner_count(entry, AXES: tl.constexpr):
-    """How many inner slots the tile has."""
+def inner_count(entry, AXES: tl.constexpr, STEP: tl.constexpr, BOX: tl.constexpr):
+    """How many inner slots the tile has; those of whole boxes of STEP, each BOX wide, if there is a BOX."""
     count = tl.load(entry + 4) - tl.load(entry + 3)
+    if BOX:
+        return tl.cdiv(count, STEP // BOX) * tl.cdiv(tl.load(entry + 9) - tl.load(entry + 8), BOX) * STEP
     if AXES >= 2:
         count *= tl.load(entry + 9) - tl.load(entry + 8)
     if AXES >= 3:
@@ -194,3 +196,31 @@ def inner_columns(Header, entry, slot, origin, AXES: tl.constexpr, KINDS: tl.con
         b, along, there = inner_axis(Header, entry, line - sheet * height, origin, 1, KINDS[1], WIDE)
         c, beside, here = inner_axis(Header, entry, slot - line * width, origin, 2, KINDS[2], WIDE)
         return a, b, c, place + along + beside, inside & there & here
+
+
+@triton.jit
+def box_columns(Header, entry, step, STEP: tl.constexpr, BOX: tl.constexpr, WIDE: tl.constexpr):
+    """The same for a step that is a box of an image: boxes go through those of the tile line by line."""
+    across = tl.maximum(tl.cdiv(tl.load(entry + 9) - tl.load(entry + 8), BOX), 1)
+    line = quotient(step, across)
+    first_a = tl.load(entry + 2) + tl.load(entry + 3) + line * (STEP // BOX)
+    first_b = tl.load(entry + 7) + tl.load(entry + 8) + (step - line * across) * BOX
+    column = tl.arange(0, STEP)
+    a, b = first_a + column // BOX, first_b + column % BOX
+    place = a * read(Header, 7, WIDE) + b
+    return a, b, b, place, (a < read(Header, 5, WIDE)) & (b < read(Header, 17, WIDE)), first_a, first_b
+
+
+@triton.jit
+def step_columns(
+    Header, entry, begin, step, AXES: tl.constexpr, KINDS: tl.constexpr, STEP: tl.constexpr,
+    BOX: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """The inner columns of a step, and the position at which it begins, on two axes where it is a box."""
+    if BOX:
+        return box_columns(Header, entry, step, STEP, BOX, WIDE)
+    else:
+        slot = step * STEP + tl.arange(0, STEP)
+        origin = step_origin(Header, entry, begin, step * STEP, KINDS, WIDE)
+        a, b, c, place, inside = inner_columns(Header, entry, slot, origin, AXES, KINDS, WIDE)
+        return a, b, c, place, inside, origin + step * STEP, 0

@@ -48,8 +48,9 @@ def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor, kernel: str = "fo
     if not plain or call.key_mask is not None or _interpreted():
         return False
     fits, rows = padded(q.shape[3]) == padded(v.shape[3]) and all(map(whole_16_bytes, (q, v))), q
-    if kernel == "backward_dkdv":  # of heads that share keys, all have the same tiles
-        fits, rows = fits and (q.shape[1] == v.shape[1] or not call.rule.has_heads), v
+    if kernel == "backward_dkdv":  # of heads that share keys, on a line, all have the same tiles
+        alike = len(call.rule.axes) == 1 and not call.rule.has_heads
+        fits, rows = fits and (q.shape[1] == v.shape[1] or alike), v
     if not fits or rows.shape[:3].numel() < FEWEST_ROWS:
         return False
     if q.device.type != "cuda" or not torch.cuda.is_available():

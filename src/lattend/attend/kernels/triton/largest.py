@@ -22,10 +22,9 @@ from lattend.attend.kernels.triton.forward import (
 from lattend.attend.kernels.triton.geometry import (
     PLAIN,
     entry_of,
-    inner_columns,
     inner_count,
     outer_rows,
-    step_origin,
+    step_columns,
 )
 from lattend.attend.kernels.triton.pairs import real_keys, tanh
 
@@ -40,7 +39,7 @@ def attention_max_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, TMA: tl.constexpr,
+    HAS_FULL: tl.constexpr, TMA: tl.constexpr, BOX: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Raises Top of a tile of queries to the largest of its scores."""
@@ -59,7 +58,7 @@ def attention_max_kernel(
     q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
     top = tl.load(Top + state_rows, mask=inside, other=-float("inf"))
 
-    count = inner_count(entry, AXES)
+    count = inner_count(entry, AXES, BLOCK_N, BOX)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, INNER_KINDS, HAS_FULL)
     SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
     first_step, end_step, full_first, full_end = in_padding(
@@ -69,19 +68,21 @@ def attention_max_kernel(
         first_index, end_index = step_bounds(first_step, end_step, full_first, full_end, FULL)
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
-            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            origin = step_origin(Header, entry, begin, step * BLOCK_N, INNER_KINDS, WIDE)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, origin, AXES, INNER_KINDS, WIDE)
-            first = origin + step * BLOCK_N
-            k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
+            ia, ib, ic, at, there, first, across = step_columns(
+                Header, entry, begin, step, AXES, INNER_KINDS, BLOCK_N, BOX, WIDE
+            )
+            k = block_of(
+                K, at, there, k_row, batch, kv_head, first, across, D, DP, BLOCK_N, not FULL, TMA, BOX
+            )
             s = product(q, tl.trans(k), PRECISION, UPCAST) * scale  # [BLOCK_M, BLOCK_N]
             if CAPPED:
                 s = softcap * tanh(s / softcap)
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
             attended = attended_pairs(
-                oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
-            )
+                oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
+                REST, AXES, FULL, BLOCK_N, BOX, WIDE,
+            )  # fmt: skip
             if PADDED:
                 attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             top = tl.maximum(top, tl.max(tl.where(attended, s, -float("inf")), 1))

@@ -99,11 +99,12 @@ class Runner:
         hopper: bool,
     ) -> Prepared:  # fmt: skip
         size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
+        tma = all(map(whole_16_bytes, (q, v)))
         if self.shapes is None:
-            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
+            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma).shape
         else:
             shape = self.shapes(kernel, place)
-        if not all(map(whole_16_bytes, (q, v))):
+        if not tma:
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
         table = self.sent.find(
@@ -290,13 +291,15 @@ class Runner:
             programs = ready.tiles * batch * kv_heads
             if not programs:
                 continue
-            if ready.shape.hopper:
+            if ready.shape.hopper and ready.shape.inner:
+                _on_hopper().images_dkdv(tape, ready, call.scale, given, delta, (found_k, found_v))
+            elif ready.shape.hopper:
                 sums, found = (sums_k, sums_v), (found_k, found_v)
                 _on_hopper().backward_dkdv(tape, ready, call.scale, given, delta, sums, found, constants)
             else:
                 inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
-                    inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
+                    inner_q, *ready.outer(k, v), inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
                     *row_strides(found_k), *row_strides(found_v),

@@ -20,7 +20,7 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.shapes import TileShape, padded
+from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.plans.order import Order
 from lattend.plans.part import Part, largest
@@ -54,16 +54,32 @@ class Prepared:
         return self.table.shape[-2]
 
     @property
+    def boxed(self) -> bool:
+        """Whether TMA copies boxes of an image."""
+        return boxed(self.part, self.shape)
+
+    @property
     def tma(self) -> bool:
-        """Whether inner rows are copied by TMA: asked for, and they follow each other."""
-        return self.shape.tma and _inner_kinds(self.part, self.shape.step) in ((0,), (4,))
+        """Whether inner rows are copied by TMA: asked for, and they follow each other or lie in boxes."""
+        follow = _inner_kinds(self.part, self.shape.step) in ((0,), (4,))
+        return self.boxed or (self.shape.tma and follow)
 
     def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
         """The tensors whose rows are inner, as the kernel takes them."""
+        if self.boxed:
+            sizes = tuple(axis.inner_size for axis in self.part.axes)
+            return tuple(_boxes(x, sizes, self.shape.inner) for x in tensors)
         if not self.tma:
             return tensors
         step = self.shape.step
         return tuple(TensorDescriptor.from_tensor(x, [1, 1, step, padded(x.shape[-1])]) for x in tensors)
+
+    def outer(self, *tensors: Tensor) -> tuple[Any, ...]:
+        """The tensors whose rows are a tile's own, as the kernel takes them."""
+        if not self.boxed:
+            return tensors
+        sizes = tuple(axis.outer_size for axis in self.part.axes)
+        return tuple(_boxes(x, sizes, self.shape.outer) for x in tensors)
 
     @property
     def strides(self) -> tuple[int, int]:
@@ -97,6 +113,7 @@ class Prepared:
             "DVP": padded(v.shape[-1]),
             "HAS_FULL": self.shape.split and self.part.knows_full,
             "TMA": self.tma,
+            "BOX": self.shape.inner[-1] if self.boxed else 0,
             "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
             "WIDE": is_wide(self.part, q, k, v),
@@ -104,6 +121,13 @@ class Prepared:
             "num_stages": self.shape.stages,
             "maxnreg": self.shape.registers,
         }
+
+
+def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> TensorDescriptor:
+    """The descriptor of such boxes of the images [batch, heads, rows * cols, head_dim]."""
+    (batch, heads, _, size), (of_batch, of_head, of_row, one) = x.shape, x.stride()
+    shape, strides = [batch, heads, *sizes, size], [of_batch, of_head, sizes[1] * of_row, of_row, one]
+    return TensorDescriptor(x, shape, strides, [1, 1, *box, padded(size)])
 
 
 def _kind(order: Order) -> int:

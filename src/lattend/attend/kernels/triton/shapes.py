@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -35,6 +36,7 @@ class TileShape:
     tma: bool = False  # copy inner rows that follow each other by TMA
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
+    inner: tuple[int, ...] = ()  # on images: a step is such a box of inner slots, copied by TMA
     hopper: bool = False  # of the warp-specialized kernels (hopper/)
     aligned: int = 1  # the first step of a tile begins with an inner position that is a multiple of this
 
@@ -170,6 +172,20 @@ _BOXES: dict[tuple[str, int], ShapeCost] = {
     ("backward_dkdv", 256): ShapeCost(TileShape((8, 8), 32, 8, 1), 67.9, 28.4),
 }
 
+# the same where both axes are in order and steps are boxes that TMA copies; fitted to neighbourhoods of 7 × 7
+# and 13 × 13, gradients of keys to the first of them. Smaller heads were not measured
+_TMA_BOXES: dict[tuple[str, int], ShapeCost] = {
+    ("forward", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True, registers=128), 14.4, 2.37),
+    ("backward_dq", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True), 26.2, 2.67),
+    ("backward_dkdv", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True), 22.8, 4.92),
+}
+_INNER = ((2, 16), (4, 8), (8, 4), (1, 32), (32, 1))
+# the same by the kernel for Hopper (images_dkdv.py), whose tiles are two boxes, each with steps of its own
+_HOPPER_BOXES: dict[tuple[str, int], ShapeCost] = {
+    ("backward_dkdv", 128): ShapeCost(TileShape((16, 8), 64, 12, 3, True, hopper=True), 42.5, 6.65),
+}
+_HOPPER_CUTS = (((16, 8), (4, 16)), ((16, 8), (8, 8)), ((32, 4), (4, 16)))
+
 # float32 as three products in TF32, which hold factors twice, so that tiles are small: a program and a step
 # with and without a mask, on a line where rows follow each other, on one where they lie apart, and on
 # images. The last are within 40%, and guesses for the backward at 256
@@ -216,17 +232,24 @@ class Choice:
 
 
 def choose(
-    plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool = False
-) -> Choice:
+    plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool = False,
+    tma: bool = True,
+) -> Choice:  # fmt: skip
     """The shape with the least expected time for one part; `kernel` is forward, backward_dq or backward_dkdv.
 
-    `hopper` says whether the call may take the kernels for Hopper.
+    `hopper` says whether the call may take the kernels for Hopper, `tma` whether TMA can copy its rows.
     """
-    part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
-    best: Choice | None = None
-    for cost in _for_part(part, kernel, head_dim, dtype, hopper):
+    parts = plan.transposed if kernel == "backward_dkdv" else plan.parts
+    part, best = parts[place], None
+    hopper = hopper and (len(part.axes) == 1 or len(parts) == 1)  # on images it adds to no sums
+    for cost in _for_part(part, kernel, head_dim, dtype, hopper, tma):
         table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
-        expected = _expected(cost, table, part)
+        programs = table.table.shape[1]
+        if cost.shape.hopper and cost.shape.inner:
+            half = (cost.shape.outer[0] // 2, *cost.shape.outer[1:])
+            table = plan.tiles(place, half, transposed=kernel == "backward_dkdv")
+        masked, full = steps(table, part, cost.shape)
+        expected = cost.program * programs + cost.masked * masked + cost.full * full
         if best is None or expected < best.nanoseconds:
             best = Choice(cost.shape, expected, cost.measured)
     if best is None:
@@ -235,8 +258,16 @@ def choose(
 
 
 def apart(part: Part) -> bool:
-    """Whether the inner rows of a part on a line do not follow each other."""
-    return len(part.axes) == 1 and (part.axes[0].inner_order.period > 1 or part.block_table is not None)
+    """Whether the inner rows of a part on a line do not follow each other, or any rows on an image."""
+    if len(part.axes) == 1:
+        return part.axes[0].inner_order.period > 1 or part.block_table is not None
+    orders = [order for axis in part.axes for order in (axis.outer_order, axis.inner_order)]
+    return len(part.axes) > 2 or any(order.period > 1 for order in orders)
+
+
+def boxed(part: Part, shape: TileShape) -> bool:
+    """Whether steps are boxes of an image."""
+    return shape.tma and bool(shape.inner) and not apart(part)
 
 
 @lru_cache(maxsize=64)
@@ -257,7 +288,15 @@ def candidates(
     if axes == 1:
         return (_APART if apart else _LINES)[kernel, size]
     cost = _BOXES[kernel, size]
-    return tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
+    slots = tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
+    boxes = None if apart else _TMA_BOXES.get((kernel, size))
+    if boxes is None:
+        return slots
+    return slots + tuple(_cut(boxes, *cut) for cut in product((*_OUTER[axes], (16, 4)), _INNER))
+
+
+def _cut(cost: ShapeCost, outer: tuple[int, ...], inner: tuple[int, ...]) -> ShapeCost:
+    return replace(cost, shape=replace(cost.shape, outer=outer, inner=inner))
 
 
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
@@ -267,6 +306,13 @@ def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeC
         cost = _FP8.get(padded(head_dim)) if kernel == "forward" else None
     if cost is not None and dtype != torch.float32:
         yield cost
+
+
+def images_on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
+    """The same for images, for parts whose bounds say which pairs are attended."""
+    cost = _HOPPER_BOXES.get((kernel, padded(head_dim)))
+    if cost is not None and dtype != torch.float32:
+        yield from (_cut(cost, *cut) for cut in _HOPPER_CUTS)
 
 
 def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
@@ -284,7 +330,7 @@ def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
 
 
 def _for_part(
-    part: Part, kernel: str, head_dim: int, dtype: torch.dtype, hopper: bool
+    part: Part, kernel: str, head_dim: int, dtype: torch.dtype, hopper: bool, tma: bool
 ) -> Iterator[ShapeCost]:
     """The shapes a kernel may take for a part.
 
@@ -296,9 +342,11 @@ def _for_part(
         yield from on_hopper(kernel, head_dim, dtype)
         return
     if block is None:
-        yield from candidates(kernel, head_dim, axes, dtype, apart(part))
+        yield from candidates(kernel, head_dim, axes, dtype, apart(part) or (axes > 1 and not tma))
         if hopper and in_order(part):
             yield from on_hopper(kernel, head_dim, dtype)
+        if hopper and axes > 1 and not apart(part) and part.exact and not part.data:
+            yield from images_on_hopper(kernel, head_dim, dtype)
         return
     lines = candidates(kernel, head_dim, axes, dtype, False)
     whole = [cost for cost in lines if block.inner % cost.shape.step == 0]
@@ -307,14 +355,13 @@ def _for_part(
         yield replace(cost, shape=replace(cost.shape, outer=(rows,)), measured=False)
 
 
-def _expected(cost: ShapeCost, table: Tiles, part: Part) -> float:
-    masked, full = steps(table, part, cost.shape)
-    return cost.program * table.table.shape[1] + cost.masked * masked + cost.full * full
-
-
 def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
     """How many steps with and without a mask one head takes, on average."""
     heads = len(table.table)
+    if boxed(part, shape):
+        sides = [table.column("inner_end", axis) - table.column("inner_first", axis) for axis in range(2)]
+        lines, across = (-(-side // size) for side, size in zip(sides, shape.inner, strict=True))
+        return float((lines.astype(np.int64) * across).sum()) / heads, 0.0
     begin = table.column("inner_first").astype(np.int64)
     more = (table.column("inner_base") + begin) % shape.aligned * (table.inner > 0)
     every = float((-(-(table.inner + more) // shape.step)).sum()) / heads

@@ -19,7 +19,15 @@ from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkd
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
-from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, described_block, processors
+from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
+from lattend.attend.kernels.triton.hopper.tiles import (
+    ELEMENTS,
+    OPTIONS,
+    ROWS,
+    described,
+    described_block,
+    processors,
+)
 from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
@@ -99,6 +107,28 @@ def backward_dkdv(
     _launch(tape, attention_bwd_dkdv_hopper_kernel, works, arguments, ready, constants, q)
 
 
+def images_dkdv(
+    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
+    found: tuple[Tensor, Tensor],
+) -> None:  # fmt: skip
+    """The gradients of keys and values on images."""
+    grad, _, q, k, v, _, lse = given
+    (batch, heads, _, _), (down, across), inner = k.shape, ready.shape.outer, ready.shape.inner
+    works, half = ready.tiles * batch * heads, (down // 2, across)
+    keys = tuple(axis.outer_size for axis in ready.part.axes)
+    queries = tuple(axis.inner_size for axis in ready.part.axes)
+    arguments = (
+        *(_boxes(x, keys, half) for x in (k, v)), *(_boxes(x, queries, inner) for x in (q, grad)), lse, delta,
+        *(_boxes(x, keys, half) for x in found), *found,
+        ready.table, ready.header, ready.data or (lse,), scale,
+        *row_strides(found[0]), *row_strides(found[1]), heads, ready.tiles, *ready.strides, works,
+    )  # fmt: skip
+    constants = {"TY": half[0], "TX": half[1], "BY": inner[0], "BX": inner[1], "STAGES": ready.shape.stages}
+    constants |= {"BOUNDS": ready.functions.bounds, **_widths(q, v), **OPTIONS}
+    programs = min(works, processors(q.device))
+    launched.launch(tape, attention_bwd_dkdv_images_kernel, programs, arguments, constants)
+
+
 def _launch(
     tape: Tape, kernel: Any, works: int, arguments: tuple[Any, ...], ready: Prepared, constants: Constants,
     q: Tensor,
@@ -123,6 +153,15 @@ def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
 
 def _widths(q: Tensor, v: Tensor) -> Constants:
     return {"D": q.shape[-1], "DV": v.shape[-1], "DP": padded(q.shape[-1])}
+
+
+def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> Any:
+    """Images [batch, heads, rows * cols, head_dim] as TMA copies them, such a box at once."""
+    (batch, heads, _, size), (of_batch, of_head, of_row, one) = x.shape, x.stride()
+    shape, strides = [batch, heads, *sizes, size], [of_batch, of_head, sizes[1] * of_row, of_row, one]
+    block = [1, 1, *box, padded(size)]
+    layout: Any = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
+    return TensorDescriptor(x, shape, strides, block, layout)
 
 
 def _numbers(step: int, x: Tensor) -> Any:
