@@ -75,9 +75,13 @@ class Pointer:
 
     def __init__(self, base: Tensor, offset: Any = 0) -> None:
         self.base, self.offset = base, offset
+        self.dtype = types.SimpleNamespace(element_ty=base.dtype)
 
     def __add__(self, more: Any) -> Pointer:
         return Pointer(self.base, self.offset + more)
+
+    def __sub__(self, less: Any) -> Pointer:
+        return Pointer(self.base, self.offset - less)
 
     def places(self, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The whole memory, the places in it, and which of them are meant."""
@@ -92,7 +96,7 @@ class Pointer:
         return whole, offset, meant
 
 
-def load(pointer: Pointer, mask: Any = None, other: Any = 0) -> Tensor:
+def load(pointer: Pointer, mask: Any = None, other: Any = 0, cache_modifier: str = "") -> Tensor:
     whole, offset, meant = pointer.places(mask)
     found = whole[torch.where(meant, offset, 0)]
     return torch.where(meant, found, torch.as_tensor(other, dtype=found.dtype))
@@ -100,7 +104,17 @@ def load(pointer: Pointer, mask: Any = None, other: Any = 0) -> Tensor:
 
 def store(pointer: Pointer, value: Tensor, mask: Any = None) -> None:
     whole, offset, meant = pointer.places(mask)
-    whole[offset[meant]] = value.to(whole.dtype).expand(offset.shape)[meant]
+    whole[offset[meant]] = torch.as_tensor(value).to(whole.dtype).expand(offset.shape)[meant]
+
+
+def atomic_add(pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
+    before = load(pointer)
+    store(pointer, before + value)
+    return before
+
+
+def atomic_xchg(pointer: Pointer, value: Any, sem: str, scope: str) -> None:
+    store(pointer, value)
 
 
 class Block:
@@ -253,6 +267,9 @@ class Chip:
         self.restlessness = draw.choice((0.05, 0.4, 0.8))
 
     def group(self) -> Group:
+        if not hasattr(self.own, "group"):  # all warps are one group
+            self.own.group = Group("all")
+            self.groups.append(self.own.group)
         return self.own.group
 
     def carry_out(self, kind: str) -> bool:
@@ -342,6 +359,8 @@ class Emulator:
         self.language = types.SimpleNamespace(
             **{name: getattr(torch, name) for name in ("int32", "int64", "float32", "bfloat16", "float16")},
             int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store,
+            atomic_add=atomic_add, atomic_xchg=atomic_xchg, expand_dims=torch.unsqueeze,
+            thread_barrier=chip.pause,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),
@@ -351,8 +370,9 @@ class Emulator:
             full=lambda shape, value, dtype, layout: torch.full(shape, float(value), dtype=dtype),
             arange=lambda first, end, layout=None: torch.arange(first, end, dtype=torch.int32),
             exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
-            convert_layout=lambda x, layout: x, inline_asm_elementwise=_assembly,
+            convert_layout=lambda x, layout, assert_trivial=False: x, inline_asm_elementwise=_assembly,
             allocate_shared_memory=self.allocate, warp_specialize=self.specialize,
+            NVMMASharedLayout=types.SimpleNamespace(get_default_for=lambda *given: None),
             **dict.fromkeys(
                 (
                     "SliceLayout", "NVMMADistributedLayout", "DotOperandLayout", "BlockedLayout",
@@ -453,6 +473,8 @@ class Emulator:
     def product(
         self, a: Any, b: Shared, total: Any, *, use_acc: bool = True, is_async: bool = False
     ) -> Begun:
+        if b.written[0] or isinstance(a, Shared) and a.written[0]:
+            raise Emulated("a product of what was written without a fence")
         begun = Begun(a, b, total, use_acc)
         self.chip.group().products.append(begun)
         self.chip.pause()
@@ -478,7 +500,12 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """What tiles.py has in assembly."""
+    """What the kernels have in assembly."""
+    if "shfl" in text:  # rows one lower, and another before the first
+        x, above = given
+        return torch.cat((above[:, :1], x[:, :-1]), 1)
+    if "rcp" in text:
+        return 1 / given[0]
     if "shl" in text:  # bits from the first to before the end, of 32
         first, end = (x.long().clamp(0, 32) for x in given)
         return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF

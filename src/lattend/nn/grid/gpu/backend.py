@@ -13,6 +13,7 @@ from torch import Tensor
 from lattend.attend.tape import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.gpu import held
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
@@ -64,6 +65,9 @@ def run_forward(
         constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
         launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
         return
+    if held.fits(cell, layout, left):
+        held.forward(tape, cell, grid, pre, h, c, gates, left, top, mask)
+        return
     blocks = _blocks(size, size, 2 * cell.gates, pre)
     constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
     launch(tape, grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
@@ -88,6 +92,10 @@ def backward(
     shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
     parts: Any = parts_of(tape, room_of(tape, grad_h, shapes), shapes)
     d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
+    if held.fits(cell, layout, left):
+        tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
+        held.backward(tape, cell, grid, *tensors)
+        return d_pre, d_hidden, d_state
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
