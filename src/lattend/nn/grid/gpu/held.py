@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor
 
 from lattend.attend.tape import Tape
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import hopper
+from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
+from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.layout import RowMajorLayout
 
 ROW_BLOCK = 16  # rows of a program: a product's columns
-CHUNK = 4  # columns handed on together
 SIZES = (64, 128)  # of h: a product takes 64 units for each four warps, and no more than these fit
 DTYPES = (torch.bfloat16, torch.float16)
 HOPPER = (9, 0)  # the architecture for which the kernels are written
@@ -46,7 +47,8 @@ def forward(
 ) -> None:  # fmt: skip
     """Fills the states, in which the edges are, and the gates if there are any."""
     constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None}
-    launch(tape, hopper.grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
+    hand = _hand(tape, cell, grid, h, h.dtype)
+    launch(tape, grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top, hand), grid, constants)
 
 
 def backward(
@@ -55,11 +57,23 @@ def backward(
     d_hidden: Tensor, d_state: Tensor,
 ) -> None:  # fmt: skip
     """Fills the gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
-    size, row_blocks = left.shape[-1], -(-grid.rows // ROW_BLOCK)
-    shape = grid.images, row_blocks, grid.cols, 2, size
-    handed = tape.empty(shape, torch.float32, h.device) if row_blocks > 1 else None
-    tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state, handed)
-    launch(tape, hopper.grid_hopper_bwd_kernel, tensors, grid, _constants(cell, size, mask))
+    hand = _hand(tape, cell, grid, h, torch.float32)
+    tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state, hand)
+    launch(tape, grid_hopper_bwd_kernel, tensors, grid, _constants(cell, left.shape[-1], mask))
+
+
+def _hand(tape: Tape, cell: CellKind, grid: GridShape, h: Tensor, dtype: torch.dtype) -> Tensor | None:
+    """Room for what row blocks hand on, all bits set; None where there is one row block."""
+    row_blocks = -(-grid.rows // ROW_BLOCK)
+    if row_blocks == 1:
+        return None
+    whole = {2: torch.int16, 4: torch.int32}[dtype.itemsize]
+    shape = grid.images, row_blocks, grid.cols, (2 if cell.name == "lstm" else 1) * h.shape[-1]
+    return tape.do(partial(_all_bits, shape, whole, dtype, h.device))
+
+
+def _all_bits(shape: tuple[int, ...], whole: torch.dtype, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full(shape, -1, dtype=whole, device=device).view(dtype)
 
 
 def _constants(cell: CellKind, size: int, mask: Tensor | None) -> dict[str, Any]:
@@ -69,7 +83,6 @@ def _constants(cell: CellKind, size: int, mask: Tensor | None) -> dict[str, Any]
         "H": size,
         "MASKED": mask is not None,
         "BR": ROW_BLOCK,
-        "CHUNK": CHUNK,
         "HELD": IN_REGISTERS[size],
         "num_warps": size // 16,
     }

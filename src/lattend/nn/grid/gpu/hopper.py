@@ -16,11 +16,6 @@ from __future__ import annotations
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    warpgroup_mma,
-    warpgroup_mma_wait,
-)
 
 ROWS: gl.constexpr = gl.constexpr(16)
 # Of four pairs of units at rows 2q, 2q + 1, 2q + 8, 2q + 9, q = lane % 4: those one row higher
@@ -41,6 +36,43 @@ shfl.sync.idx.b32 a, $11, from, 31, -1; shfl.sync.idx.b32 b, $15, from, 31, -1;
 mov.b32 $3, $9; mov.b32 $7, $13; selp.f32 $5, a, b, first; selp.f32 $1, $17, a, first; }"""
 LOWER_FLOATS: gl.constexpr = gl.constexpr(_LOWER_FLOATS.replace("\n", " "))
 EIGHT: gl.constexpr = gl.constexpr(",".join(["=&f"] * 8 + ["f"] * 16))
+# Words from memory as soon as of none all bits are set, or after so many reads; 0 where none is wanted
+_RECEIVE = """{ .reg .pred more, on; .reg .b32 reads; %(clear)s mov.b32 reads, %(spins)s;
+setp.ne.s32 more, %(wanted)s, 0; @!more bra DONE; AGAIN: %(load)s sub.s32 reads, reads, 1;
+%(test)s setp.ne.and.s32 on, reads, 0, more; @on bra AGAIN; @more st.global.b32 [%(stuck)s], 1; DONE: }"""
+
+
+def _receive(loads: str, words: int, **operands: str) -> str:
+    found = [f"${word}" for word in range(words)]
+    clear = " ".join(f"mov.b32 {word}, 0;" for word in found)
+    test = " ".join(
+        f"setp.eq{'.or' if place else ''}.s32 more, {word}, -1{', more' if place else ''};"
+        for place, word in enumerate(found)
+    )
+    return (_RECEIVE % {"clear": clear, "load": loads, "test": test, **operands}).replace("\n", " ")
+
+
+_LOAD = "ld.relaxed.gpu.global"
+RECEIVE_PAIRS: gl.constexpr = gl.constexpr(
+    _receive(f"{_LOAD}.b32 $0, [$2]; {_LOAD}.b32 $1, [$4];", 2, wanted="$6", spins="$8", stuck="$10")
+)
+RECEIVE_FLOATS: gl.constexpr = gl.constexpr(
+    _receive(
+        f"{_LOAD}.v2.b32 {{$0, $1}}, [$4]; {_LOAD}.v2.b32 {{$2, $3}}, [$6];", 4,
+        wanted="$8", spins="$10", stuck="$12",
+    )
+)  # fmt: skip
+OF_PAIRS: gl.constexpr = gl.constexpr(",".join(["=&r"] * 2 + ["l"] * 4 + ["r"] * 4 + ["l"] * 2))
+OF_FLOATS: gl.constexpr = gl.constexpr(",".join(["=&r"] * 4 + ["l"] * 4 + ["r"] * 4 + ["l"] * 2))
+PAIRS: gl.constexpr = gl.constexpr((gl.int16, gl.int16))
+FLOATS: gl.constexpr = gl.constexpr((gl.int32, gl.int32))
+_FINISH = """{ .reg .b32 all; .reg .pred more;
+AGAIN: and.b32 all, $2, $3; and.b32 all, all, $4; and.b32 all, all, $5; and.b32 all, all, $6;
+and.b32 all, all, $7; and.b32 all, all, $8; and.b32 all, all, $9; setp.eq.s32 more, all, -1;
+@more nanosleep.u32 20; @more bra AGAIN;
+mov.b32 $0, 0; mov.b32 $1, 0; }"""
+FINISH: gl.constexpr = gl.constexpr(_FINISH.replace("\n", " "))
+FINISHED: gl.constexpr = gl.constexpr("=r,=r,f,f,f,f,f,f,f,f")
 RECIPROCAL: gl.constexpr = gl.constexpr("rcp.approx.ftz.f32 $0, $1;")
 
 
@@ -141,318 +173,32 @@ def weights_of(held, buffer, tile: gl.constexpr, tiles: gl.constexpr, HELD: gl.c
 
 
 @gluon.jit
-def load_above(Base, place, there, unit, H: gl.constexpr):
-    """[units] of a state in the row above the row block, past the nearest cache: another program wrote it."""
-    return gl.load(Base + place * H + unit, mask=there, other=0.0, cache_modifier=".cg")
+def over_rows(x):
+    """[units] in every row."""
+    return gl.expand_dims(x, 1).broadcast_to([x.shape[0], ROWS])
 
 
 @gluon.jit
-def wait_for(flag, chunks, Flags, spins):
-    """As wavefront.wait_for has it."""
-    reads = 0
-    while (gl.atomic_add(flag, 0, sem="acquire", scope="gpu") < chunks) & (reads != spins):
-        reads += 1
-    if reads == spins:
-        gl.store(Flags, 1)
+def received(First, Second, there, Stuck, spins):
+    """What the row block above has handed on, once it has: two times numbers [units], zeros if not `there`.
 
-
-@gluon.jit
-def announce(Flags, own, done, cols, CHUNK: gl.constexpr):
-    """As wavefront.announce has it, after a barrier."""
-    if Flags is not None:
-        if (done > 0) & (done <= cols) & ((done % CHUNK == 0) | (done == cols)):
-            gl.atomic_xchg(Flags + own, gl.cdiv(done, CHUNK), sem="release", scope="gpu")
-
-
-@gluon.jit
-def grid_hopper_fwd_kernel(
-    Pre, States, Cells, Gates, Mask, Left, Top, Flags,
-    spins, first_image, images, first_block, batch, rows, cols,
-    CELL: gl.constexpr, G: gl.constexpr, H: gl.constexpr, MASKED: gl.constexpr, SAVE: gl.constexpr,
-    BR: gl.constexpr, CHUNK: gl.constexpr, HELD: gl.constexpr,
-):  # fmt: skip
-    """Pre [image, rows, cols, G*H]; States and Cells [image, rows + 1, cols + 1, H]; Gates [.., 5*H]."""
-    dtype: gl.constexpr = States.dtype.element_ty
-    MMA: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [H // 16, 1], [16, ROWS, 16])
-    UNITS: gl.constexpr = unit_layout(H)
-    program = gl.program_id(0)
-    image = (first_image + program % images).to(gl.int64)
-    row_block = first_block + program // images
-    own = 1 + image * gl.cdiv(rows, BR) + row_block
-    weights = (image // batch) * G * H * H
-    held, buffer = load_all(Left + weights, Top + weights, G, H, HELD, MMA, False)
-    near = gl.allocate_shared_memory(  # h_left and h_top, of this step and of the next
-        dtype, [4, ROWS, H], gl.NVMMASharedLayout.get_default_for([ROWS, H], dtype)
-    )
-
-    i = gl.arange(0, ROWS, gl.SliceLayout(0, UNITS))
-    n = gl.arange(0, H, gl.SliceLayout(1, UNITS))
-    row = row_block * BR + i
-    wide = cols + 1
-    waits = row_block > first_block
-    Pre += image * rows * cols * (G * H)
-    States += image * (rows + 1) * wide * H
-    if CELL == "lstm":
-        Cells += image * (rows + 1) * wide * H
-    if SAVE:
-        Gates += image * rows * cols * (5 * H)
-    edge = ((row + 1) * wide)[None, :] * H + n[:, None]
-    inside = (row < rows)[None, :]
-    h_left = gl.load(States + edge, mask=inside, other=0.0)
-    if CELL == "lstm":
-        c_left = gl.load(Cells + edge, mask=inside, other=0.0)
-    if Flags is not None:
-        if waits:
-            wait_for(Flags + own - 1, 1, Flags, spins)
-    top = row_block * BR * wide + 1
-    above = load_above(States, top, True, n, H)
-    h_top = lowered(h_left, gl.expand_dims(above, 1).broadcast_to(h_left.shape))
-    if CELL == "lstm":
-        above = load_above(Cells, top, True, n, H)
-        c_top = lowered(c_left, gl.expand_dims(above, 1).broadcast_to(c_left.shape))
-    near.index(0).store(h_left.permute((1, 0)))
-    near.index(1).store(h_top.permute((1, 0)))
-    fence_async_shared()
-    gl.thread_barrier()
-    for step in range(0, cols + BR - 1):
-        now = step % 2 * 2
-        sums = ()
-        for gate in gl.static_range(G):
-            total = gl.full([H, ROWS], 0, gl.float32, MMA)
-            for side in gl.static_range(2):
-                total = warpgroup_mma(
-                    weights_of(held, buffer, 2 * gate + side, 2 * G, HELD),
-                    near.index(now + side).permute((1, 0)), total, use_acc=side > 0, is_async=True,
-                )  # fmt: skip
-            sums = sums + (total,)
-
-        # While the products run
-        announce(Flags, own, step - BR + 1, cols, CHUNK)
-        col = step - i
-        here = (row < rows) & (col >= 0) & (col < cols)
-        at = row * cols + col
-        pre = ()
-        for gate in gl.static_range(G):
-            place = (at * (G * H))[None, :] + gate * H + n[:, None]
-            pre = pre + (gl.load(Pre + place, mask=here[None, :], other=0.0),)
-        there = here
-        if MASKED:
-            there = gl.load(Mask + image * rows * cols + at, mask=here, other=0) != 0
-        after = step + 1
-        if Flags is not None:
-            if waits & (after % CHUNK == 0) & (after < cols):
-                wait_for(Flags + own - 1, after // CHUNK + 1, Flags, spins)
-        above_h = load_above(States, top + after, after < cols, n, H)
-        if CELL == "lstm":
-            above_c = load_above(Cells, top + after, after < cols, n, H)
-
-        a = sigmoid(by_unit(warpgroup_mma_wait(2 * (G - 1), [sums[0]]), H, UNITS) + pre[0])
-        b = sigmoid(by_unit(warpgroup_mma_wait(2 * (G - 2), [sums[1]]), H, UNITS) + pre[1])
-        c = sigmoid(by_unit(warpgroup_mma_wait(2 * (G - 3), [sums[2]]), H, UNITS) + pre[2])
-        d = by_unit(warpgroup_mma_wait(2 * (G - 4), [sums[3]]), H, UNITS)
-        place = ((row + 1) * wide + col + 1)[None, :] * H + n[:, None]
-        if CELL == "lstm":
-            d = tanh(d + pre[3])
-            left = c_left.to(gl.float32)
-            kept = c_top.to(gl.float32)
-            cell = b * (kept + c * (left - kept)) + a * d
-            out = tanh(cell)
-            cell = gl.where(there[None, :], cell, 0.0).to(dtype)
-            e = sigmoid(by_unit(warpgroup_mma_wait(0, [sums[4]]), H, UNITS) + pre[4])
-            h = e * out
-        else:
-            e = d
-            d = tanh(pre[3] + a * e)
-            left = h_left.to(gl.float32)
-            kept = h_top.to(gl.float32)
-            h = (1 - b) * d + b * (kept + c * (left - kept))
-        h = gl.where(there[None, :], h, 0.0).to(dtype)
-        h_left = gl.where((col >= 0)[None, :], h, h_left)  # rows that have not begun keep their edge
-        h_top = lowered(h_left, gl.expand_dims(above_h, 1).broadcast_to(h_left.shape))
-        near.index(2 - now).store(h_left.permute((1, 0)))
-        near.index(3 - now).store(h_top.permute((1, 0)))
-        fence_async_shared()
-        gl.store(States + place, h, mask=here[None, :])
-        if CELL == "lstm":
-            gl.store(Cells + place, cell, mask=here[None, :])
-            c_left = gl.where((col >= 0)[None, :], cell, c_left)
-            c_top = lowered(c_left, gl.expand_dims(above_c, 1).broadcast_to(c_left.shape))
-        gl.thread_barrier()
-        if SAVE:
-            place = (at * (5 * H))[None, :] + n[:, None]
-            gl.store(Gates + place, a.to(dtype), mask=here[None, :])
-            gl.store(Gates + H + place, b.to(dtype), mask=here[None, :])
-            gl.store(Gates + 2 * H + place, c.to(dtype), mask=here[None, :])
-            gl.store(Gates + 3 * H + place, d.to(dtype), mask=here[None, :])
-            gl.store(Gates + 4 * H + place, e.to(dtype), mask=here[None, :])
-    announce(Flags, own, cols, cols, CHUNK)
-
-
-@gluon.jit
-def load_state(Base, place, here):
-    """Numbers of a pixel."""
-    return gl.load(Base + place, mask=here, other=0.0)
-
-
-@gluon.jit
-def grid_hopper_bwd_kernel(
-    GradH, GradC, States, Cells, Gates, Mask, Left, Top, DPre, DHidden, DState, Hand, Flags,
-    spins, first_image, images, first_block, batch, rows, cols,
-    CELL: gl.constexpr, G: gl.constexpr, H: gl.constexpr, MASKED: gl.constexpr, BR: gl.constexpr,
-    CHUNK: gl.constexpr, HELD: gl.constexpr,
-):  # fmt: skip
-    """The same wavefront from the last pixel, rows and columns counted from the end.
-
-    DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step begins with
-    the products of the gradients that the step before has found: for the pixel to the left of each, and for
-    the one above it. Hand [image, row blocks, cols, 2, H], in float32, has what the last row of a row block
-    hands to the pixels above it: the product, and of an lstm the gradient at c.
+    A number is there when its bits, or those of a pair of 16 bits, are not all set, as they are at first: no
+    number that is computed, not even a NaN, has those bits. So there are no flags, and nothing waits for
+    memory but who reads it. After `spins` reads (-1: for ever) a program says in Stuck that it gave up.
     """
-    dtype: gl.constexpr = States.dtype.element_ty
-    MMA: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [H // 16, 1], [16, ROWS, 16])
-    UNITS: gl.constexpr = unit_layout(H)
-    program = gl.program_id(0)
-    image = (first_image + program % images).to(gl.int64)
-    row_block = first_block + program // images
-    own = 1 + image * gl.cdiv(rows, BR) + row_block
-    weights = (image // batch) * G * H * H
-    held, buffer = load_all(Left + weights, Top + weights, G, H, HELD, MMA, True)
-    found = gl.allocate_shared_memory(
-        dtype, [G, ROWS, H], gl.NVMMASharedLayout.get_default_for([ROWS, H], dtype)
-    )
-    i = gl.arange(0, ROWS, gl.SliceLayout(0, UNITS))
-    n = gl.arange(0, H, gl.SliceLayout(1, UNITS))
-    row = row_block * BR + i
-    wide = cols + 1
-    waits = row_block > first_block
-    pixels = image * rows * cols
-    GradH += pixels * H
-    DState += pixels * H
-    Gates += pixels * (5 * H)
-    DPre += pixels * (G * H)
-    DHidden += pixels * (G * H)
-    if GradC is not None:
-        GradC += pixels * H
-    if CELL == "lstm":
-        Old = Cells + image * (rows + 1) * wide * H
+    given = [First.to(gl.int64), Second.to(gl.int64), there.to(gl.int32), spins, Stuck.to(gl.int64)]
+    if First.dtype.element_ty == gl.float32:
+        first, second = gl.inline_asm_elementwise(RECEIVE_FLOATS, OF_FLOATS, given, FLOATS, False, 2)
     else:
-        Old = States + image * (rows + 1) * wide * H
-    if Flags is not None:
-        Hand += (own - 1) * cols * (2 * H)
-    zeros = gl.full([H, ROWS], 0.0, gl.float32, UNITS)
-    for gate in gl.static_range(G):
-        found.index(gate).store(zeros.to(dtype).permute((1, 0)))
-    fence_async_shared()
-    gl.thread_barrier()
-    kept_left = zeros  # of the gradients at the states the shares that go left, and up
-    kept_up = zeros
-    for step in range(0, cols + BR):
-        d_left = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_up = gl.full([H, ROWS], 0, gl.float32, MMA)
-        for gate in gl.static_range(G):
-            near = found.index(gate + (step >> 24)).permute((1, 0))
-            w_left = weights_of(held, buffer, 2 * gate, 2 * G, HELD)
-            w_top = weights_of(held, buffer, 2 * gate + 1, 2 * G, HELD)
-            d_left = warpgroup_mma(w_left, near, d_left, use_acc=gate > 0, is_async=True)
-            d_up = warpgroup_mma(w_top, near, d_up, use_acc=gate > 0, is_async=True)
+        first, second = gl.inline_asm_elementwise(RECEIVE_PAIRS, OF_PAIRS, given, PAIRS, False, 2)
+    kind: gl.constexpr = First.dtype.element_ty
+    return first.to(kind, bitcast=True), second.to(kind, bitcast=True)
 
-        # While the products run
-        announce(Flags, own, step - BR, cols, CHUNK)
-        col = step - i
-        here = (row < rows) & (col >= 0) & (col < cols)
-        at = (rows - row) * cols - col - 1
-        place = (at * H)[None, :] + n[:, None]
-        gate_place = (at * (5 * H))[None, :] + n[:, None]
-        state_place = (((rows - row + 1) * wide - col - 1) * H)[None, :] + n[:, None]
-        shown = here[None, :]
-        dh = load_state(GradH, place, shown)
-        a = load_state(Gates, gate_place, shown)
-        b = load_state(Gates + H, gate_place, shown)
-        c = load_state(Gates + 2 * H, gate_place, shown)
-        d = load_state(Gates + 3 * H, gate_place, shown)
-        e = load_state(Gates + 4 * H, gate_place, shown)
-        if CELL == "lstm":
-            out = load_state(Old, state_place, shown)
-            if GradC is not None:
-                grad_c = load_state(GradC, place, shown)
-        s_left = load_state(Old - H, state_place, shown)
-        s_top = load_state(Old - wide * H, state_place, shown)
-        there = here
-        if MASKED:
-            there = gl.load(Mask + pixels + at, mask=here, other=0) != 0
-        if Flags is not None:
-            if waits & (step % CHUNK == 0) & (step < cols):
-                wait_for(Flags + own - 1, step // CHUNK + 1, Flags, spins)
-            handed = (step - cols) * 2
-            above = load_above(Hand, handed, (row_block > 0) & (step < cols), n, H)
-            above_c = load_above(Hand, handed + 1, (row_block > 0) & (step < cols), n, H)
-            above = gl.expand_dims(above, 1).broadcast_to(zeros.shape)
-            above_c = gl.expand_dims(above_c, 1).broadcast_to(zeros.shape)
-        else:
-            above = zeros
-            above_c = zeros
-        d_left, d_up = warpgroup_mma_wait(0, [d_left, d_up])
-        d_left = by_unit(d_left, H, UNITS)
-        d_up = by_unit(d_up, H, UNITS)
-        if CELL == "gru":
-            d_left += kept_left
-            d_up += kept_up
-        if Flags is not None:
-            handing = (step - BR) * 2
-            at_last = ((i == BR - 1) & (step >= BR))[None, :]
-            place_up = (handing * H + n)[:, None] + (i * 0)[None, :]
-            gl.store(Hand + place_up, d_up, mask=at_last)
-            if CELL == "lstm":
-                gl.store(Hand + H + place_up, kept_up, mask=at_last)
-        a, b, c, d, e = a.to(gl.float32), b.to(gl.float32), c.to(gl.float32), d.to(gl.float32), e.to(gl.float32)
-        s_left, s_top = s_left.to(gl.float32), s_top.to(gl.float32)
-        mixed = s_top + c * (s_left - s_top)
-        if CELL == "lstm":
-            out = tanh(out.to(gl.float32))
-            of_a = d * a * (1 - a)
-            of_b = mixed * b * (1 - b)
-            of_d = a * (1 - d * d)
-            of_e = out * e * (1 - e)
-            of_state = e * (1 - out * out)
-            back = kept_left + lowered(kept_up, above_c)
-            if GradC is not None:
-                back += grad_c.to(gl.float32)
-        else:
-            of_d = (1 - b) * (1 - d * d)
-            of_a = of_d * e * a * (1 - a)
-            of_b = (mixed - d) * b * (1 - b)
-        of_c = b * (s_left - s_top) * c * (1 - c)
-        to_left = b * c
-        to_up = b - to_left
-        dh = dh.to(gl.float32) + d_left + lowered(d_up, above)
-        dh = gl.where(there[None, :], dh, 0.0)
-        if CELL == "lstm":
-            state = gl.where(there[None, :], dh * of_state + back, 0.0)
-            of_e = dh * of_e
-        else:
-            state = dh
-        grads = (state * of_a, state * of_b, state * of_c, state * of_d)
-        kept_left = state * to_left
-        kept_up = state * to_up
-        gl.thread_barrier()  # every product has read what is overwritten now
-        for gate in gl.static_range(3):
-            found.index(gate).store(grads[gate].to(dtype).permute((1, 0)))
-        if CELL == "lstm":
-            found.index(3).store(grads[3].to(dtype).permute((1, 0)))
-            found.index(4).store(of_e.to(dtype).permute((1, 0)))
-        else:
-            found.index(3).store((grads[3] * a).to(dtype).permute((1, 0)))
-        fence_async_shared()
-        gl.thread_barrier()
-        out_place = (at * (G * H))[None, :] + n[:, None]
-        for gate in gl.static_range(4):
-            gl.store(DPre + gate * H + out_place, grads[gate].to(dtype), mask=shown)
-        if CELL == "lstm":
-            gl.store(DPre + 4 * H + out_place, of_e.to(dtype), mask=shown)
-        else:
-            for gate in gl.static_range(3):
-                gl.store(DHidden + gate * H + out_place, grads[gate].to(dtype), mask=shown)
-            gl.store(DHidden + 3 * H + out_place, (grads[3] * a).to(dtype), mask=shown)
-        gl.store(DState + place, state.to(dtype), mask=shown)
-    gl.thread_barrier()
-    announce(Flags, own, cols, cols, CHUNK)
+
+@gluon.jit
+def finish(x):
+    """[units, rows] is computed before what follows: ptxas moves instructions within a block alone.
+
+    Else it waits for the products of all gates before it goes on with the first. No number has all bits set.
+    """
+    gl.inline_asm_elementwise(FINISH, FINISHED, [x], gl.int8, False, 8)
