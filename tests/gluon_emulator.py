@@ -31,6 +31,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
+from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_init
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
@@ -396,7 +397,7 @@ class Emulator:
         self.stands = {
             id(gl): self.language, id(tl): self.language, id(hopper.mbarrier): self.mbarrier,
             id(hopper.tma): self.tma, id(hopper.fence_async_shared): self.fence,
-            id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
+            id(warpgroup_mma_init): lambda x: x, id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
         }  # fmt: skip
 
     def function(self, jitted: Any) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     warpgroup_mma,
+    warpgroup_mma_init,
     warpgroup_mma_wait,
 )
 
@@ -31,8 +32,71 @@ from lattend.nn.grid.gpu.hopper import (
 
 @gluon.jit
 def load_state(Base, place, here):
-    """Numbers of a pixel."""
-    return gl.load(Base + place, mask=here, other=0.0)
+    """Numbers [units, rows] of a pixel in each row."""
+    return gl.load(Base + place, mask=here[None, :], other=0.0)
+
+
+@gluon.jit
+def load_pixels(
+    GradH, GradC, Gates, Old, Mask, step, row, i, n, rows, cols,
+    CELL: gl.constexpr, H: gl.constexpr, MASKED: gl.constexpr,
+):  # fmt: skip
+    """What a step starts from: where there is a pixel, the gradients at its states, its gates and states."""
+    col = step - i
+    here = (row < rows) & (col >= 0) & (col < cols)
+    at = (rows - row) * cols - col - 1
+    place = (at * H)[None, :] + n[:, None]
+    dh = load_state(GradH, place, here)
+    dc = dh
+    if GradC is not None:
+        dc = load_state(GradC, place, here)
+    gate_place = (at * (5 * H))[None, :] + n[:, None]
+    a = load_state(Gates, gate_place, here)
+    b = load_state(Gates + H, gate_place, here)
+    c = load_state(Gates + 2 * H, gate_place, here)
+    d = load_state(Gates + 3 * H, gate_place, here)
+    e = load_state(Gates + 4 * H, gate_place, here)
+    state_place = (((rows - row + 1) * (cols + 1) - col - 1) * H)[None, :] + n[:, None]
+    cell = dh
+    if CELL == "lstm":
+        cell = load_state(Old, state_place, here)
+    s_left = load_state(Old - H, state_place, here)
+    s_top = load_state(Old - (cols + 1) * H, state_place, here)
+    there = here
+    if MASKED:
+        there = gl.load(Mask + at, mask=here, other=0) != 0
+    return there, dh, dc, a, b, c, d, e, cell, s_left, s_top
+
+
+@gluon.jit
+def load_above(Hand, step, row_block, zeros, cols, n, H: gl.constexpr, WIDTH: gl.constexpr, Stuck, spins):
+    """What the row block that came before has handed on for the first row, in every row."""
+    above = zeros
+    above_c = zeros
+    if Hand is not None:
+        if row_block > 0:
+            Above = Hand + (step - cols) * WIDTH + n
+            above, above_c = received(Above, Above + (WIDTH - H), step < cols, Stuck, spins)
+            above = over_rows(above)
+            above_c = over_rows(above_c)
+    return above, above_c
+
+
+@gluon.jit
+def multiply(
+    buffer, zero, grads, held, weights, d_left, d_up, TILE: gl.constexpr, TILES: gl.constexpr, HELD: gl.constexpr,
+    FIRST: gl.constexpr,
+):  # fmt: skip
+    """Begins the products of one gate's gradients, for the pixels on the left and above."""
+    buffer.index(0).store(grads.permute((1, 0)))
+    fence_async_shared()
+    gl.thread_barrier()
+    near = buffer.index(zero).permute((1, 0))
+    w_left = weights_of(held, weights, TILE, TILES, HELD)
+    w_top = weights_of(held, weights, TILE + 1, TILES, HELD)
+    d_left = warpgroup_mma(w_left, near, d_left, use_acc=not FIRST, is_async=True)
+    d_up = warpgroup_mma(w_top, near, d_up, use_acc=not FIRST, is_async=True)
+    return d_left, d_up
 
 
 @gluon.jit
@@ -44,9 +108,9 @@ def grid_hopper_bwd_kernel(
 ):  # fmt: skip
     """The same wavefront from the last pixel, rows and columns counted from the end.
 
-    DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step begins with
-    the products of the gradients that the step before has found: for the pixel to the left of each, and for
-    the one above it. Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
+    DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step ends with
+    the products of the gradients that it has found: for the pixel to the left of each, and the one above it.
+    Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
     hands to the pixels above it: the product, and of an lstm the gradient at c.
     """
     dtype: gl.constexpr = States.dtype.element_ty
@@ -81,114 +145,92 @@ def grid_hopper_bwd_kernel(
     if Hand is not None:
         Hand += (image * gl.cdiv(rows, BR) + row_block) * cols * WIDTH
     zeros = gl.full([H, ROWS], 0.0, gl.float32, UNITS)
-    for gate in gl.static_range(G):
-        found[gate].index(0).store(zeros.to(dtype).permute((1, 0)))
-    fence_async_shared()
-    gl.thread_barrier()
-    kept_left = zeros  # of the gradients at the states the shares that go left, and up
+    if MASKED:
+        Mask += pixels
+    kept_left = zeros  # of the gradients at the states the shares that go left, and up, past the gates
     kept_up = zeros
+    d_left = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+    d_up = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
     for step in range(0, cols + BR):
-        d_left = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_up = gl.full([H, ROWS], 0, gl.float32, MMA)
         zero = step >> 24  # else ptxas keeps the places of all operands in registers
-        for gate in gl.static_range(G):
-            near = found[gate].index(zero).permute((1, 0))
-            w_left = weights_of(held, buffer, 2 * gate, 2 * G, HELD)
-            w_top = weights_of(held, buffer, 2 * gate + 1, 2 * G, HELD)
-            d_left = warpgroup_mma(w_left, near, d_left, use_acc=gate > 0, is_async=True)
-            d_up = warpgroup_mma(w_top, near, d_up, use_acc=gate > 0, is_async=True)
-
-        # While the products run
-        col = step - i
-        here = (row < rows) & (col >= 0) & (col < cols)
-        at = (rows - row) * cols - col - 1
-        place = (at * H)[None, :] + n[:, None]
-        gate_place = (at * (5 * H))[None, :] + n[:, None]
-        state_place = (((rows - row + 1) * wide - col - 1) * H)[None, :] + n[:, None]
-        shown = here[None, :]
-        dh = load_state(GradH, place, shown)
-        a = load_state(Gates, gate_place, shown)
-        b = load_state(Gates + H, gate_place, shown)
-        c = load_state(Gates + 2 * H, gate_place, shown)
-        d = load_state(Gates + 3 * H, gate_place, shown)
-        e = load_state(Gates + 4 * H, gate_place, shown)
+        # While the products of the step before run
+        there, dh, dc, a, b, c, d, e, cell, s_left, s_top = load_pixels(
+            GradH, GradC, Gates, Old, Mask, step, row, i, n, rows, cols, CELL, H, MASKED
+        )
+        above, above_c = load_above(Hand, step, row_block, zeros, cols, n, H, WIDTH, Stuck, spins)
         if CELL == "lstm":
-            out = load_state(Old, state_place, shown)
-            if GradC is not None:
-                grad_c = load_state(GradC, place, shown)
-        s_left = load_state(Old - H, state_place, shown)
-        s_top = load_state(Old - wide * H, state_place, shown)
-        there = here
-        if MASKED:
-            there = gl.load(Mask + pixels + at, mask=here, other=0) != 0
-        above = zeros
-        above_c = zeros
-        if Hand is not None:
-            if row_block > 0:
-                Above = Hand + (step - cols) * WIDTH + n
-                above, above_c = received(Above, Above + (WIDTH - H), step < cols, Stuck, spins)
-                above = over_rows(above)
-                above_c = over_rows(above_c)
-
-        d_left, d_up = warpgroup_mma_wait(0, [d_left, d_up])
-        d_left = by_unit(d_left, H, UNITS)
-        d_up = by_unit(d_up, H, UNITS)
-        if CELL == "gru":
-            d_left += kept_left
-            d_up += kept_up
-        if Hand is not None:
-            at_last = ((i == BR - 1) & (step >= BR))[None, :]
-            place_up = ((step - BR) * WIDTH + n)[:, None] + (i * 0)[None, :]
-            gl.store(Hand + place_up, d_up, mask=at_last)
-            if CELL == "lstm":
-                gl.store(Hand + H + place_up, kept_up, mask=at_last)
-        a, b, c, d, e = a.to(gl.float32), b.to(gl.float32), c.to(gl.float32), d.to(gl.float32), e.to(gl.float32)
-        s_left, s_top = s_left.to(gl.float32), s_top.to(gl.float32)
-        mixed = s_top + c * (s_left - s_top)
-        if CELL == "lstm":
-            out = tanh(out.to(gl.float32))
-            of_a = d * a * (1 - a)
-            of_b = mixed * b * (1 - b)
-            of_d = a * (1 - d * d)
-            of_e = out * e * (1 - e)
-            of_state = e * (1 - out * out)
+            out = tanh(cell.to(gl.float32))
             back = kept_left + lowered(kept_up, above_c)
-            if GradC is not None:
-                back += grad_c.to(gl.float32)
-        else:
-            of_d = (1 - b) * (1 - d * d)
-            of_a = of_d * e * a * (1 - a)
-            of_b = (mixed - d) * b * (1 - b)
-        of_c = b * (s_left - s_top) * c * (1 - c)
-        to_left = b * c
-        to_up = b - to_left
-        dh = dh.to(gl.float32) + d_left + lowered(d_up, above)
+        found_left, found_up = warpgroup_mma_wait(0, [d_left, d_up])
+        found_left = by_unit(found_left, H, UNITS)
+        found_up = by_unit(found_up, H, UNITS)
+        if CELL == "gru":
+            found_left += kept_left
+            found_up += kept_up
+        gl.thread_barrier()  # every product has read what is overwritten now
+        dh = dh.to(gl.float32) + found_left + lowered(found_up, above)
         dh = gl.where(there[None, :], dh, 0.0)
+        col = step - i
+        shown = ((row < rows) & (col >= 0) & (col < cols))[None, :]
+        at = (rows - row) * cols - col - 1
+        out_place = (at * (G * H))[None, :] + n[:, None]
+        if Hand is not None:
+            at_last = ((i == BR - 1) & (col > 0))[None, :]
+            gl.store(Hand + ((col - 1) * WIDTH)[None, :] + n[:, None], found_up, mask=at_last)
+        d_left = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+        d_up = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+        e = e.to(gl.float32)
         if CELL == "lstm":
-            state = gl.where(there[None, :], dh * of_state + back, 0.0)
-            of_e = dh * of_e
+            grad = (dh * out * e * (1 - e)).to(dtype)
+            d_left, d_up = multiply(found[4], zero, grad, held, buffer, d_left, d_up, 8, 2 * G, HELD, True)
+            gl.store(DPre + 4 * H + out_place, grad, mask=shown)
+            state = dh * e * (1 - out * out) + back
+            if GradC is not None:
+                state += dc.to(gl.float32)
+            state = gl.where(there[None, :], state, 0.0)
         else:
             state = dh
-        grads = (state * of_a, state * of_b, state * of_c, state * of_d)
-        kept_left = state * to_left
-        kept_up = state * to_up
-        gl.thread_barrier()  # every product has read what is overwritten now
-        for gate in gl.static_range(3):
-            found[gate].index(0).store(grads[gate].to(dtype).permute((1, 0)))
+        a = a.to(gl.float32)
+        d = d.to(gl.float32)
         if CELL == "lstm":
-            found[3].index(0).store(grads[3].to(dtype).permute((1, 0)))
-            found[4].index(0).store(of_e.to(dtype).permute((1, 0)))
+            grad_d = state * a * (1 - d * d)
+            grad_a = state * d * a * (1 - a)
+            hidden = grad_d.to(dtype)
         else:
-            found[3].index(0).store((grads[3] * a).to(dtype).permute((1, 0)))
-        fence_async_shared()
-        gl.thread_barrier()
-        out_place = (at * (G * H))[None, :] + n[:, None]
-        for gate in gl.static_range(4):
-            gl.store(DPre + gate * H + out_place, grads[gate].to(dtype), mask=shown)
-        if CELL == "lstm":
-            gl.store(DPre + 4 * H + out_place, of_e.to(dtype), mask=shown)
+            grad_d = state * (1 - b.to(gl.float32)) * (1 - d * d)
+            grad_a = grad_d * e * a * (1 - a)
+            hidden = (grad_d * a).to(dtype)
+        d_left, d_up = multiply(
+            found[3], zero, hidden, held, buffer, d_left, d_up, 6, 2 * G, HELD, CELL == "gru"
+        )
+        gl.store(DPre + 3 * H + out_place, grad_d.to(dtype), mask=shown)
+        grad_a = grad_a.to(dtype)
+        d_left, d_up = multiply(found[0], zero, grad_a, held, buffer, d_left, d_up, 0, 2 * G, HELD, False)
+        gl.store(DPre + out_place, grad_a, mask=shown)
+        b = b.to(gl.float32)
+        c = c.to(gl.float32)
+        mixed = s_top.to(gl.float32)
+        change = s_left.to(gl.float32) - mixed
+        mixed += c * change
+        if CELL == "gru":
+            mixed -= d
+        grad_b = (state * mixed * b * (1 - b)).to(dtype)
+        d_left, d_up = multiply(found[1], zero, grad_b, held, buffer, d_left, d_up, 2, 2 * G, HELD, False)
+        gl.store(DPre + H + out_place, grad_b, mask=shown)
+        kept_up = state * b
+        grad_c = (kept_up * change * c * (1 - c)).to(dtype)
+        d_left, d_up = multiply(found[2], zero, grad_c, held, buffer, d_left, d_up, 4, 2 * G, HELD, False)
+        gl.store(DPre + 2 * H + out_place, grad_c, mask=shown)
+        kept_left = kept_up * c
+        kept_up -= kept_left
+        if CELL == "gru":
+            gl.store(DHidden + out_place, grad_a, mask=shown)
+            gl.store(DHidden + H + out_place, grad_b, mask=shown)
+            gl.store(DHidden + 2 * H + out_place, grad_c, mask=shown)
+            gl.store(DHidden + 3 * H + out_place, hidden, mask=shown)
         else:
-            for gate in gl.static_range(3):
-                gl.store(DHidden + gate * H + out_place, grads[gate].to(dtype), mask=shown)
-            gl.store(DHidden + 3 * H + out_place, (grads[3] * a).to(dtype), mask=shown)
-        gl.store(DState + place, state.to(dtype), mask=shown)
+            if Hand is not None:
+                at_last = shown & (i == BR - 1)[None, :]
+                gl.store(Hand + H + (col * WIDTH)[None, :] + n[:, None], kept_up, mask=at_last)
+        gl.store(DState + (at * H)[None, :] + n[:, None], state.to(dtype), mask=shown)
+    warpgroup_mma_wait(0, [d_left, d_up])
