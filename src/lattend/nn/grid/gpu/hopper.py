@@ -36,10 +36,12 @@ shfl.sync.idx.b32 a, $11, from, 31, -1; shfl.sync.idx.b32 b, $15, from, 31, -1;
 mov.b32 $3, $9; mov.b32 $7, $13; selp.f32 $5, a, b, first; selp.f32 $1, $17, a, first; }"""
 LOWER_FLOATS: gl.constexpr = gl.constexpr(_LOWER_FLOATS.replace("\n", " "))
 EIGHT: gl.constexpr = gl.constexpr(",".join(["=&f"] * 8 + ["f"] * 16))
-# Words from memory as soon as of none all bits are set, or after so many reads; 0 where none is wanted
+# Words from memory as soon as of none all bits are set, or after so many reads; 0 where none is wanted.
+# All threads of a warp go on together, as products of matrices ask of them
 _RECEIVE = """{ .reg .pred more, on; .reg .b32 reads; %(clear)s mov.b32 reads, %(spins)s;
 setp.ne.s32 more, %(wanted)s, 0; @!more bra DONE; AGAIN: %(load)s sub.s32 reads, reads, 1;
-%(test)s setp.ne.and.s32 on, reads, 0, more; @on bra AGAIN; @more st.global.b32 [%(stuck)s], 1; DONE: }"""
+%(test)s setp.ne.and.s32 on, reads, 0, more;
+vote.sync.any.pred on, on, -1; @on bra AGAIN; @more st.global.b32 [%(stuck)s], 1; DONE: }"""
 
 
 def _receive(loads: str, words: int, **operands: str) -> str:
