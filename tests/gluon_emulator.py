@@ -31,11 +31,11 @@ import triton.language as tl
 from torch import Tensor
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
-from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_init
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 JITTED = (JITFunction, InterpretedFunction)
+DTYPES = ("int8", "int32", "int64", "float32", "bfloat16", "float16")
 KINDS = ("loads", "products", "copies")  # what is asynchronous
 MOST_IDLE = 10_000  # draws without anything to do: it is a deadlock
 
@@ -110,16 +110,6 @@ def load(pointer: Pointer, mask: Any = None, other: Any = 0, cache_modifier: str
 def store(pointer: Pointer, value: Tensor, mask: Any = None) -> None:
     whole, offset, meant = pointer.places(mask)
     whole[offset[meant]] = torch.as_tensor(value).to(whole.dtype).expand(offset.shape)[meant]
-
-
-def atomic_add(pointer: Pointer, value: int, sem: str, scope: str) -> Tensor:
-    before = load(pointer)
-    store(pointer, before + value)
-    return before
-
-
-def atomic_xchg(pointer: Pointer, value: Any, sem: str, scope: str) -> None:
-    store(pointer, value)
 
 
 class Block:
@@ -362,10 +352,9 @@ class Emulator:
     def __init__(self, chip: Chip) -> None:
         self.chip, self.known = chip, dict[int, Any]()
         self.language = types.SimpleNamespace(
-            **{name: getattr(torch, name) for name in ("int8", "int32", "int64", "float32", "bfloat16", "float16")},
+            **{name: getattr(torch, name) for name in DTYPES},
             int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store,
-            atomic_add=atomic_add, atomic_xchg=atomic_xchg, expand_dims=torch.unsqueeze,
-            thread_barrier=chip.pause,
+            expand_dims=torch.unsqueeze, thread_barrier=chip.pause,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),
@@ -397,7 +386,7 @@ class Emulator:
         self.stands = {
             id(gl): self.language, id(tl): self.language, id(hopper.mbarrier): self.mbarrier,
             id(hopper.tma): self.tma, id(hopper.fence_async_shared): self.fence,
-            id(warpgroup_mma_init): lambda x: x, id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
+            id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
         }  # fmt: skip
 
     def function(self, jitted: Any) -> Callable[..., Any]:
@@ -478,7 +467,7 @@ class Emulator:
     def product(
         self, a: Any, b: Shared, total: Any, *, use_acc: bool = True, is_async: bool = False
     ) -> Begun:
-        if b.written[0] or isinstance(a, Shared) and a.written[0]:
+        if b.written[0] or (isinstance(a, Shared) and a.written[0]):
             raise Emulated("a product of what was written without a fence")
         begun = Begun(a, b, total, use_acc)
         self.chip.group().products.append(begun)
@@ -511,9 +500,14 @@ def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> T
         return torch.cat((above[:, :1], x[:, :-1]), 1)
     if "and.b32 all" in text:  # an order of instructions
         return torch.zeros(())
-    if "ld.relaxed" in text:  # numbers that another program has written
-        *pointers, wanted, _, _ = given
-        return tuple(Received(load(pointer, wanted != 0)) for pointer in pointers)
+    if "CHECK" in text:  # numbers that another program has written
+        for words in given[:2]:
+            whole = {2: torch.int16, 4: torch.int32}[words.itemsize]
+            if bool((words.view(whole) == -1).any()):
+                raise Emulated("a program waits for one that has not come")
+        return given[0], given[1]
+    if "ld.relaxed" in text:
+        return load(given[0], given[2] != 0), load(given[1], given[2] != 0)
     if "rcp" in text:
         return 1 / given[0]
     if "shl" in text:  # bits from the first to before the end, of 32
@@ -522,16 +516,3 @@ def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> T
     x, bits, bit = given  # a number where its bit is set, else a constant
     (other,) = struct.unpack(">f", bytes.fromhex(text.partition("0f")[2][:8]))
     return torch.where((bits & (bit.long() & 0xFFFFFFFF)) != 0, x, other)
-
-
-class Received:
-    """Numbers that another program has written, as their bits."""
-
-    def __init__(self, found: Tensor) -> None:
-        whole = {2: torch.int16, 4: torch.int32}[found.itemsize]
-        if bool((found.view(whole) == -1).any()):
-            raise Emulated("a program waits for one that has not come")
-        self.found = found
-
-    def to(self, kind: Any, bitcast: bool) -> Tensor:
-        return self.found

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gluon_emulator as emulator
 import pytest
 import torch
 from nn.grid import test_gpu
+from nn.grid.grids import by, forget, gradients, model, some
 from nn.grid.test_gpu import Problem
 
+from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.tape import Tape
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import backend, held, launch
+from lattend.nn.grid.gpu import backend, held, launch, small
 
 LSTM, GRU = CellKind("lstm"), CellKind("gru")
 LARGE = 1 << 30
@@ -47,3 +48,19 @@ def test_outputs_and_gradients(
 ) -> None:
     Problem(cell, *shape, masked=masked).check(torch.bfloat16)
     assert launched == ["grid_hopper_fwd_kernel", "grid_hopper_bwd_kernel"]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_a_whole_net(cell: str, bias: bool, launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of the image are made on the chip, in two directions; the second layer has too many channels."""
+    monkeypatch.setattr(small, "fits", lambda *given: False)
+    forget()
+    net = model(3, 16, cell, 2, layers=2, bias=bias, kernel="gpu").to(torch.bfloat16)
+    exact = by("reference", net).double()
+    x = some(1, 17, 3, 3).to(torch.bfloat16)
+    mask = torch.rand(1, 17, 3, generator=torch.Generator().manual_seed(1)) > 0.2
+    found, wanted = gradients(net, x, None, mask), gradients(exact, x.double(), None, mask)
+    for a, b in zip(found, wanted, strict=True):
+        assert (a.double() - b).norm() <= 3 * TOLERANCE[torch.bfloat16] * b.norm()
+    assert launched == ["grid_hopper_fwd_kernel"] * 2 + ["grid_hopper_bwd_kernel"] * 2
