@@ -169,7 +169,13 @@ def grid_hopper_bwd_kernel(
             above, above_c = received(above, above_c, Above, Above + (WIDTH - H), Stuck, spins)
         dh = dh.to(gl.float32) + d_left + lowered(d_up, over_rows(above))
         dh = gl.where(there[None, :], dh, 0.0)
-        a, b, c, d, e = a.to(gl.float32), b.to(gl.float32), c.to(gl.float32), d.to(gl.float32), e.to(gl.float32)
+        a, b, c, d, e = (
+            a.to(gl.float32),
+            b.to(gl.float32),
+            c.to(gl.float32),
+            d.to(gl.float32),
+            e.to(gl.float32),
+        )
         mixed = s_top.to(gl.float32)
         change = s_left.to(gl.float32) - mixed
         mixed += c * change
