@@ -109,7 +109,15 @@ def load(pointer: Pointer, mask: Any = None, other: Any = 0, cache_modifier: str
 
 def store(pointer: Pointer, value: Tensor, mask: Any = None) -> None:
     whole, offset, meant = pointer.places(mask)
-    whole[offset[meant]] = torch.as_tensor(value).to(whole.dtype).expand(offset.shape)[meant]
+    whole[offset[meant]] = _as_computed(torch.as_tensor(value).to(whole.dtype)).expand(offset.shape)[meant]
+
+
+def _as_computed(x: Tensor) -> Tensor:
+    """The same numbers, and the NaN that a GPU computes: all its bits are set but the sign."""
+    if not x.is_floating_point():
+        return x
+    whole = {2: torch.int16, 4: torch.int32}[x.itemsize]
+    return torch.where(x.isnan(), torch.iinfo(whole).max, x.contiguous().view(whole)).view(x.dtype)
 
 
 class Block:

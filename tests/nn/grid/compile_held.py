@@ -1,4 +1,4 @@
-"""Compiles for Hopper, no GPU needed, the kernels that hold weights on the chip; prints counts of their code."""
+"""Compiles for Hopper, no GPU needed, the kernels that hold weights on the chip; counts their code."""
 
 # Triton has no stubs
 # pyright: basic, reportMissingTypeStubs=false

@@ -1,8 +1,13 @@
-"""lstm and gru on Hopper with all weights held on the chip, half a gate's in registers or shared memory each.
+"""What the kernels for Hopper share, which hold all weights of an lstm or gru on the chip.
 
-A program takes the 16 rows of a row block, as the other kernels do. Its products are Wᵀ: units are the rows
-of a product, image rows its columns, so that 16 image rows are no waste. Of the 2 * G matrices of the weights
-HELD lie in registers, as operands of products, and the others in shared memory; none is read again.
+A program takes a row block of 16 rows, as the other kernels do. A product has units as its rows and the rows
+of the image as its columns, so that 16 of these are no waste. Of the 2 * G matrices of the weights HELD lie
+in registers, as operands of products, and the others in shared memory; none is read again.
+
+What a row block hands on to the next is polled itself: no flags, and no thread waits for its own stores.
+Tensor cores take products at the rate at which a warp issues them, so what is read is read before, and the
+functions of a gate stand between the products of two others: while one group of four warps computes, the
+other has the tensor cores.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -113,7 +118,7 @@ def place_of(tile, tiles, held):
 
 @triton.constexpr_function
 def unit_layout(size):
-    """Of [units, rows]: a product's layout, its rows in the order of `unit_of`: a thread has pairs of units."""
+    """The layout of [units, rows]: a product's, with rows by `unit_of`: a thread has pairs of units."""
     warps = [[16 << bit, 0] for bit in range(size.bit_length() - 5)]
     lanes = [[0, 2], [0, 4], [2, 0], [4, 0], [8, 0]]
     return gl.DistributedLinearLayout([[1, 0], [0, 1], [0, 8]], lanes, warps, [], [size, 16])

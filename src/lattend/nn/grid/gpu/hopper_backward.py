@@ -1,7 +1,7 @@
 """lstm and gru backward on Hopper, with all weights held on the chip."""
 
 # Kernels are compiled by Triton, whose values have no Python types
-# ruff: noqa: RUF005, SIM108, PLR5501
+# ruff: noqa: RUF005, SIM108
 # pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
 # pyright: reportOptionalMemberAccess=false, reportAssignmentType=false, reportOptionalSubscript=false
@@ -94,8 +94,8 @@ def grid_hopper_bwd_kernel(
     """The same wavefront from the last pixel, rows and columns counted from the end.
 
     DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step begins with
-    the products of the gradients that the step before has found: for the pixel to the left of each, and the one above it.
-    Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
+    the products of the gradients that the step before has found: for the pixel to the left of each, and for
+    the one above it. Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
     hands to the pixels above it: the product, and of an lstm the gradient at c.
     """
     dtype: gl.constexpr = States.dtype.element_ty
@@ -108,7 +108,7 @@ def grid_hopper_bwd_kernel(
     held, buffer = load_all(Left + weights, Top + weights, G, H, HELD, MMA, True)
     SHARED: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, H], dtype)
     found = ()
-    for gate in gl.static_range(G):
+    for _ in gl.static_range(G):
         found = found + (gl.allocate_shared_memory(dtype, [1, ROWS, H], SHARED),)
     i = gl.arange(0, ROWS, gl.SliceLayout(0, UNITS))
     n = gl.arange(0, H, gl.SliceLayout(1, UNITS))

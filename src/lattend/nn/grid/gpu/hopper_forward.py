@@ -1,7 +1,7 @@
 """lstm and gru forward on Hopper, with all weights held on the chip."""
 
 # Kernels are compiled by Triton, whose values have no Python types
-# ruff: noqa: RUF005, PLR5501
+# ruff: noqa: RUF005, SIM102, PLR5501
 # pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
 # pyright: reportOptionalMemberAccess=false, reportAssignmentType=false, reportOptionalSubscript=false
@@ -100,7 +100,7 @@ def end(
 
 @gluon.jit
 def load_input_weights(Into, Bias, G: gl.constexpr, H: gl.constexpr, C: gl.constexpr):
-    """A buffer with W_in, a matrix [H, 16] for each gate, its rows in the order of a product's; b after it."""
+    """A buffer with W_in, [H, 16] for each gate, its rows in the order of a product's; b comes after it."""
     dtype: gl.constexpr = Into.dtype.element_ty
     LAYOUT: gl.constexpr = gl.BlockedLayout([1, 8], [16, 2], [H // 16, 1], [1, 0])
     SHARED: gl.constexpr = gl.NVMMASharedLayout.get_default_for([H, CHANNELS], dtype)
@@ -143,7 +143,8 @@ def grid_hopper_fwd_kernel(
     """Pre [image, rows, cols, G*H]; States and Cells [image, rows + 1, cols + 1, H]; Gates [.., 5*H].
 
     Where Pre is None it is computed with the other products: X [image, rows, cols, C], Into [G*H, C] for each
-    direction, Bias [G*H] or None. Hand [image, row blocks, cols, WIDTH] has h and, of an lstm, c of each row block's last row.
+    direction, Bias [G*H] or None. Hand [image, row blocks, cols, WIDTH] has h and, of an lstm, c of each row
+    block's last row.
     """
     dtype: gl.constexpr = States.dtype.element_ty
     MMA: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [H // 16, 1], [16, ROWS, 16])
