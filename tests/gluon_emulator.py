@@ -35,6 +35,7 @@ from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
 JITTED = (JITFunction, InterpretedFunction)
+DTYPES = ("int8", "int32", "int64", "float32", "bfloat16", "float16")
 KINDS = ("loads", "products", "copies")  # what is asynchronous
 MOST_IDLE = 10_000  # draws without anything to do: it is a deadlock
 
@@ -75,9 +76,17 @@ class Pointer:
 
     def __init__(self, base: Tensor, offset: Any = 0) -> None:
         self.base, self.offset = base, offset
+        self.dtype = types.SimpleNamespace(element_ty=base.dtype)
 
     def __add__(self, more: Any) -> Pointer:
         return Pointer(self.base, self.offset + more)
+
+    def to(self, kind: Any) -> Pointer:
+        """An address is a number, of which the emulator keeps what it means."""
+        return self
+
+    def __sub__(self, less: Any) -> Pointer:
+        return Pointer(self.base, self.offset - less)
 
     def places(self, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
         """The whole memory, the places in it, and which of them are meant."""
@@ -92,7 +101,7 @@ class Pointer:
         return whole, offset, meant
 
 
-def load(pointer: Pointer, mask: Any = None, other: Any = 0) -> Tensor:
+def load(pointer: Pointer, mask: Any = None, other: Any = 0, cache_modifier: str = "") -> Tensor:
     whole, offset, meant = pointer.places(mask)
     found = whole[torch.where(meant, offset, 0)]
     return torch.where(meant, found, torch.as_tensor(other, dtype=found.dtype))
@@ -100,7 +109,15 @@ def load(pointer: Pointer, mask: Any = None, other: Any = 0) -> Tensor:
 
 def store(pointer: Pointer, value: Tensor, mask: Any = None) -> None:
     whole, offset, meant = pointer.places(mask)
-    whole[offset[meant]] = value.to(whole.dtype).expand(offset.shape)[meant]
+    whole[offset[meant]] = _as_computed(torch.as_tensor(value).to(whole.dtype)).expand(offset.shape)[meant]
+
+
+def _as_computed(x: Tensor) -> Tensor:
+    """The same numbers, and the NaN that a GPU computes: all its bits are set but the sign."""
+    if not x.is_floating_point():
+        return x
+    whole = {2: torch.int16, 4: torch.int32}[x.itemsize]
+    return torch.where(x.isnan(), torch.iinfo(whole).max, x.contiguous().view(whole)).view(x.dtype)
 
 
 class Block:
@@ -253,6 +270,9 @@ class Chip:
         self.restlessness = draw.choice((0.05, 0.4, 0.8))
 
     def group(self) -> Group:
+        if not hasattr(self.own, "group"):  # all warps are one group
+            self.own.group = Group("all")
+            self.groups.append(self.own.group)
         return self.own.group
 
     def carry_out(self, kind: str) -> bool:
@@ -340,9 +360,10 @@ class Emulator:
     def __init__(self, chip: Chip) -> None:
         self.chip, self.known = chip, dict[int, Any]()
         self.language = types.SimpleNamespace(
-            **{name: getattr(torch, name) for name in ("int32", "int64", "float32", "bfloat16", "float16")},
-            int1=torch.bool, int8=torch.int8, float8e4nv=torch.float8_e4m3fn,
+            int1=torch.bool, float8e4nv=torch.float8_e4m3fn,
+            **{name: getattr(torch, name) for name in DTYPES},
             constexpr=gl.constexpr, static_range=range, load=load, store=store,
+            expand_dims=torch.unsqueeze, thread_barrier=chip.pause,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),
@@ -354,8 +375,9 @@ class Emulator:
             exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
             split=lambda x: x.unbind(-1), join=lambda a, b: torch.stack((a, b), -1),
             cast=lambda x, dtype, bitcast: x.view(dtype),
-            convert_layout=lambda x, layout: x, inline_asm_elementwise=_assembly,
+            convert_layout=lambda x, layout, assert_trivial=False: x, inline_asm_elementwise=_assembly,
             allocate_shared_memory=self.allocate, warp_specialize=self.specialize,
+            NVMMASharedLayout=types.SimpleNamespace(get_default_for=lambda *given: None),
             **dict.fromkeys(
                 (
                     "SliceLayout", "NVMMADistributedLayout", "DotOperandLayout", "BlockedLayout",
@@ -456,6 +478,8 @@ class Emulator:
     def product(
         self, a: Any, b: Shared, total: Any, *, use_acc: bool = True, is_async: bool = False
     ) -> Begun:
+        if b.written[0] or (isinstance(a, Shared) and a.written[0]):
+            raise Emulated("a product of what was written without a fence")
         begun = Begun(a, b, total, use_acc)
         self.chip.group().products.append(begun)
         self.chip.pause()
@@ -481,11 +505,26 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """What tiles.py and forward_fp8.py have in assembly."""
+    """What the kernels have in assembly."""
     if "e4m3x2" in text:  # four numbers of 8 bits in a word, the first the lowest
         most = torch.finfo(torch.float8_e4m3fn).max
         rounded = [x.clamp(-most, most).to(torch.float8_e4m3fn) for x in given]
         return torch.stack(rounded, -1).view(torch.int32).squeeze(-1)
+    if "shfl" in text:  # rows one lower, and another before the first
+        x, above = given
+        return torch.cat((above[:, :1], x[:, :-1]), 1)
+    if "and.b32 all" in text:  # an order of instructions
+        return torch.zeros(())
+    if "CHECK" in text:  # numbers that another program has written
+        for words in given[:2]:
+            whole = {2: torch.int16, 4: torch.int32}[words.itemsize]
+            if bool((words.view(whole) == -1).any()):
+                raise Emulated("a program waits for one that has not come")
+        return given[0], given[1]
+    if "ld.relaxed" in text:
+        return load(given[0], given[2] != 0), load(given[1], given[2] != 0)
+    if "rcp" in text:
+        return 1 / given[0]
     if "shl" in text:  # bits from the first to before the end, of 32
         first, end = (x.long().clamp(0, 32) for x in given)
         return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF

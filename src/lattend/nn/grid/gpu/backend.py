@@ -13,6 +13,7 @@ from torch import Tensor
 from lattend.attend.tape import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.gpu import held
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
@@ -45,11 +46,39 @@ def forward(
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
     left, top = contiguous(tape, left), contiguous(tape, top)
-    size, sides = left.shape[-1], cast("Any", edges)
-    h = tape.do(partial(framed, layout, size), pre, *sides[:2])
-    c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
-    gates = empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    h, c, gates = _rooms(tape, cell, layout, pre, left.shape[-1], edges, save_gates)
     run_forward(tape, cell, layout, pre, h, c, gates, left, top, mask)
+    return h, c, gates
+
+
+def image_forward(
+    tape: Tape, cell: CellKind, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None,
+    left: Tensor, top: Tensor, edges: Edges, mask: Tensor | None, save_gates: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """The same from an image [D, pixels, c] where `held.takes_image`: the kernel makes W_in x + b."""
+    x, into, left, top = (contiguous(tape, t) for t in (x, into, left, top))
+    bias = None if bias is None else contiguous(tape, bias)
+    h, c, gates = _rooms(tape, cell, layout, x, left.shape[-1], edges, save_gates)
+    held.forward(
+        tape, cell, GridShape.of(layout), None, h, c, gates, left, top, mask, x=x, into=into, bias=bias
+    )
+    return h, c, gates
+
+
+def _rooms(
+    tape: Tape,
+    cell: CellKind,
+    layout: RowMajorLayout,
+    like: Tensor,
+    size: int,
+    edges: Edges,
+    save_gates: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Room for h and c, in which the edges are, and for the gates if they are to be saved."""
+    sides = cast("Any", edges)
+    h = tape.do(partial(framed, layout, size), like, *sides[:2])
+    c = tape.do(partial(framed, layout, size), like, *sides[2:]) if cell.name == "lstm" else None
+    gates = empty(tape, layout, like, 5 * size) if save_gates and cell.name != "rnn" else None
     return h, c, gates
 
 
@@ -63,6 +92,9 @@ def run_forward(
     if _on_chip(cell, size, pre):
         constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
         launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
+        return
+    if held.fits(cell, layout, left):
+        held.forward(tape, cell, grid, pre, h, c, gates, left, top, mask)
         return
     blocks = _blocks(size, size, 2 * cell.gates, pre)
     constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
@@ -88,6 +120,10 @@ def backward(
     shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
     parts: Any = parts_of(tape, room_of(tape, grad_h, shapes), shapes)
     d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
+    if held.fits(cell, layout, left):
+        tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
+        held.backward(tape, cell, grid, *tensors)
+        return d_pre, d_hidden, d_state
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)

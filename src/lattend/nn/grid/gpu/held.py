@@ -1,0 +1,103 @@
+"""Where weights stay on the chip for a whole lstm or gru, and the launches that hold them there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.tape import Tape
+from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.gpu import hopper
+from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
+from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel
+from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
+from lattend.nn.grid.layout import RowMajorLayout
+
+ROW_BLOCK = 16  # rows of a program: a product's columns
+SIZES = (64, 128)  # of h: a product takes 64 units for each four warps, and no more than these fit
+DTYPES = (torch.bfloat16, torch.float16)
+HOPPER = (9, 0)  # the architecture for which the kernels are written
+MOST_NUMBERS = 1 << 31  # of an image's gates: their places are counted with 32 bits
+CHANNELS = hopper.CHANNELS.value  # of an image, a bias among them, if W_in x + b is made on the chip
+IN_REGISTERS = {64: 0, 128: 4}  # matrices [h, h] of the weights, by h; the others are in shared memory
+
+
+def fits(cell: CellKind, layout: RowMajorLayout, weights: Tensor) -> bool:
+    """Whether the weights of all gates are held, on this GPU."""
+    *_, rows, cols = layout.shape
+    size = weights.shape[-1]
+    return (
+        cell.name != "rnn"
+        and size in SIZES
+        and weights.dtype in DTYPES
+        and (rows + 1) * (cols + 1) * 5 * size < MOST_NUMBERS
+        and on_hopper(weights)
+    )
+
+
+def on_hopper(x: Tensor) -> bool:
+    """Whether a tensor is on a GPU with the kernels' instructions."""
+    return x.is_cuda and not INTERPRETED and torch.cuda.get_device_capability(x.device) == HOPPER
+
+
+def takes_image(
+    cell: CellKind, layout: RowMajorLayout, x: Tensor, bias: Tensor | None, weights: Tensor
+) -> bool:
+    """Whether the sums W_in x + b are made with the other products: those of few channels."""
+    return x.shape[-1] + (bias is not None) <= CHANNELS and fits(cell, layout, weights)
+
+
+def forward(
+    tape: Tape, cell: CellKind, grid: GridShape, pre: Tensor | None, h: Tensor, c: Tensor | None,
+    gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None, x: Tensor | None = None,
+    into: Tensor | None = None, bias: Tensor | None = None,
+) -> None:  # fmt: skip
+    """Fills the states, in which the edges are, and the gates if there are any.
+
+    Where there is no pre, it is W_in x + b: x [D, pixels, c] as each direction meets it.
+    """
+    hand = _hand(tape, cell, grid, h, h.dtype)
+    channels = 0 if x is None else x.shape[-1]
+    constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None, "C": channels}
+    tensors = (pre, x, into, bias, h, c, gates, mask, left, top, hand)
+    launch(tape, grid_hopper_fwd_kernel, tensors, grid, constants)
+
+
+def backward(
+    tape: Tape, cell: CellKind, grid: GridShape, grad_h: Tensor, grad_c: Tensor | None, h: Tensor,
+    c: Tensor | None, gates: Tensor | None, mask: Tensor | None, left: Tensor, top: Tensor, d_pre: Tensor,
+    d_hidden: Tensor, d_state: Tensor,
+) -> None:  # fmt: skip
+    """Fills the gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
+    hand = _hand(tape, cell, grid, h, torch.float32)
+    tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state, hand)
+    launch(tape, grid_hopper_bwd_kernel, tensors, grid, _constants(cell, left.shape[-1], mask))
+
+
+def _hand(tape: Tape, cell: CellKind, grid: GridShape, h: Tensor, dtype: torch.dtype) -> Tensor | None:
+    """Room for what row blocks hand on, all bits set; None where there is one row block."""
+    row_blocks = -(-grid.rows // ROW_BLOCK)
+    if row_blocks == 1:
+        return None
+    whole = {2: torch.int16, 4: torch.int32}[dtype.itemsize]
+    shape = grid.images, row_blocks, grid.cols, (2 if cell.name == "lstm" else 1) * h.shape[-1]
+    return tape.do(partial(_all_bits, shape, whole, dtype, h.device))
+
+
+def _all_bits(shape: tuple[int, ...], whole: torch.dtype, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full(shape, -1, dtype=whole, device=device).view(dtype)
+
+
+def _constants(cell: CellKind, size: int, mask: Tensor | None) -> dict[str, Any]:
+    return {
+        "CELL": cell.name,
+        "G": cell.gates,
+        "H": size,
+        "MASKED": mask is not None,
+        "BR": ROW_BLOCK,
+        "HELD": IN_REGISTERS[size],
+        "num_warps": size // 16,
+    }
