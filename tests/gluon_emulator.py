@@ -142,7 +142,7 @@ class Shared:
     """Shared memory, or a view of it."""
 
     def __init__(self, data: Tensor, written: list[bool] | None = None) -> None:
-        self.data, self.dtype = data, data.dtype
+        self.data, self.dtype, self.shape = data, data.dtype, data.shape
         self.written = [False] if written is None else written  # by a thread, and no fence since
 
     def index(self, place: Any) -> Shared:
@@ -189,6 +189,7 @@ class Barriers:
 
     def __init__(self, count: int) -> None:
         self.all: list[Barrier | None] = [None] * count
+        self.shape = (count, 1)
 
     def index(self, place: Any) -> tuple[Barriers, int]:
         return self, int(place)

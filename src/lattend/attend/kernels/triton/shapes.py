@@ -61,8 +61,8 @@ def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers
     return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-def _hopper(step: int, stages: int) -> TileShape:
-    return TileShape((128,), step, 12, stages, True, True, hopper=True)
+def _hopper(step: int, stages: int, rows: int = 128) -> TileShape:
+    return TileShape((rows,), step, 12, stages, True, True, hopper=True)
 
 
 # kernel, head dimension at most, on a line
@@ -103,13 +103,19 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
 }
 
-# the same of the kernels for Hopper (hopper/), which take some calls
-_HOPPER: dict[tuple[str, int], ShapeCost] = {
-    ("forward", 64): ShapeCost(_hopper(128, 3), 22.0, 13.0, 9.8),
-    ("forward", 128): ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),
-    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 38.0, 7.8, 7.75),
-    ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.0),
-    ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
+# the same of the kernels for Hopper (hopper/), which take some calls; of 192 rows for three groups of warps
+_HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
+    ("forward", 64): (
+        ShapeCost(_hopper(128, 3, 192), 28.0, 14.5, 10.7),
+        ShapeCost(_hopper(128, 3), 13.5, 8.6, 8.15),
+    ),
+    ("forward", 128): (ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),),
+    ("forward", 256): (ShapeCost(_hopper(64, 2), 27.0, 11.5, 10.8),),
+    ("backward_dq", 128): (ShapeCost(_hopper(64, 3), 36.0, 7.5, 7.4),),
+    ("backward_dq", 256): (ShapeCost(_hopper(64, 2), 85.0, 18.0, 16.4),),
+    ("backward_dkdv", 64): (ShapeCost(_hopper(64, 4, 192), 18.0, 9.6, 9.4),),
+    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),),
+    ("backward_dkdv", 256): (ShapeCost(_hopper(64, 2, 64), 10.0, 15.0, 14.9),),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -255,9 +261,8 @@ def candidates(
 
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
     """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
-    cost = _HOPPER.get((kernel, padded(head_dim)))
-    if cost is not None and dtype != torch.float32:
-        yield cost
+    if dtype != torch.float32:
+        yield from _HOPPER.get((kernel, padded(head_dim)), ())
 
 
 def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
