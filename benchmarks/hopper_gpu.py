@@ -180,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128])
+    parser.add_argument("--head-dim", type=int, default=128, choices=[64, 128, 256])
     parser.add_argument("--no-pause", action="store_true", help="one call after another")
     parser.add_argument("--only", nargs="+", metavar="NAME", help=", ".join(CASES))
     args = parser.parse_args()

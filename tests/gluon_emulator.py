@@ -206,6 +206,7 @@ class Barriers:
 
     def __init__(self, count: int) -> None:
         self.all: list[Barrier | None] = [None] * count
+        self.shape = (count, 1)
 
     def index(self, place: Any) -> tuple[Barriers, int]:
         return self, int(place)

@@ -31,7 +31,8 @@ from lattend.plans.plan import plan
 
 SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
 RULES = (SHARED, "k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
-HEAD_DIMS = (64, 128)
+HEAD_DIMS = (64, 128, 256)
+FEW = (SHARED, "doc[q] == doc[k] and k <= q")  # rules for which a wide head is compiled
 KERNELS = ("forward", "backward_dq", "backward_dkdv")
 ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
 LOOKED_UP = ("seg[q] - seg[k] <= 0", "seg[seg[q]] == seg[k]")
@@ -72,10 +73,9 @@ def described(compiled: Any) -> dict[str, int]:
 
 
 def innermost_loops(machine_code: str) -> list[list[str]]:
-    """The instructions of each loop over steps: it waits twice for products, and no such loop is in it.
+    """The instructions of each loop over steps: it waits for products, and no such loop is in it.
 
-    (Gradients of keys wait three times.) Waits that took long come back from the end of the code
-    unconditionally: those are no loops.
+    Waits that took long come back from the end of the code unconditionally: those are no loops.
     """
     labels: dict[str, int] = {}
     code: list[str] = []
@@ -86,7 +86,7 @@ def innermost_loops(machine_code: str) -> list[list[str]]:
             code.append(instruction[1])
     ends = [(re.match(r"@.*BRA.*`\((\.L_\w+)\)", one), place) for place, one in enumerate(code)]
     spans = [(labels[to[1]], place + 1) for to, place in ends if to is not None and labels[to[1]] <= place]
-    spans = [span for span in spans if sum("WARPGROUP.DEPBAR" in one for one in code[slice(*span)]) in (2, 3)]
+    spans = [span for span in spans if any("WARPGROUP.DEPBAR" in one for one in code[slice(*span)])]
     inner = [a for a in spans if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in spans)]
     return [code[slice(*span)] for span in inner]
 
@@ -104,7 +104,7 @@ def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
         names = [name for name in ("doc", "begin") if name in text]
         ids = {name: torch.zeros(1, 4096, dtype=torch.int64) for name in names}
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
-        for head_dim in HEAD_DIMS:
+        for head_dim in HEAD_DIMS if text in FEW else HEAD_DIMS[:2]:
             q, lse = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16), torch.empty(1, 2, 4096)
             k = q[:, :1] if text == SHARED else q
             shapes = {kernel: shape_of(kernel, head_dim) for kernel in KERNELS}

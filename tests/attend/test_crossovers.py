@@ -25,6 +25,7 @@ from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import Measured
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton import kernel as triton_kernel
 from lattend.attend.tape import Tape
 from lattend.rules.rule import Rule
 
@@ -247,6 +248,21 @@ def test_a_small_call_on_a_gpu_is_launched_by_us(dtype: str) -> None:
     many = explained(512, 512)  # so much work that no launch is waited for
     assert (many.kernel, many.crossovers[0].first) == (("sdpa", 64) if half else ("triton", 2048))
     assert explained(512, 4, kernel="sdpa").crossovers == ()
+
+
+@pytest.mark.usefixtures("gpu_table")
+@pytest.mark.parametrize(
+    ("head_dim", "n", "taken"),
+    [(128, 1024, False), (128, 2048, True), (128, 32_768, False), (64, 8192, False), (64, 16_384, True),
+     (32, 16_384, False), (256, 2048, False), (256, 4096, True), (256, 16_384, False)],
+)  # fmt: skip
+def test_long_causal_rows_on_hopper(
+    head_dim: int, n: int, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From so many keys on, and with 2^19 rows at most: 16 heads of 32,768; of a wide head half as many."""
+    monkeypatch.setattr(triton_kernel, "_interpreted", lambda: False)
+    found = lt.explain("causal", n=n, heads=16, head_dim=head_dim, dtype="bfloat16", device="cuda")
+    assert (found.kernel == "triton") == taken
 
 
 def on_a_gpu(rule: str, heads: int, kv_heads: int, dtype: torch.dtype, **how: Any) -> tuple[str, str]:

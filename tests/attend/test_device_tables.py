@@ -41,18 +41,18 @@ Arrays = dict[str, Tensor]
 Tile = tuple[Any, ...]
 
 
-def tables(found: Plan, arrays: Arrays) -> Iterator[tuple[Part, Tensor, Tensor, Tensor]]:
+def tables(found: Plan, arrays: Arrays, rows: int = ROWS) -> Iterator[tuple[Part, Tensor, Tensor, Tensor]]:
     """Each part, the plan's own table of it, the one made on the device, and the one that torch makes."""
-    shape = TileShape((ROWS,), 16, split=True)
+    shape = TileShape((rows,), 16, split=True)
     runner = Runner(found, DEVICE, shapes=lambda kernel, place: shape)
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
     sent = {name: x.to(DEVICE) for name, x in arrays.items()}
     for kernel, parts in (("forward", found.parts), ("backward_dkdv", found.transposed)):
         for place, part in enumerate(parts):
-            tiles = found.tiles(place, (ROWS,), transposed=kernel == "backward_dkdv")
+            tiles = found.tiles(place, (rows,), transposed=kernel == "backward_dkdv")
             plain = with_known_lists(tiles, torch.device("cpu"))
             mine = runner.part(Tape(), kernel, place, q, q, sent).table
-            yield part, plain, mine, refined(part, plain, ROWS, arrays)
+            yield part, plain, mine, refined(part, plain, rows, arrays)
 
 
 def drawn_ids(source: torch.Generator, kind: str, *shape: int) -> Tensor:
@@ -85,19 +85,20 @@ DOCUMENTS = (
     dtypes=st.tuples(*[st.sampled_from([torch.int64, torch.int32, torch.int8])] * 2),
     sizes=st.tuples(st.integers(1, 23), st.integers(1, 23)),
     zone=st.sampled_from([4, 64]),
+    rows=st.sampled_from([ROWS, 6]),  # of a tile: no power of two
     seed=st.integers(0, 99),
 )
 def test_documents(
-    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], zone: int, seed: int
+    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], zone: int, rows: int, seed: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_tables, "ZONE", zone)
         patch.setattr(device_tables, "CHUNK", 4)
-        check_documents(text, kinds, batch, dtypes, sizes, seed)
+        check_documents(text, kinds, batch, dtypes, sizes, rows, seed)
 
 
 def check_documents(
-    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], seed: int
+    text: str, kinds: Any, batch: Any, dtypes: Any, sizes: tuple[int, int], rows: int, seed: int
 ) -> None:
     source, most = torch.Generator().manual_seed(seed), max(sizes) + seed % 3
     arrays = {
@@ -110,7 +111,7 @@ def check_documents(
     heads = {"heads": 2} if "head" in text else {}
     found = plan(lt.rule(text, data=dict.fromkeys(arrays)), n=sizes[0], m=sizes[1], **heads)
     ascending = all((x.diff() >= 0).all() for name, x in arrays.items() if name != "begin")
-    for _, _, made, theirs in tables(found, arrays):
+    for _, _, made, theirs in tables(found, arrays, rows):
         mine = made.cpu().expand_as(theirs)
         unlike = [INNER_FIRST, INNER_END, FULL_FIRST, FULL_END]
         assert torch.equal(mine[..., :INNER_FIRST], theirs[..., :INNER_FIRST])

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def forced(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) -> 
     """The output and the log-sum-exp by this kernel, whatever would be chosen."""
     heads = {"heads": q.shape[1]} if rule.has_heads else {}
     found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
-    (cost,) = on_hopper("forward", q.shape[-1], q.dtype)
+    cost = next(on_hopper("forward", q.shape[-1], q.dtype))
     runner = Runner(found, q.device, shapes=lambda kernel, place: cost.shape)
     call = AttentionCall(rule, q.shape[-1] ** -0.5)
     return runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
@@ -73,7 +74,9 @@ CASES: dict[str, Any] = {
     "n": st.sampled_from([1, 63, 64, 127, 128, 129, 500, 1000]),
     "m": st.sampled_from([1, 100, 128, 500, 1000]),
     "heads": st.sampled_from([(1, 1), (2, 2), (4, 2), (3, 1)]),
-    "kind": st.sampled_from([(128, torch.bfloat16), (80, torch.float16), (64, torch.bfloat16)]),
+    "kind": st.sampled_from(
+        [(128, torch.bfloat16), (80, torch.float16), (64, torch.bfloat16), (256, torch.bfloat16)]
+    ),
     "batch": st.integers(1, 2),
     "seed": st.integers(0, 99),
 }
@@ -128,7 +131,8 @@ def forced_gradients(
 
     def shape(kernel: str, place: int) -> TileShape:
         if in_order((found.transposed if kernel == "backward_dkdv" else found.parts)[place]):
-            return next(on_hopper(kernel, 128, q.dtype)).shape
+            # gradients of queries have a shape for 128 and 256 alone
+            return next(chain(*(on_hopper(kernel, size, q.dtype) for size in (q.shape[-1], 128)))).shape
         return choose(found, place, kernel, q.shape[-1], q.dtype).shape
 
     runner, call = Runner(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
@@ -298,7 +302,7 @@ def compiled(what: str) -> Any:
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     ran = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("compile_for_hopper.py")), what],
-        env=plain, capture_output=True, text=True, check=True, timeout=300,
+        env=plain, capture_output=True, text=True, check=True, timeout=600,
     )  # fmt: skip
     return json.loads(ran.stdout)
 
@@ -313,16 +317,16 @@ def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     """In a step hardly a register is spilled, and products follow each other: ptxas else waits after each.
 
     A forward step without a mask has 473 instructions and one with 621; with 16-bit weights carried from
-    step to step, and comparisons left to LLVM, they had 538 and 948. Gradients of queries take 280 and 375
-    for half as many columns, those of keys 343 and 560.
+    step to step, and comparisons left to LLVM, they had 538 and 948. Gradients of queries take 295 and 387
+    for half as many columns, those of keys 343 and 560. Three groups of warps have three loops of each.
     """
     found = compiled("gluon")
-    assert len(found) == 24
+    assert len(found) == 30
     for name, code in found.items():
         assert code["products"] > 0 and code["shared"] <= MOST_SHARED, (name, code)
         assert code["waits"] <= code["products"] / 5, (name, code)
-        assert code["spills"] < (50 if "[" in name else 16), (name, code)
-        assert code["steps"] in (2, 4) and ("[" in name or code["longest"] < 720), (name, code)
+        assert code["spills"] < (60 if "[" in name else 16), (name, code)
+        assert code["steps"] in (2, 3, 4, 6) and ("[" in name or code["longest"] < 720), (name, code)
 
 
 def test_the_kernel_of_8_bits_compiles_for_hopper() -> None:

@@ -20,11 +20,14 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.attend.kernels.triton.shapes import padded
 from lattend.plans.plan import plan
 
 FILE = Path(__file__).with_name("gpu_crossovers.json")
 WIDTHS = (128, 256)  # head dimensions up to these have crossovers of their own
 HALF = (torch.bfloat16, torch.float16)
+# Head dimensions up to 128 are the file's; of others, the keys from which on Hopper's was seen ahead of cuDNN
+OTHER_HEADS = {64: 16_384, 256: 4096}
 
 
 class Small(NamedTuple):
@@ -74,8 +77,7 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
         return None
     keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
     if found.causal and whole and _ahead_on_hopper(call, q, v):
-        rows = measured()["hopper causal"]["rows"] / q.shape[:2].numel()
-        return Crossover("forward", keys, width, rows * width)
+        return Crossover("forward", keys, width, _hopper_causal(width).rows / q.shape[:2].numel() * width)
     numbers, products = small_blocks(half, found.causal, width) if whole else Small(**measured()["windows"])
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
     share = kv_heads / heads if call.trains and not call.deterministic else 1
@@ -92,7 +94,14 @@ def backward(call: AttentionCall, q: Tensor) -> Crossover | None:
 
 def _ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
     """Whether Hopper's kernel is ahead of cuDNN on a causal block, if it is not too large."""
-    limits = HopperCausal(**measured()["hopper causal"])
+    limits = _hopper_causal(max(q.shape[3], v.shape[3]))
     long = v.shape[2] >= limits.keys and q.shape[:3].numel() < limits.rows and q.shape[2] == v.shape[2]
-    wide = 64 < max(q.shape[3], v.shape[3]) <= 128 and q.dtype in HALF
-    return long and wide and may_take_hopper(call, q, v)
+    return long and q.dtype in HALF and may_take_hopper(call, q, v)
+
+
+def _hopper_causal(width: int) -> HopperCausal:
+    """The limits for a head dimension: of a wide one fewer rows fit the cache."""
+    known, size = HopperCausal(**measured()["hopper causal"]), padded(width)
+    if size == WIDTHS[0]:
+        return known
+    return HopperCausal(OTHER_HEADS.get(size, 1 << 62), min(known.rows, known.rows * WIDTHS[0] // size))

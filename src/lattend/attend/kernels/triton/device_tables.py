@@ -97,6 +97,7 @@ def device_table(
         "OP": None if blocks is None else blocks.op,
         "ROW_BOUNDS": row_bounds is not None,
         "ROWS": rows,
+        "PADDED": 1 << (rows - 1).bit_length(),
         "ZONE": ZONE,
         "CHUNK": CHUNK,
         "EXTRA": NUMBERS + len(functions.numbers),
@@ -297,8 +298,8 @@ def lesser(a, b):
 def tile_table_kernel(
     Sent, Table, Header, Data, Outer, Inner, Zones, Blocks, RowBounds, heads, tiles,
     BOUNDS: tl.constexpr, CUT: tl.constexpr, SAMES: tl.constexpr, OP: tl.constexpr,
-    ROW_BOUNDS: tl.constexpr, ROWS: tl.constexpr, ZONE: tl.constexpr, CHUNK: tl.constexpr,
-    EXTRA: tl.constexpr, WIDE: tl.constexpr,
+    ROW_BOUNDS: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexpr, ZONE: tl.constexpr,
+    CHUNK: tl.constexpr, EXTRA: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One row of the table: the plan's, CUT to its rows' ranges, in slots of listed blocks if OP is given."""
     program = tl.program_id(0)
@@ -312,7 +313,8 @@ def tile_table_kernel(
     full_begin, full_end = tl.load(sent + 5).to(tl.int64), tl.load(sent + 6).to(tl.int64)
 
     if CUT:
-        rows, _, _, _, inside = outer_rows(Header, sent, ROWS, 1, 1, ROWS, (0,), WIDE)
+        rows, _, _, _, inside = outer_rows(Header, sent, PADDED, 1, 1, PADDED, (0,), WIDE)
+        inside &= tl.arange(0, PADDED) < ROWS
         size = tl.load(Header + 5)
         low, high, _ = BOUNDS(rows, rows, rows, head, batch, Header, Data, WIDE)
         low, high = within(low.to(tl.int64), 0, size), within(high.to(tl.int64), -1, size - 1)

@@ -64,8 +64,8 @@ def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers
     return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-def _hopper(step: int, stages: int, aligned: int = 1) -> TileShape:
-    return TileShape((128,), step, 12, stages, True, True, hopper=True, aligned=aligned)
+def _hopper(step: int, stages: int, rows: int = 128, aligned: int = 1) -> TileShape:
+    return TileShape((rows,), step, 12, stages, True, True, hopper=True, aligned=aligned)
 
 
 # kernel, head dimension at most, on a line
@@ -106,19 +106,25 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
 }
 
-# the same of the kernels for Hopper (hopper/), which take some calls
-_HOPPER: dict[tuple[str, int], ShapeCost] = {
-    ("forward", 64): ShapeCost(_hopper(128, 3), 22.0, 13.0, 9.8),
-    ("forward", 128): ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),
-    ("backward_dq", 128): ShapeCost(_hopper(64, 3), 38.0, 7.8, 7.75),
-    ("backward_dkdv", 64): ShapeCost(_hopper(64, 4), 13.0, 8.6, 7.0),
-    ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
+# the same of the kernels for Hopper (hopper/), which take some calls; of 192 rows for three groups of warps
+_HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
+    ("forward", 64): (
+        ShapeCost(_hopper(128, 3, 192), 28.0, 14.5, 10.7),
+        ShapeCost(_hopper(128, 3), 13.5, 8.6, 8.15),
+    ),
+    ("forward", 128): (ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),),
+    ("forward", 256): (ShapeCost(_hopper(64, 2), 27.0, 11.5, 10.8),),
+    ("backward_dq", 128): (ShapeCost(_hopper(64, 3), 36.0, 7.5, 7.4),),
+    ("backward_dq", 256): (ShapeCost(_hopper(64, 2), 85.0, 18.0, 16.4),),
+    ("backward_dkdv", 64): (ShapeCost(_hopper(64, 4, 192), 18.0, 9.6, 9.4),),
+    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),),
+    ("backward_dkdv", 256): (ShapeCost(_hopper(64, 2, 64), 10.0, 15.0, 14.9),),
 }
 
 # the forward pass of 8 bits, which only these kernels have, with the transposing of values; 64 is a guess
-_FP8: dict[int, ShapeCost] = {
-    64: ShapeCost(_hopper(128, 4, 16), 22.0, 8.0, 7.0, measured=False),
-    128: ShapeCost(_hopper(128, 4, 16), 27.0, 9.5, 8.8),
+_FP8: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
+    ("forward", 64): (ShapeCost(_hopper(128, 4, aligned=16), 22.0, 8.0, 7.0, measured=False),),
+    ("forward", 128): (ShapeCost(_hopper(128, 4, aligned=16), 27.0, 9.5, 8.8),),
 }
 
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
@@ -301,11 +307,10 @@ def _cut(cost: ShapeCost, outer: tuple[int, ...], inner: tuple[int, ...]) -> Sha
 
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
     """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
-    cost = _HOPPER.get((kernel, padded(head_dim)))
     if dtype == torch.float8_e4m3fn:
-        cost = _FP8.get(padded(head_dim)) if kernel == "forward" else None
-    if cost is not None and dtype != torch.float32:
-        yield cost
+        yield from _FP8.get((kernel, padded(head_dim)), ())
+    elif dtype != torch.float32:
+        yield from _HOPPER.get((kernel, padded(head_dim)), ())
 
 
 def images_on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:

@@ -54,13 +54,13 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 
 @gluon.jit
-def keys_of(turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr):
+def keys_of(turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, HEIGHT: gl.constexpr):
     """The tile of keys of a turn, as tile_of has tiles of queries; its queries begin at a multiple of four,
     since TMA copies numbers from there.
     """
     kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
     of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
-    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4)
+    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4, HEIGHT)
 
 
 @gluon.jit
@@ -94,10 +94,12 @@ def load(
     ready, free, q_ready, q_free, g_ready, g_free = barriers
     kv_heads, share, works, query_rows = numbers[0], numbers[1], numbers[6], numbers[7]
     done = 0  # steps of earlier turns
-    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    HEIGHT: gl.constexpr = k_buffer.shape[0] // free.shape[0] * ROWS
+    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL, HEIGHT)
     load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, 0, tile)
     for turn in range(turns):
-        upcoming = keys_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        after = gl.minimum(turn + 1, turns - 1)
+        upcoming = keys_of(after, Table, Header, numbers, STEP, HAS_FULL, HEIGHT)
         for index in range(tile[6] * share):
             member, step = member_step(index, tile, share, SHARED)
             at, q_head = tile[4] + step * STEP, tile[1] * share + member

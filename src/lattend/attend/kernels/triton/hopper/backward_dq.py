@@ -2,9 +2,9 @@
 
 As in forward.py one warp loads and two groups of four compute, 64 queries each. A tile has its queries and
 the gradients of its output in shared memory; steps bring keys and values. While the tensor cores add one
-step's slopes to the gradient and multiply with values, a group takes the exponentials of the next scores.
-Slopes go from product to product in registers: as one gives them, the next takes them. The keys of three
-steps are in use at once, so that there are three stages at least.
+step's slopes to the gradient and multiply with values, a group takes the exponentials of the next scores; the
+groups begin their products in turn. Slopes go from product to product in registers: as one gives them, the
+next takes them. The keys of three steps are in use at once, so that there are three stages at least.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -38,6 +38,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     bounds_of,
     early_of,
     give_back,
+    hand_on,
     lay,
     load_step,
     load_tile,
@@ -46,6 +47,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     product,
     rows_of,
     send,
+    take_turn,
     tile_noted,
     tile_of,
     turns_of,
@@ -122,7 +124,7 @@ def asked(
 @gluon.jit
 def compute(
     GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
-    buffers, barriers, scale, out_strides, final_strides, numbers,
+    buffers, barriers, order, scale, out_strides, final_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
@@ -168,10 +170,12 @@ def compute(
             begin, end = (masked, steps) if FULL else (1, masked)
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
+                take_turn(order, GROUP, now - turn - 1)
                 s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
                 dq_begun = weighed(slopes.to(dtype), k_buffer, last, dq, True, STEP, STAGES, DP)
                 arrived(v_ready, now, STAGES)
                 dp_begun = product(grad, v_buffer, now, STEP, STAGES, DP, S)
+                hand_on(order, GROUP)
                 if not FULL:
                     at = place_of(index, tile, STEP)
                     kept = bits_of(at, about, S, STEP)
@@ -220,20 +224,20 @@ def attention_bwd_dq_hopper_kernel(
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
     buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes())
-    barriers = (ready, free, k_ready, k_free, v_ready, v_free)
+    barriers, order = (ready, free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
                 0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
-                buffers, barriers, scale, out_strides, final_strides, numbers,
+                buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
                 1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
-                buffers, barriers, scale, out_strides, final_strides, numbers,
+                buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
             )),

@@ -37,7 +37,6 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     OR_LEAST,
     REGISTERS,
     ROWS,
-    TILES,
     arrived,
     barriers_of,
     bits_of,
@@ -71,20 +70,25 @@ def load(
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     share, works = numbers[1], numbers[6]
     now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
-    turns, tile = turns_of(works), tile_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    HEIGHT: gl.constexpr = q_buffer.shape[0] // q_free.shape[0] * ROWS
+    turns, tile = turns_of(works), tile_of(0, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
     load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
     for turn in range(turns):
-        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        after = gl.minimum(turn + 1, turns - 1)
+        upcoming = tile_of(after, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
         for index in range(tile[6]):  # keys are needed a step before values
             place = [tile[0], tile[1] // share, place_of(index, tile, STEP), 0]
             load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
             if now > 0:
-                load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
-            if (index == early_of(tile)) & (turn + 1 < turns):
+                load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])
+            if q_free.shape[0] == 1:  # there is room when the tile before has ended
+                if (index == 0) & (turn > 0):
+                    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn, tile)
+            elif (index == early_of(tile)) & (turn + 1 < turns):
                 load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn + 1, upcoming)
             now, values = now + 1, place
         tile = upcoming
-    load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
+    load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])
 
 
 @gluon.jit
@@ -141,6 +145,8 @@ def compute(
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
+    TILES: gl.constexpr = q_free.shape[0]
+    VALUES: gl.constexpr = v_free.shape[0]
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, STEP, 16])
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DVP, 16])
     OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
@@ -155,7 +161,7 @@ def compute(
         arrived(q_ready, turn, TILES)
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
-        give_back(q_free, turn + 1, turn > 0)
+        give_back(q_free, turn + 1, (turn > 0) & (TILES > 1))
         tile = tile_noted(noted, turn)
         steps, masked = tile[6], tile[7]
         about = bounds_of(
@@ -180,8 +186,8 @@ def compute(
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
                 s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
-                arrived(v_ready, last, STAGES)
-                o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, STAGES, DVP)
+                arrived(v_ready, last, VALUES)
+                o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, VALUES, DVP)
                 if not FULL:
                     at = place_of(index, tile, STEP)
                     kept = bits_of(at, about, S, STEP)
@@ -195,18 +201,20 @@ def compute(
                 # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
                 arrived(k_ready, now + 1, STAGES, index + 1 < steps)
                 o, p = warpgroup_mma_wait(0, deps=[o_begun, p])
-                mbarrier.arrive(v_free.index(last % STAGES), count=1)
+                mbarrier.arrive(v_free.index(last % VALUES), count=1)
                 o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
                 weights = gl.convert_layout(p, WEIGHTS)
         done += steps
-        arrived(v_ready, done - 1, STAGES)
-        o_begun = weighed(weights.to(dtype), v_buffer, done - 1, o, True, STEP, STAGES, DVP)
+        arrived(v_ready, done - 1, VALUES)
+        o_begun = weighed(weights.to(dtype), v_buffer, done - 1, o, True, STEP, VALUES, DVP)
         o = warpgroup_mma_wait(0, deps=[o_begun])
-        mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
+        mbarrier.arrive(v_free.index((done - 1) % VALUES), count=1)
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
             heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS,
         )  # fmt: skip
+        if TILES == 1:
+            give_back(q_free, turn, True)
     tma.store_wait(0)
 
 
@@ -218,15 +226,20 @@ def attention_fwd_hopper_kernel(
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
-    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
+
+    Of a wide head one tile's queries have room beside keys, and then there is some for values.
+    """
+    TILES: gl.constexpr = 2 if DP <= 128 else 1
+    VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
     q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
+    v_buffer = gl.allocate_shared_memory(V.dtype, [VALUES, 1, 1, STEP, DVP], V.layout)
     q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
-    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
-    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
+    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
+    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
     fence_async_shared()
-    buffers = (q_buffer, k_buffer, v_buffer, notes())
+    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES))
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)

@@ -16,12 +16,19 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 from lattend.attend.call import BackwardInputs, Scales
 from lattend.attend.kernels.triton import launched
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
+from lattend.attend.kernels.triton.hopper.backward_dkdv_narrow import (
+    attention_bwd_dkdv_narrow_hopper_kernel,
+)
+from lattend.attend.kernels.triton.hopper.backward_dkdv_wide import attention_bwd_dkdv_wide_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
+from lattend.attend.kernels.triton.hopper.backward_dq_wide import attention_bwd_dq_wide_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
+from lattend.attend.kernels.triton.hopper.forward_narrow import attention_fwd_narrow_hopper_kernel
 from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
 from lattend.attend.kernels.triton.hopper.tiles import (
     ELEMENTS,
+    NARROW_OPTIONS,
     OPTIONS,
     ROWS,
     described,
@@ -51,7 +58,8 @@ def forward(
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    _launch(tape, attention_fwd_hopper_kernel, works, arguments, ready, constants | widths, q)
+    kernel = attention_fwd_narrow_hopper_kernel if _is_narrow(ready) else attention_fwd_hopper_kernel
+    _launch(tape, kernel, works, arguments, ready, constants | widths, q)
 
 
 def forward_fp8(
@@ -85,7 +93,8 @@ def backward_dq(
         *_tables(ready, lse), scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    _launch(tape, attention_bwd_dq_hopper_kernel, works, arguments, ready, constants | _widths(q, v), q)
+    kernel = attention_bwd_dq_wide_hopper_kernel if _is_wide(q) else attention_bwd_dq_hopper_kernel
+    _launch(tape, kernel, works, arguments, ready, constants | _widths(q, v), q)
 
 
 def backward_dkdv(
@@ -104,7 +113,10 @@ def backward_dkdv(
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
     constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads}
-    _launch(tape, attention_bwd_dkdv_hopper_kernel, works, arguments, ready, constants, q)
+    kernel = attention_bwd_dkdv_wide_hopper_kernel if _is_wide(q) else attention_bwd_dkdv_hopper_kernel
+    if _is_narrow(ready):
+        kernel = attention_bwd_dkdv_narrow_hopper_kernel
+    _launch(tape, kernel, works, arguments, ready, constants, q)
 
 
 def images_dkdv(
@@ -141,7 +153,7 @@ def _launch(
         "STAGES": ready.shape.stages,
         "HAS_FULL": ready.part.knows_full,
         "ROW_BOUNDS": ready.row_bounds is not None,
-        **OPTIONS,
+        **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
     }
     launched.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
 
@@ -162,6 +174,16 @@ def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> Any:
     block = [1, 1, *box, padded(size)]
     layout: Any = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
     return TensorDescriptor(x, shape, strides, block, layout)
+
+
+def _is_narrow(ready: Prepared) -> bool:
+    """Whether three groups of warps compute, each with fewer registers."""
+    return ready.shape.rows == 3 * ROWS.value
+
+
+def _is_wide(q: Tensor) -> bool:
+    """Whether a group has registers for the sums of one matrix only, and a tile room for one."""
+    return padded(q.shape[-1]) > 128
 
 
 def _numbers(step: int, x: Tensor) -> Any:

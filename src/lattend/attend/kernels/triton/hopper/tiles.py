@@ -1,7 +1,8 @@
 """What the kernels for Hopper share: which tiles a program takes, where their rows lie, who is attended.
 
-A tile is 128 rows, 64 for each of two groups of warps that compute; a step is so many of its columns. In the
-forward pass and for gradients of queries the rows are queries and the columns keys, else the other way round.
+A tile is 128 rows, 64 for each of two groups of warps that compute, or 192 for three (*_narrow.py); where
+head_dim is above 128 (*_wide.py) there is less room. A step is so many of its columns. In the forward pass
+and for gradients of queries the rows are queries and the columns keys, else the other way round.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -33,6 +34,7 @@ ROWS: gl.constexpr = gl.constexpr(64)  # of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
+NARROW_OPTIONS = {"num_warps": 4, "maxnreg": 128}  # four groups
 ELEMENTS = {
     torch.bfloat16: gl.bfloat16,
     torch.float16: gl.float16,
@@ -69,16 +71,17 @@ def work_at(turn):
 
 @gluon.jit
 def tile_of(
-    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1
-):
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
+    HEIGHT: gl.constexpr = 128,
+):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
     that can have columns, and the end of these.
 
-    The same tile of all heads comes first, then the next. Its columns begin at a multiple of ALIGNED. The
-    first step has a mask, if only for this: ptxas 12.8 prepares what both loops over steps share before the
-    first of them, behind the branch that passes it by; with no step in it, products of the second would read
-    anywhere.
+    The same tile of all heads comes first, then the next. It has HEIGHT rows, and its columns begin at a
+    multiple of ALIGNED. The first step has a mask, if only for this: ptxas 12.8 prepares what both loops over
+    steps share before the first of them, behind the branch that passes it by; with no step in it, products
+    of the second would read anywhere.
     """
     heads, _, _, tiles, table_batch, table_head, works = numbers
     pairs = works // tiles
@@ -97,8 +100,8 @@ def tile_of(
     at = slot + outer_base
     rows_first = gl.maximum(gl.load(Header + 8) - at, 0)  # a class has Header[10] slots
     rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
-    rows_first = gl.minimum(rows_first, GROUPS * ROWS).to(gl.int32)
-    rows_end = gl.maximum(gl.minimum(rows_end, GROUPS * ROWS), 0).to(gl.int32)
+    rows_first = gl.minimum(rows_first, HEIGHT).to(gl.int32)
+    rows_end = gl.maximum(gl.minimum(rows_end, HEIGHT), 0).to(gl.int32)
     return batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
 
 
@@ -119,7 +122,7 @@ def note(noted, turn, tile):
     """Notes a tile's numbers in shared memory, for those who compute."""
     for place in gl.static_range(NUMBERS):
         number = gl.full([1], tile[place], gl.int32, gl.BlockedLayout([1], [32], [1], [0]))
-        noted.index(turn % TILES * NUMBERS + place).store(number)
+        noted.index(turn % (noted.shape[0] // NUMBERS) * NUMBERS + place).store(number)
 
 
 @gluon.jit
@@ -127,7 +130,8 @@ def tile_noted(noted, turn):
     """The tile of a turn, as it was noted; what is not used of it is not read."""
     found = ()
     for place in gl.static_range(NUMBERS):
-        number = noted.index(turn % TILES * NUMBERS + place).load(gl.BlockedLayout([1], [32], [4], [0]))
+        at = turn % (noted.shape[0] // NUMBERS) * NUMBERS + place
+        number = noted.index(at).load(gl.BlockedLayout([1], [32], [4], [0]))
         found = found + (gl.max(number, 0),)  # noqa: RUF005
     return found
 
@@ -153,10 +157,10 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 
 @gluon.jit
-def notes():
-    """Room for the numbers of the tiles in shared memory."""
+def notes(COUNT: gl.constexpr = 2):
+    """Room for the numbers of the tiles in shared memory, so many."""
     layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    return gl.allocate_shared_memory(gl.int32, [TILES * NUMBERS, 1], layout)
+    return gl.allocate_shared_memory(gl.int32, [COUNT * NUMBERS, 1], layout)
 
 
 @gluon.jit
@@ -177,14 +181,16 @@ def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MO
 @gluon.jit
 def load_tile(matrices, buffers, noted, ready, free, turn, tile):
     """Copies the rows of a tile, of one matrix or of two alike, and notes its numbers."""
-    held = turn % TILES
-    mbarrier.wait(free.index(held), ((turn // TILES) & 1) ^ 1)
+    COUNT: gl.constexpr = free.shape[0]  # tiles in shared memory
+    BLOCKS: gl.constexpr = buffers[0].shape[0] // COUNT
+    held = turn % COUNT
+    mbarrier.wait(free.index(held), ((turn // COUNT) & 1) ^ 1)
     note(noted, turn, tile)
-    mbarrier.expect(ready.index(held), len(matrices) * GROUPS * matrices[0].block_type.nbytes)
-    for group in gl.static_range(GROUPS):
-        place = [tile[0], tile[1], tile[2] + tile[3] + group * ROWS, 0]
+    mbarrier.expect(ready.index(held), len(matrices) * BLOCKS * matrices[0].block_type.nbytes)
+    for block in gl.static_range(BLOCKS):
+        place = [tile[0], tile[1], tile[2] + tile[3] + block * ROWS, 0]
         for one in gl.static_range(len(matrices)):
-            to = buffers[one].index(held * GROUPS + group)
+            to = buffers[one].index(held * BLOCKS + block)
             tma.async_copy_global_to_shared(matrices[one], place, ready.index(held), to)
 
 
@@ -193,7 +199,31 @@ def give_back(free, turn, pred):
     """Frees the rows of a tile, once its results, which lie there, are written."""
     if pred:
         tma.store_wait(0)
-        mbarrier.arrive(free.index(turn % TILES), count=1)
+        mbarrier.arrive(free.index(turn % free.shape[0]), count=1)
+
+
+@gluon.jit
+def take_turn(order, GROUP: gl.constexpr, count):
+    """Waits until the group before has begun its products of this turn, group 0 those of the last.
+
+    Products of two groups that begin at once would share the tensor cores, and their exponentials come at
+    once too.
+    """
+    mbarrier.wait(order.index(GROUP), (count & 1) ^ (GROUP == 0))
+
+
+@gluon.jit
+def hand_on(order, GROUP: gl.constexpr):
+    """Has the next group begin its products."""
+    mbarrier.arrive(order.index((GROUP + 1) % order.shape[0]), count=1)
+
+
+@gluon.jit
+def unknown_zero(index):
+    """0, which ptxas does not know: else it prepares the addresses of all products of a loop in front of it,
+    for which a wide head has no registers left.
+    """
+    return index >> 30
 
 
 @gluon.jit
