@@ -27,26 +27,28 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.prepared import (
     MOST_KNOWN,
     Arrays,
+    Joined,
     Prepared,
-    has_large_numbers,
     header_numbers,
     is_wide,
 )
 from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.kernels.triton.source import generated
+from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.kernels.triton.turns import Turn, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
 from lattend.attend.tape import Tape
-from lattend.plans.part import Part
+from lattend.plans.part import Part, has_large_numbers
 from lattend.plans.plan import PROBE, Plan
+from lattend.plans.tiles import Tiles
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
@@ -67,6 +69,7 @@ class Runner:
         self.term, self.tensors = term, tensors
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
+        self.arranged: Recent[object, tuple[list[Turn], bool, bool]] = Recent(MOST_KNOWN)
 
     @cached_property
     def most_queries(self) -> int:
@@ -75,54 +78,82 @@ class Runner:
         found = (self.plan.tiles(place, PROBE[len(self.plan.axes)], transposed=True) for place in places)
         return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
 
+    def turns(
+        self, kernel: str, q: Tensor, k: Tensor, v: Tensor, *, hopper: bool
+    ) -> tuple[list[Turn], bool, bool]:
+        """The turns of the parts, as `sequence` has them; some parts of queries join others."""
+        parts = self.plan.parts
+        may = tuple(hopper and not is_wide(part, q, k, v) for part in parts)
+        key = (kernel, q.shape[-1], v.shape[-1], q.dtype, may)
+
+        def shape(place: int) -> TileShape:
+            return self.shape(kernel, place, q, v, hopper=may[place])
+
+        return self.arranged.find(key, lambda: sequence(parts, joined_parts(self.plan, shape)))
+
+    def shape(self, kernel: str, place: int, q: Tensor, v: Tensor, *, hopper: bool) -> TileShape:
+        """How the kernel cuts a part."""
+        if self.shapes is not None:
+            return self.shapes(kernel, place)
+        size = max(q.shape[-1], v.shape[-1])
+        return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
+
     def part(
         self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
-        hopper: bool = False,
+        hopper: bool = False, joined: int | None = None,
     ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        given = (part, kernel, place, q, v, arrays, hopper)
+        given = (part, kernel, place, q, v, arrays, hopper, joined)
         if any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(tape, *given)
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        for known in (ready.table, ready.header, ready.row_bounds):
+        for known in (ready.table, ready.header, ready.row_bounds, ready.joined and ready.joined.header):
             if known is not None:
                 tape.keep(known)
         return ready
 
     def _prepared(
         self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
-        hopper: bool,
+        hopper: bool, joined: int | None,
     ) -> Prepared:  # fmt: skip
-        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
-        if self.shapes is None:
-            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
-        else:
-            shape = self.shapes(kernel, place)
+        transposed, shape = kernel == "backward_dkdv", self.shape(kernel, place, q, v, hopper=hopper)
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
+        if joined is not None:
+            guests = self.plan.tiles(joined, shape.outer)
+            tiles = Tiles(tiles.shape, with_joined(tiles, guests))
         table = self.sent.find(
-            (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
+            (transposed, place, shape.outer, joined),
+            lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
-        functions = generated(part, self.term, self.tensors)
-        numbers = header_numbers(part, functions, arrays)
-        header = self.sent.find(
-            tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
-        )
+        functions, header = self._header(tape, part, arrays)
         tape.keep(table)
-        tape.keep(header)
+        guest = None
+        if joined is not None:
+            asked, numbers = self._header(tape, self.plan.parts[joined], arrays)
+            guest = Joined(asked.bounds, numbers)
         row_bounds = None
         if tiles.lists is None and depends_on_data(part):
             wide = has_large_numbers(part)
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data, row_bounds)
+        return Prepared(part, shape, functions, table, header, data, row_bounds, guest)
+
+    def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
+        """The functions of a part, and the numbers that they read."""
+        functions = generated(part, self.term, self.tensors)
+        numbers = header_numbers(part, functions, arrays)
+        header = self.sent.find(
+            tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
+        )
+        return functions, tape.keep(header)
 
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -132,7 +163,8 @@ class Runner:
             q, call = tape.do(torch.neg, q), replace(call, scale=-call.scale)
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
         (batch, heads, rows, _), width = q.shape, v.shape[-1]
-        turns, begins, ends = sequence(self.plan.parts)
+        hopper = may_take_hopper(call, q, v)
+        turns, begins, ends = self.turns("forward", q, k, v, hopper=hopper)
         out = tape.empty((batch, heads, rows, width), q.dtype, q.device, strides(q, width))
         sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
         if not all(turn.alone for turn in turns):
@@ -140,10 +172,9 @@ class Runner:
         if not begins:
             tape.do(_filled(0.0), sums)
             tape.do(_filled(float("-inf")), lse)
-        hopper = may_take_hopper(call, q, v)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
-            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small)
+            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
@@ -199,15 +230,17 @@ class Runner:
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
-        turns, begins, ends = sequence(self.plan.parts)
+        hopper = may_take_hopper(call, q, v, "backward_dq")
+        turns, begins, ends = self.turns("backward_dq", q, k, v, hopper=hopper)
         found, sums = _sums(tape, q, turns, begins)
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
-        hopper = may_take_hopper(call, q, v, "backward_dq")
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
-            ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small)
+            ready = self.part(
+                tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined
+            )
             makes_delta = begins and not turn.continues
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             programs = ready.tiles * batch * heads

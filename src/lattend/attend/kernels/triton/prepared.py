@@ -23,10 +23,8 @@ from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.plans.order import Order
-from lattend.plans.part import Part, largest
+from lattend.plans.part import Part, has_large_numbers
 from lattend.recent import Recent
-from lattend.rules.language import expr
-from lattend.rules.language.expr import Num
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 # Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
@@ -34,6 +32,14 @@ EXACT_PRODUCTS = "ieee" if torch.version.hip else "tf32x3"
 MOST_KNOWN = 64  # of the tables of one plan
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A part that joins another (joining.py): the table of that has its columns."""
+
+    bounds: Any
+    header: Tensor
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Prepared:
     header: Tensor
     data: tuple[Tensor, ...]
     row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
+    joined: Joined | None = None
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -120,13 +127,6 @@ def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
 def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
     return _furthest(q, k, v) >= REACH_32 or has_large_numbers(part)
-
-
-def has_large_numbers(part: Part) -> bool:
-    """Whether a number on the way to its bounds and conditions may need 64 bits."""
-    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
-    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
 def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:

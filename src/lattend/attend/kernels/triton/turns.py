@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
@@ -18,6 +18,7 @@ class Turn:
     place: int
     continues: bool
     ends: bool
+    joined: int | None = None  # the place of a part that it takes along (joining.py)
 
     @property
     def alone(self) -> bool:
@@ -30,20 +31,26 @@ class Turn:
         return {"CONTINUES": self.continues, "ENDS": self.ends}
 
 
-def sequence(parts: Sequence[Part]) -> tuple[list[Turn], bool, bool]:
+def sequence(parts: Sequence[Part], joined: Mapping[int, int] | None = None) -> tuple[list[Turn], bool, bool]:
     """The turns of parts; whether every row is written without being cleared; and whether they end.
 
-    Parts that share no row need no sums. Else one that covers all rows begins, and one ends.
+    Parts that share no row need no sums. Else one that covers all rows begins, and one ends. `joined` says
+    which part has another's turn too: both have the same rows.
     """
-    if parts and not any(_may_share_rows(a, b) for a, b in combinations(parts, 2)):
-        covered = sum(part.rows for part in parts) == prod(axis.outer_size for axis in parts[0].axes)
-        return [Turn(place, False, True) for place in range(len(parts))], covered, True
-    whole = [place for place, part in enumerate(parts) if part.covers]
-    others = [place for place in range(len(parts)) if place not in whole]
+    guests = joined or {}
+    taken = {place: part for place, part in enumerate(parts) if place not in guests.values()}
+    if taken and not any(_may_share_rows(a, b) for a, b in combinations(taken.values(), 2)):
+        covered = sum(part.rows for part in taken.values()) == prod(x.outer_size for x in parts[0].axes)
+        return [Turn(place, False, True, guests.get(place)) for place in taken], covered, True
+    whole = [place for place, part in taken.items() if part.covers]
+    others = [place for place in taken if place not in whole]
     order = [*whole[:-1], *others, *whole[-1:]]
     begins = bool(whole) and order[0] in whole
     last = len(order) - 1 if whole else None
-    turns = [Turn(place, turn > 0 or not begins, turn == last) for turn, place in enumerate(order)]
+    turns = [
+        Turn(place, turn > 0 or not begins, turn == last, guests.get(place))
+        for turn, place in enumerate(order)
+    ]
     return turns, begins, bool(whole)
 
 

@@ -31,6 +31,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
+    JOINED,
     LN2,
     LOADER,
     LOG2E,
@@ -48,12 +49,13 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     load_step,
     load_tile,
     notes,
+    place_loaded,
     place_of,
     product,
     rows_of,
     send,
     tile_noted,
-    tile_of,
+    tile_of_queries,
     turns_of,
     weighed,
     where_pairs_kept,
@@ -64,19 +66,21 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 @gluon.jit
 def load(
     Q, K, V, Table, Header, buffers, barriers, numbers,
-    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     share, works = numbers[1], numbers[6]
     now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
-    turns, tile = turns_of(works), tile_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    turns, tile = turns_of(works), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS)
     load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
     for turn in range(turns):
-        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        upcoming = tile_of_queries(
+            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS
+        )
         for index in range(tile[6]):  # keys are needed a step before values
-            place = [tile[0], tile[1] // share, place_of(index, tile, STEP), 0]
+            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
             load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
             if now > 0:
                 load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
@@ -131,9 +135,9 @@ def finish(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
+    GROUP: gl.constexpr, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
     scale, out_strides, numbers,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
@@ -147,6 +151,7 @@ def compute(
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
@@ -156,7 +161,7 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(q_free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn)
+        tile = tile_noted(noted, turn, 2 * JOINS)
         steps, masked = tile[6], tile[7]
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES
@@ -164,12 +169,18 @@ def compute(
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
-        at = place_of(0, tile, STEP)
-        kept = bits_of(at, about, S, STEP)
+        if JOINS:
+            at, first = tile[JOINED], bounds_of(
+                tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
+                OF_SCORES, JOINED,
+            )  # fmt: skip
+        else:
+            at, first = place_of(0, tile, STEP), about
+        kept = bits_of(at, first, S, STEP)
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         s = where_set(s, kept, OR_LEAST, S)
-        if PAIRS is not None:
+        if PAIRS is not None and not JOINS:
             s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
         # weights of 16 bits that go from step to step would be taken apart and put together
@@ -183,7 +194,7 @@ def compute(
                 arrived(v_ready, last, STAGES)
                 o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, STAGES, DVP)
                 if not FULL:
-                    at = place_of(index, tile, STEP)
+                    at = place_of(index, tile, STEP, JOINS)
                     kept = bits_of(at, about, S, STEP)
                 s = warpgroup_mma_wait(1, deps=[s_begun])
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
@@ -212,13 +223,16 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Rows, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
+    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head, works,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
-    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
+
+    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own.
+    """
     q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
     v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
@@ -226,23 +240,24 @@ def attention_fwd_hopper_kernel(
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (q_buffer, k_buffer, v_buffer, notes())
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    buffers = (q_buffer, k_buffer, v_buffer, notes(2 * JOINS))
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (compute, (
-                1, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
         ],
         [4, 1],
         [REGISTERS, LOADER],

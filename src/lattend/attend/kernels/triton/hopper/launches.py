@@ -36,11 +36,12 @@ def forward(
     works = ready.tiles * batch * heads
     arguments = (
         *described(ROWS.value, q), *described(step, k, v), *described(ROWS.value, out),
-        out, sums, lse, *_tables(ready, lse), scale, *row_strides(out),
+        out, sums, lse, *_tables_of_queries(ready, lse), scale, *row_strides(out),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    _launch(tape, attention_fwd_hopper_kernel, works, arguments, ready, constants | widths, q)
+    constants = constants | widths | _joined(ready)
+    _launch(tape, attention_fwd_hopper_kernel, works, arguments, ready, constants, q)
 
 
 def backward_dq(
@@ -54,10 +55,11 @@ def backward_dq(
     arguments = (
         *described(ROWS.value, q, grad), *described(ready.shape.step, k, v), *described(ROWS.value, found),
         out, grad_lse, lse, delta, sums, found,
-        *_tables(ready, lse), scale, *row_strides(out), *row_strides(found),
+        *_tables_of_queries(ready, lse), scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    _launch(tape, attention_bwd_dq_hopper_kernel, works, arguments, ready, constants | _widths(q, v), q)
+    constants = constants | _widths(q, v) | _joined(ready)
+    _launch(tape, attention_bwd_dq_hopper_kernel, works, arguments, ready, constants, q)
 
 
 def backward_dkdv(
@@ -99,6 +101,15 @@ def _launch(
 def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
     bounds = ready.table if ready.row_bounds is None else ready.row_bounds
     return ready.table, ready.header, ready.data or (unused,), bounds
+
+
+def _tables_of_queries(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+    table, header, *others = _tables(ready, unused)
+    return table, header, header if ready.joined is None else ready.joined.header, *others
+
+
+def _joined(ready: Prepared) -> Constants:
+    return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds}
 
 
 def _widths(q: Tensor, v: Tensor) -> Constants:

@@ -45,7 +45,9 @@ BITS: gl.constexpr = gl.constexpr(
 )
 OR_ZERO: gl.constexpr = gl.constexpr(_WHERE_SET % "0f00000000")
 OR_LEAST: gl.constexpr = gl.constexpr(_WHERE_SET % "0fFF800000")  # -inf
-NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile
+NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
+OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
+JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, with one step
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -65,11 +67,12 @@ def work_at(turn):
 
 @gluon.jit
 def tile_of(
-    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1
-):
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
+    MORE: gl.constexpr = 0,
+):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
-    that can have columns, and the end of these.
+    that can have columns, and the end of these; and MORE numbers, as the table has them.
 
     The same tile of all heads comes first, then the next. Its columns begin at a multiple of ALIGNED. The
     first step has a mask, if only for this: ptxas 12.8 prepares what both loops over steps share before the
@@ -80,7 +83,7 @@ def tile_of(
     pairs = works // tiles
     tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
     batch, head = pair // heads, pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
+    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * (7 + MORE)
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
     begin, end = gl.load(entry + 3), gl.load(entry + 4)
     begin -= (base + begin) % ALIGNED
@@ -95,13 +98,40 @@ def tile_of(
     rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
     rows_first = gl.minimum(rows_first, GROUPS * ROWS).to(gl.int32)
     rows_end = gl.maximum(gl.minimum(rows_end, GROUPS * ROWS), 0).to(gl.int32)
-    return batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
+    found = batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
+    for place in gl.static_range(MORE):
+        found = found + (gl.load(entry + 7 + place),)  # noqa: RUF005
+    return found
 
 
 @gluon.jit
-def place_of(index, tile, STEP: gl.constexpr):
-    """The first column of a tile's step."""
-    return tile[4] + step_at(index, tile) * STEP
+def tile_of_queries(
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr
+):
+    """The tile of queries of a turn; if a part JOINS, one step of its keys comes before the others."""
+    if JOINS:
+        own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, 2)
+        return own[:6] + (own[6] + 1, own[7] + 1, own[8] + 1) + own[9:]  # noqa: RUF005
+    else:
+        return tile_of(turn, Table, Header, numbers, STEP, HAS_FULL)
+
+
+@gluon.jit
+def place_of(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr = False):
+    """The first column of a tile's step; if a part JOINS, of a step after its own."""
+    step = step_at(index, tile)
+    if JOINS:
+        step -= 1
+    return tile[OWN] + step * STEP
+
+
+@gluon.jit
+def place_loaded(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr):
+    """The first column of any step of a tile."""
+    place = place_of(index, tile, STEP, JOINS)
+    if JOINS:
+        place = gl.where(index == 0, tile[JOINED], place)
+    return place
 
 
 @gluon.jit
@@ -113,17 +143,17 @@ def early_of(tile):
 @gluon.jit
 def note(noted, turn, tile):
     """Notes a tile's numbers in shared memory, for those who compute."""
-    for place in gl.static_range(NUMBERS):
+    for place in gl.static_range(len(tile)):
         number = gl.full([1], tile[place], gl.int32, gl.BlockedLayout([1], [32], [1], [0]))
-        noted.index(turn % TILES * NUMBERS + place).store(number)
+        noted.index(turn % TILES * len(tile) + place).store(number)
 
 
 @gluon.jit
-def tile_noted(noted, turn):
+def tile_noted(noted, turn, MORE: gl.constexpr = 0):
     """The tile of a turn, as it was noted; what is not used of it is not read."""
     found = ()
-    for place in gl.static_range(NUMBERS):
-        number = noted.index(turn % TILES * NUMBERS + place).load(gl.BlockedLayout([1], [32], [4], [0]))
+    for place in gl.static_range(NUMBERS + MORE):
+        number = noted.index(turn % TILES * (NUMBERS + MORE) + place).load(gl.BlockedLayout([1], [32], [4], [0]))
         found = found + (gl.max(number, 0),)  # noqa: RUF005
     return found
 
@@ -149,10 +179,10 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 
 @gluon.jit
-def notes():
+def notes(MORE: gl.constexpr = 0):
     """Room for the numbers of the tiles in shared memory."""
     layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    return gl.allocate_shared_memory(gl.int32, [TILES * NUMBERS, 1], layout)
+    return gl.allocate_shared_memory(gl.int32, [TILES * (NUMBERS + MORE), 1], layout)
 
 
 @gluon.jit
@@ -227,11 +257,12 @@ def whole(tile, GROUP: gl.constexpr):
 def bounds_of(
     tile, table_batch, rows, Header, Data, RowBounds,
     BOUNDS: gl.constexpr, ROW_BOUNDS: gl.constexpr, GROUP: gl.constexpr, LAYOUT: gl.constexpr,
+    COLUMNS: gl.constexpr = OWN,
 ):  # fmt: skip
     """The positions of a group's rows and what is asked of their pairs: the bounds of each row's columns and
     its entries, whether more is to be asked, and of which head and element.
     """
-    batch, head, first, count = tile[0], tile[1], tile[4], tile[5]
+    batch, head, first, count = tile[0], tile[1], tile[COLUMNS], tile[COLUMNS + 1]
     oa, inside = rows_of(tile, GROUP, LAYOUT)
     low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
     asks = True
