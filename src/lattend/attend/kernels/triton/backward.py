@@ -176,17 +176,22 @@ def attention_bwd_dkdv_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, CHUNKED: tl.constexpr,
+    TMA: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a tile of keys and values; all query heads that share them are taken in turn."""
+    """The gradients of a tile of keys and values; all query heads that share them are taken in turn.
+
+    CHUNKED, it is one of the chunks of a tile (chunks.py), whose sums have a place of their own.
+    """
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     kv_heads = heads // share
     batch, kv_head = (pair // kv_heads).to(tl.int64), pair % kv_heads
     K += batch * k_batch + kv_head.to(tl.int64) * k_head
     V += batch * v_batch + kv_head.to(tl.int64) * v_head
-    entry = entry_of(Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS)
+    entry = entry_of(
+        Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS, CHUNKED
+    )
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     k = rows_of(K, place, inside, k_row, D, DP, True)  # [BLOCK_M, DP]
     v = rows_of(V, place, inside, v_row, DV, DVP, True)  # [BLOCK_M, DVP]
@@ -198,7 +203,7 @@ def attention_bwd_dkdv_kernel(
 
     for member in range(0, share):
         head = kv_head * share + member
-        entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
+        entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS, CHUNKED)
         bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
         begin = tl.load(entry + 2) + tl.load(entry + 3)
         if TMA:
@@ -257,6 +262,9 @@ def attention_bwd_dkdv_kernel(
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
     first_key = (batch * kv_heads + kv_head) * keys
+    if CHUNKED:
+        first_key = ((batch * kv_heads + kv_head) * tiles + tl.load(entry + 5 * AXES + 2)) * BLOCK_M
+        place = tl.arange(0, BLOCK_M)
     store_sum(
         SumK, GradK, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
         acc_k * scale, D, DP, CONTINUES, ENDS,

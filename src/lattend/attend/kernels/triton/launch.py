@@ -20,6 +20,8 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
+from lattend.attend.kernels.triton.chunk_sums import chunk_sums_kernel
+from lattend.attend.kernels.triton.chunks import chunk_counts, chunked
 from lattend.attend.kernels.triton.device_tables import (
     depends_on_data,
     device_table,
@@ -38,8 +40,9 @@ from lattend.attend.kernels.triton.prepared import (
     Prepared,
     header_numbers,
     is_wide,
+    order_kind,
 )
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.kernels.triton.turns import Turn, sequence
@@ -110,9 +113,11 @@ class Runner:
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined)
+            pairs = v.shape[:2] if kernel == "backward_dkdv" else None  # their chunks fill the chip
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined, pairs)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        for known in (ready.table, ready.header, ready.row_bounds, ready.joined and ready.joined.header):
+        own = (ready.table, ready.header, ready.row_bounds, ready.chunks)
+        for known in (*own, None if ready.joined is None else ready.joined.header):
             if known is not None:
                 tape.keep(known)
         return ready
@@ -128,8 +133,14 @@ class Runner:
         if joined is not None:
             guests = self.plan.tiles(joined, shape.outer)
             tiles = Tiles(tiles.shape, with_joined(tiles, guests))
+        counts = chunk_counts(part, tiles, shape, v.shape[:2].numel()) if transposed else None
+        chunks = None
+        if counts is not None:
+            made = chunked(tiles, counts, shape)
+            tiles = Tiles(tiles.shape, made.table)
+            chunks = tape.keep(torch.from_numpy(made.tiles).to(self.device))
         table = self.sent.find(
-            (transposed, place, shape.outer, joined),
+            (transposed, place, shape.outer, joined, None if counts is None else tuple(counts)),
             lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
         functions, header = self._header(tape, part, arrays)
@@ -144,7 +155,7 @@ class Runner:
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data, row_bounds, guest)
+        return Prepared(part, shape, functions, table, header, data, row_bounds, guest, chunks)
 
     def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
         """The functions of a part, and the numbers that they read."""
@@ -238,9 +249,7 @@ class Runner:
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
-            ready = self.part(
-                tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined
-            )
+            ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             makes_delta = begins and not turn.continues
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             programs = ready.tiles * batch * heads
@@ -296,24 +305,30 @@ class Runner:
         for turn in turns:
             small = hopper and not is_wide(self.plan.transposed[turn.place], q, k, v)
             ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
-            constants = turn.constants
             programs = ready.tiles * batch * kv_heads
             if not programs:
                 continue
+            found, totals, constants = (found_k, found_v), (sums_k, sums_v), turn.constants
+            sums = totals
+            if ready.chunks is not None:
+                constants = {"CONTINUES": False, "ENDS": False}
+                shares = (batch, kv_heads, ready.tiles * ready.shape.rows)
+                sums = tuple(tape.empty((*shares, x.shape[-1]), torch.float32, x.device) for x in (k, v))
             if ready.shape.hopper:
-                sums, found = (sums_k, sums_v), (found_k, found_v)
                 _on_hopper().backward_dkdv(tape, ready, call.scale, given, delta, sums, found, constants)
             else:
                 inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
-                    inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
+                    inner_q, k, v, inner_grad, lse, delta, *sums, *found,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
                     *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants |= ready.constants(call, q, k, v)
+                constants |= ready.constants(call, q, k, v) | {"CHUNKED": ready.chunks is not None}
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
+            if ready.chunks is not None:
+                _add_chunks(tape, ready, turn, sums, totals, found)
         if ends:
             return found_k, found_v
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
@@ -364,6 +379,26 @@ def _rows_together(tape: Tape, x: Tensor) -> Tensor:
 
 def _copied(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
+
+
+def _add_chunks(
+    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
+    found: tuple[Tensor, ...],
+) -> None:  # fmt: skip
+    """Adds up the shares of the chunks of each tile."""
+    k, v = found
+    tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
+    arguments = (
+        *shares, *sums, *found, ready.chunks, ready.header, *row_strides(k), *row_strides(v),
+        k.shape[1], k.shape[2], tiles, ready.tiles,
+    )  # fmt: skip
+    constants = turn.constants | {
+        **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
+        **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
+        "WIDE": has_large_numbers(ready.part),
+    }
+    programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
+    launch(tape, chunk_sums_kernel, programs, arguments, constants)
 
 
 def _sums(

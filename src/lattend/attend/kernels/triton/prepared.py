@@ -54,6 +54,7 @@ class Prepared:
     data: tuple[Tensor, ...]
     row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
     joined: Joined | None = None
+    chunks: Tensor | None = None  # of each tile (chunks.py); the table's rows are these
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -94,7 +95,7 @@ class Prepared:
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
-            "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
+            "OUTER_KINDS": tuple(order_kind(axis.outer_order) for axis in axes),
             "INNER_KINDS": _inner_kinds(self.part, self.shape.step),
             "BLOCK_M": self.shape.rows,
             "BLOCK_N": self.shape.step,
@@ -113,7 +114,8 @@ class Prepared:
         }
 
 
-def _kind(order: Order) -> int:
+def order_kind(order: Order) -> int:
+    """As geometry.py has them: 0 in order, 1 every period-th, 2 group out of period."""
     return 2 if order.group > 1 else int(order.period > 1)
 
 
@@ -121,7 +123,7 @@ def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
     """As geometry.py has them: 3 where blocks are listed, 4 where those have whole steps."""
     if part.block_table is not None:
         return (3 if part.block_table.inner % step else 4,)
-    return tuple(_kind(axis.inner_order) for axis in part.axes)
+    return tuple(order_kind(axis.inner_order) for axis in part.axes)
 
 
 def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:

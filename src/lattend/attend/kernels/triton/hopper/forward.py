@@ -223,8 +223,8 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head, works,
+    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
+    o_batch, o_head, o_row, heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,

@@ -77,7 +77,7 @@ def backward_dkdv(
         *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
-    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads}
+    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "CHUNKED": ready.chunks is not None}
     _launch(tape, attention_bwd_dkdv_hopper_kernel, works, arguments, ready, constants, q)
 
 

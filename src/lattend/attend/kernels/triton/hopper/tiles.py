@@ -153,8 +153,8 @@ def tile_noted(noted, turn, MORE: gl.constexpr = 0):
     """The tile of a turn, as it was noted; what is not used of it is not read."""
     found = ()
     for place in gl.static_range(NUMBERS + MORE):
-        number = noted.index(turn % TILES * (NUMBERS + MORE) + place).load(gl.BlockedLayout([1], [32], [4], [0]))
-        found = found + (gl.max(number, 0),)  # noqa: RUF005
+        number = noted.index(turn % TILES * (NUMBERS + MORE) + place)
+        found = found + (gl.max(number.load(gl.BlockedLayout([1], [32], [4], [0])), 0),)  # noqa: RUF005
     return found
 
 
@@ -374,6 +374,20 @@ def lay(
             gl.store(rows_out + column[None, :], final, mask=mask)
     else:
         gl.store(sums, value, mask=mask)
+
+
+@gluon.jit
+def lay_share(
+    Sum, value, tile, heads, tiles,
+    GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
+):  # fmt: skip
+    """Writes what a chunk of a tile (chunks.py) has found of its rows to the chunk's own place."""
+    _, here = rows_of(tile, GROUP, gl.SliceLayout(1, SUMS))
+    row = GROUP * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, SUMS))
+    column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
+    first = ((tile[0] * heads + tile[1]).to(gl.int64) * tiles + tile[NUMBERS]) * (GROUPS * ROWS)
+    places = Sum + (first + row)[:, None] * D + column[None, :]
+    gl.store(places, value, mask=here[:, None] & (column[None, :] < D))
 
 
 @gluon.jit
