@@ -40,17 +40,20 @@ from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 @triton.jit
 def store_sum(
-    Sum, Final, first, place, inside, batch, head, final_batch, final_head, final_row, value,
-    SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr,
+    Sum, Final, Written, first, place, inside, batch, head, final_batch, final_head, final_row, value,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; the last part writes the
-    gradient itself, which lies in memory as its tensor does.
+    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; if SOME rows have none, Written
+    says which have. The last part writes the gradient itself, which lies in memory as its tensor does.
     """
     column = tl.arange(0, PADDED)
     at = (first + place).to(tl.int64)[:, None] * SIZE + column[None, :]
     mask = inside[:, None] & (column[None, :] < SIZE)
     if CONTINUES:
-        value += tl.load(Sum + at, mask=mask, other=0.0)
+        summed = mask
+        if SOME:
+            summed &= (tl.load(Written + place, mask=inside, other=0) != 0)[:, None]
+        value += tl.load(Sum + at, mask=summed, other=0.0)
     if ENDS:
         Final += batch * final_batch + head.to(tl.int64) * final_head
         to = place.to(tl.int64)[:, None] * final_row + column[None, :]
@@ -68,7 +71,7 @@ def without_keys(lse, delta):
 
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
-    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, Written, SumsBias, Quanta, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row, dq_batch, dq_head, dq_row,
@@ -79,8 +82,8 @@ def attention_bwd_dq_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
+    TMA: tl.constexpr, MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a tile of queries; the first part of them also makes Delta."""
@@ -158,14 +161,14 @@ def attention_bwd_dq_kernel(
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     store_sum(
-        SumQ, GradQ, (batch * heads + head) * rows, place, inside, batch, head, dq_batch, dq_head, dq_row,
-        acc * scale, D, DP, CONTINUES, ENDS,
+        SumQ, GradQ, Written, (batch * heads + head) * rows, place, inside, batch, head,
+        dq_batch, dq_head, dq_row, acc * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data,
+    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Written, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row,
@@ -176,8 +179,9 @@ def attention_bwd_dkdv_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, CHUNKED: tl.constexpr,
-    TMA: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
+    CHUNKED: tl.constexpr, TMA: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a tile of keys and values; all query heads that share them are taken in turn.
 
@@ -266,10 +270,10 @@ def attention_bwd_dkdv_kernel(
         first_key = ((batch * kv_heads + kv_head) * tiles + tl.load(entry + 5 * AXES + 2)) * BLOCK_M
         place = tl.arange(0, BLOCK_M)
     store_sum(
-        SumK, GradK, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
-        acc_k * scale, D, DP, CONTINUES, ENDS,
+        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        acc_k * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
     store_sum(
-        SumV, GradV, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
-        acc_v, DV, DVP, CONTINUES, ENDS,
+        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        acc_v, DV, DVP, CONTINUES, ENDS, SOME,
     )  # fmt: skip

@@ -31,11 +31,11 @@ def summed(Share, at, count, apart, inside, SIZE: tl.constexpr, PADDED: tl.const
 
 @triton.jit(do_not_specialize=[*PLAIN, "chunks"])
 def chunk_sums_kernel(
-    ShareK, ShareV, SumK, SumV, GradK, GradV, Tiles, Header,
+    ShareK, ShareV, SumK, SumV, GradK, GradV, Written, Tiles, Header,
     dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row, kv_heads, keys, tiles, chunks,
     TILE: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    CONTINUES: tl.constexpr, ENDS: tl.constexpr, WIDE: tl.constexpr,
+    CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradients of ROWS keys of a tile of TILE, and of their values, from the shares of its chunks."""
     BLOCKS: tl.constexpr = TILE // ROWS
@@ -49,10 +49,10 @@ def chunk_sums_kernel(
     at = (pair.to(tl.int64) * chunks + first) * TILE + row
     first_key = (batch * kv_heads + kv_head) * keys
     store_sum(
-        SumK, GradK, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
-        summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS,
+        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
     store_sum(
-        SumV, GradV, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
-        summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS,
+        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS, SOME,
     )  # fmt: skip

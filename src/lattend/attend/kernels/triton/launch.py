@@ -45,7 +45,7 @@ from lattend.attend.kernels.triton.prepared import (
 from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
-from lattend.attend.kernels.triton.turns import Turn, sequence
+from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
 from lattend.attend.tape import Tape
@@ -100,6 +100,16 @@ class Runner:
             return self.shapes(kernel, place)
         size = max(q.shape[-1], v.shape[-1])
         return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
+
+    def written(self, tape: Tape, turn: Turn, parts: Sequence[Part]) -> Tensor | None:
+        """Which rows earlier turns have sums for, where they have none for some of this one's."""
+        if not turn.earlier:
+            return None
+        key = ("written", parts is self.plan.transposed, turn.earlier)
+        rows = self.sent.find(
+            key, lambda: torch.from_numpy(rows_of(parts[x] for x in turn.earlier)).to(self.device)
+        )
+        return tape.keep(rows)
 
     def part(
         self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
@@ -182,7 +192,8 @@ class Runner:
             sums = tape.empty(out.shape, torch.float32, q.device)
         if not begins:
             tape.do(_filled(0.0), sums)
-            tape.do(_filled(float("-inf")), lse)
+        if not begins or any(turn.earlier for turn in turns):
+            tape.do(_filled(float("-inf")), lse)  # which says of a row that it has no sums
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
             ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
@@ -250,16 +261,18 @@ class Runner:
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
             ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
-            makes_delta = begins and not turn.continues
+            makes_delta, written = begins and turn.begins, self.written(tape, turn, self.plan.parts)
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
             if ready.shape.hopper:
-                _on_hopper().backward_dq(tape, ready, call.scale, given, other, delta, sums, found, constants)
+                given_sums = (other, delta, sums, found, written)
+                _on_hopper().backward_dq(tape, ready, call.scale, given, *given_sums, constants)
             else:
                 arguments = (
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
+                    lse if written is None else written,
                     fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out), *row_strides(grad),
@@ -267,6 +280,7 @@ class Runner:
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
+                constants |= {"SOME": written is not None}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
@@ -309,26 +323,30 @@ class Runner:
             if not programs:
                 continue
             found, totals, constants = (found_k, found_v), (sums_k, sums_v), turn.constants
-            sums = totals
+            sums, written = totals, self.written(tape, turn, self.plan.transposed)
             if ready.chunks is not None:
                 constants = {"CONTINUES": False, "ENDS": False}
                 shares = (batch, kv_heads, ready.tiles * ready.shape.rows)
                 sums = tuple(tape.empty((*shares, x.shape[-1]), torch.float32, x.device) for x in (k, v))
             if ready.shape.hopper:
-                _on_hopper().backward_dkdv(tape, ready, call.scale, given, delta, sums, found, constants)
+                _on_hopper().backward_dkdv(
+                    tape, ready, call.scale, given, delta, sums, found, written, constants
+                )
             else:
                 inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
                     inner_q, k, v, inner_grad, lse, delta, *sums, *found,
+                    lse if written is None else written,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
                     *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants |= ready.constants(call, q, k, v) | {"CHUNKED": ready.chunks is not None}
+                constants |= ready.constants(call, q, k, v)
+                constants |= {"CHUNKED": ready.chunks is not None, "SOME": written is not None}
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
             if ready.chunks is not None:
-                _add_chunks(tape, ready, turn, sums, totals, found)
+                _add_chunks(tape, ready, turn, sums, totals, found, written)
         if ends:
             return found_k, found_v
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
@@ -383,19 +401,20 @@ def _copied(x: Tensor) -> Tensor:
 
 def _add_chunks(
     tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
-    found: tuple[Tensor, ...],
+    found: tuple[Tensor, ...], written: Tensor | None,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
     k, v = found
     tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
     arguments = (
-        *shares, *sums, *found, ready.chunks, ready.header, *row_strides(k), *row_strides(v),
+        *shares, *sums, *found, shares[0] if written is None else written, ready.chunks, ready.header,
+        *row_strides(k), *row_strides(v),
         k.shape[1], k.shape[2], tiles, ready.tiles,
     )  # fmt: skip
     constants = turn.constants | {
         **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
         **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
-        "WIDE": has_large_numbers(ready.part),
+        **{"SOME": written is not None, "WIDE": has_large_numbers(ready.part)},
     }
     programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
     launch(tape, chunk_sums_kernel, programs, arguments, constants)

@@ -117,12 +117,12 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
     buffers, barriers, scale, k_strides, v_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr, CHUNKED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its keys and values.
 
@@ -198,12 +198,12 @@ def compute(
             lay_share(SumV, dv, tile, kv_heads, numbers[3], GROUP, DV, DP, SUMS)
         else:
             lay(
-                FinalK, SumK, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
-                GROUP, D, DP, SUMS, CONTINUES, ENDS,
+                FinalK, SumK, Written, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
+                GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
             )  # fmt: skip
             lay(
-                FinalV, SumV, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
-                GROUP, DV, DP, SUMS, CONTINUES, ENDS,
+                FinalV, SumV, Written, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
+                GROUP, DV, DP, SUMS, CONTINUES, ENDS, SOME,
             )  # fmt: skip
             send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
         turn, done = turn + 1, done + steps
@@ -212,13 +212,13 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds, scale,
-    k_batch, k_head, k_row, v_batch, v_head, v_row,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr, CHUNKED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of keys and values; all query heads that share them are taken in turn.
 
@@ -241,16 +241,16 @@ def attention_bwd_dkdv_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED, CHUNKED,
+                SOME, SHARED, CHUNKED,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED, CHUNKED,
+                SOME, SHARED, CHUNKED,
             )),
             (load, (
                 K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,

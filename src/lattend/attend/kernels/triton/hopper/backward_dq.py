@@ -125,12 +125,12 @@ def asked(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, JoinedHeader, Data, RowBounds,
-    buffers, barriers, scale, out_strides, final_strides, numbers,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data,
+    RowBounds, buffers, barriers, scale, out_strides, final_strides, numbers,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its queries."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -204,8 +204,8 @@ def compute(
         dq = warpgroup_mma_wait(0, deps=[dq_begun])
         mbarrier.arrive(k_free.index((done - 1) % STAGES), count=1)
         lay(
-            Final, Sum, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS,
+            Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         send((Rows,), (q_buffer,), held, tile, GROUP, ENDS)
     tma.store_wait(0)
@@ -213,14 +213,14 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, JoinedHeader, Data, RowBounds,
-    scale,
+    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, JoinedHeader, Data,
+    RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of queries; the first part of them also makes Delta.
 
@@ -242,16 +242,16 @@ def attention_bwd_dq_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, JoinedHeader, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, JoinedHeader, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
         ],

@@ -114,21 +114,23 @@ def finish(
     if CONTINUES:
         row, here = rows_of(tile, GROUP, OF_SUMS)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
-        mask = here[:, None] & (column[None, :] < DV)
         states = State + (before + row)[:, None] * DV + column[None, :]
         earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
         higher = gl.maximum(m, earlier)
         base = gl.where(higher == -float("inf"), 0.0, higher)
         shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
         o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-        o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+        share_of_sums = gl.convert_layout(share, OF_SUMS)
+        # rows of no earlier part, and those without keys, have no sums
+        mask = (here & (share_of_sums > 0.0))[:, None] & (column[None, :] < DV)
+        o += gl.load(states, mask=mask, other=0.0) * share_of_sums[:, None]
         m, total = higher, total * shrink + share
     o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
     lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
     gl.store(Lse + before + oa, lse, mask=inside)
     lay(
-        Out, State, o, q_buffer.index(place), tile, heads, rows, out_strides,
-        GROUP, DV, DVP, SUMS, False, ENDS,
+        Out, State, Lse, o, q_buffer.index(place), tile, heads, rows, out_strides,
+        GROUP, DV, DVP, SUMS, False, ENDS, False,
     )  # fmt: skip
     send((Rows,), (q_buffer,), place, tile, GROUP, ENDS)
 

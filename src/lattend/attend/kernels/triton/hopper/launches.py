@@ -46,7 +46,7 @@ def forward(
 
 def backward_dq(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    sums: Tensor, found: Tensor, constants: Constants,
+    sums: Tensor, found: Tensor, written: Tensor | None, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
@@ -54,17 +54,17 @@ def backward_dq(
     works = ready.tiles * batch * heads
     arguments = (
         *described(ROWS.value, q, grad), *described(ready.shape.step, k, v), *described(ROWS.value, found),
-        out, grad_lse, lse, delta, sums, found,
+        out, grad_lse, lse, delta, sums, found, lse if written is None else written,
         *_tables_of_queries(ready, lse), scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    constants = constants | _widths(q, v) | _joined(ready)
+    constants = constants | _widths(q, v) | _joined(ready) | {"SOME": written is not None}
     _launch(tape, attention_bwd_dq_hopper_kernel, works, arguments, ready, constants, q)
 
 
 def backward_dkdv(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
-    sums: tuple[Tensor, Tensor], found: tuple[Tensor, Tensor], constants: Constants,
+    sums: tuple[Tensor, ...], found: tuple[Tensor, ...], written: Tensor | None, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of keys and values."""
     grad, _, q, k, v, _, lse = given
@@ -73,11 +73,12 @@ def backward_dkdv(
     lse, delta = (_by_fours(tape, x) for x in (lse, delta))
     arguments = (
         *described(ROWS.value, k, v), *described(step, q, grad), *(_numbers(step, x) for x in (lse, delta)),
-        *described(ROWS.value, *found), *sums, *found, *_tables(ready, lse), scale,
-        *row_strides(found[0]), *row_strides(found[1]),
+        *described(ROWS.value, *found), *sums, *found, lse if written is None else written,
+        *_tables(ready, lse), scale, *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
-    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "CHUNKED": ready.chunks is not None}
+    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "SOME": written is not None}
+    constants |= {"CHUNKED": ready.chunks is not None}
     _launch(tape, attention_bwd_dkdv_hopper_kernel, works, arguments, ready, constants, q)
 
 

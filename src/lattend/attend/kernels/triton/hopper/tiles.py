@@ -348,12 +348,12 @@ def where_pairs_kept(
 
 @gluon.jit
 def lay(
-    Out, Sum, value, buffer, tile, heads, rows, strides,
+    Out, Sum, Written, value, buffer, tile, heads, rows, strides,
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
-    CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the sums of earlier parts; the last part lays the result where the tile's rows were, for
-    `send`, or writes those of a tile that is not whole.
+    """Adds rows to the sums of earlier parts; if SOME rows have none, Written says which have. The last part
+    lays the result where the tile's rows were, for `send`, or writes those of a tile that is not whole.
     """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     batch, head = tile[0], tile[1]
@@ -363,7 +363,10 @@ def lay(
     before = (batch * heads + head).to(gl.int64) * rows
     sums = Sum + (before + row)[:, None] * D + column[None, :]
     if CONTINUES:
-        value += gl.load(sums, mask=mask, other=0.0)
+        summed = mask
+        if SOME:
+            summed &= (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
+        value += gl.load(sums, mask=summed, other=0.0)
     if ENDS:
         final = value.to(buffer.dtype)
         if whole(tile, GROUP):
