@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import gluon_emulator as emulator
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
@@ -21,6 +22,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton.chunks import steps_of
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
 from lattend.attend.kernels.triton.tables import in_order, refined
@@ -154,6 +156,48 @@ def test_random_rules(schedule: Callable[[int], None], text: str, n: int, t: int
     assume(all(map(in_order, (*found.parts, *found.transposed))))  # others are not theirs
     schedule(seed)
     check(text, n, n, (2, 1), 64, 1, seed, t=t)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+@pytest.mark.parametrize("text", [RULES[0], *RULES[5:9]])
+@pytest.mark.parametrize("heads", [(2, 2), (4, 2)])
+def test_long_tiles_of_keys_in_chunks(
+    schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, text: str, heads: tuple[int, int]
+) -> None:
+    if "head" in text:
+        heads = heads[0], heads[0]
+
+    def counts(part: Any, tiles: Any, shape: TileShape, *given: int) -> Any:
+        steps = steps_of(tiles, shape)
+        return np.minimum(steps, np.arange(len(steps)) % 3 + 2)
+
+    monkeypatch.setattr(launch, "chunk_counts", counts)
+    schedule(heads[1])
+    check(text, 401, 401, heads, 80, 2, heads[0])
+
+
+def test_a_part_of_one_step_joins_another(
+    schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it gives has the same bits under any schedule."""
+    joined: list[int | None] = []
+
+    def noted(self: Any, *given: Any, joined_before: Any = launch.Runner.part, **named: Any) -> Any:
+        joined.append(named.get("joined"))
+        return joined_before(self, *given, **named)
+
+    monkeypatch.setattr(launch.Runner, "part", noted)
+    rule, n = lt.rule("k < 40 or k <= q and q - k <= 90"), 500
+    q, k, v, grad = (torch.randn(1, 2, n, 64).to(DTYPE) for _ in range(4))
+    call, found = AttentionCall(rule, 0.1), list[list[Tensor]]()
+    for seed in range(3):
+        schedule(seed)
+        runner = launch.Runner(plan(rule, n=n), q.device, shapes=shape_of)
+        out, lse = runner.forward(Tape(), call, q, k, v, {})
+        grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
+        found.append([out, lse, *grads])
+    assert joined == [0, 0, None, None] * 3  # in the forward pass and for queries, not for keys
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
 
 
 @pytest.mark.parametrize("scale", [None, -0.2, 0.0])

@@ -52,7 +52,7 @@ def store_sum(
     if CONTINUES:
         summed = mask
         if SOME:
-            summed &= (tl.load(Written + place, mask=inside, other=0) != 0)[:, None]
+            summed = mask & (tl.load(Written + place, mask=inside, other=0) != 0)[:, None]
         value += tl.load(Sum + at, mask=summed, other=0.0)
     if ENDS:
         Final += batch * final_batch + head.to(tl.int64) * final_head

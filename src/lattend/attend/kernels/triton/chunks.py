@@ -7,12 +7,12 @@ a tile are added up in their order, so that the result has the same bits on ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.shapes import TileShape
+from lattend.attend.kernels.triton.shapes import Choice, TileShape
 from lattend.plans.part import Part
 from lattend.plans.tiles import (
     FULL_END,
@@ -32,7 +32,7 @@ BESIDE = 2  # programs of a Triton kernel that run beside each other on one
 # launch, in steps
 BEGIN, SHARE, LAUNCH = 4, 6, 8
 FINER = (1, 2, 3, 4, 6, 8)  # times as many chunks as programs that run at once
-WORTH = 0.9  # of the time without chunks
+WORTH = 0.6  # of the time without chunks, at most
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ def steps_of(tiles: Tiles, shape: TileShape) -> Ints:
     return np.maximum(-(-tiles.inner // shape.step), 1).max(0)
 
 
-def chunk_counts(part: Part, tiles: Tiles, shape: TileShape, pairs: int) -> Ints | None:
-    """Into how many chunks each tile is cut, if that pays; `pairs` of batch elements and heads have them.
+def chunk_counts(part: Part, tiles: Tiles, shape: TileShape, pairs: int, share: int = 1) -> Ints | None:
+    """Into how many chunks each tile is cut, if that pays; `pairs` of batch elements and kv heads have them,
+    and `share` heads each.
 
     >>> from lattend import rules
     >>> from lattend.plans.plan import plan
@@ -82,15 +83,27 @@ def chunk_counts(part: Part, tiles: Tiles, shape: TileShape, pairs: int) -> Ints
         return None
     steps = steps_of(tiles, shape)
     slots = PROCESSORS * (1 if shape.hopper else BESIDE)
-    best, found = WORTH * busy(steps + BEGIN, pairs, shape), None
+    best, found = WORTH * busy(steps * share + BEGIN, pairs, shape), None
     for finer in FINER:
-        most = max(1, -(-int(steps.sum()) * pairs // (slots * finer)))
+        most = max(1, -(-int(steps.sum()) * pairs // (slots * finer)))  # of a head
         counts = -(-steps // most)
         lengths = np.repeat(-(-steps // counts), counts)
-        time = busy(lengths + BEGIN + SHARE, pairs, shape) + LAUNCH
+        time = busy(lengths * share + BEGIN + SHARE, pairs, shape) + LAUNCH
         if time < best:
             best, found = time, counts
     return found
+
+
+def in_chunks(choice: Choice, part: Part, tiles: Tiles, pairs: int, share: int) -> Choice:
+    """The choice with its chunks, if there are any, and the time that is then expected."""
+    counts = chunk_counts(part, tiles, choice.shape, pairs, share)
+    if counts is None:
+        return choice
+    steps, slots = steps_of(tiles, choice.shape), PROCESSORS * (1 if choice.shape.hopper else BESIDE)
+    lengths = np.repeat(-(-steps // counts), counts)
+    longest = busy(lengths * share + BEGIN + SHARE, pairs, choice.shape) + LAUNCH
+    longer = longest * slots / (float((steps * share + BEGIN).sum()) * pairs)
+    return replace(choice, nanoseconds=choice.nanoseconds * longer, chunks=int(counts.sum()))
 
 
 def chunked(tiles: Tiles, counts: Ints, shape: TileShape) -> Chunks:

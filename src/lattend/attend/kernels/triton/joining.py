@@ -1,4 +1,4 @@
-"""Parts that join another: their keys of a tile are one step, which the other's program takes before its own.
+"""Parts that join another: their keys of a tile are one step, which its programs take before their own.
 
 4 sinks and a window are two parts that share all queries. In a launch of its own the first would read the
 queries, compute one step for each tile, and write sums that the second reads again.
@@ -7,11 +7,13 @@ queries, compute one step for each tile, and write sums that the second reads ag
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.shapes import TileShape
+from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose
 from lattend.attend.kernels.triton.tables import in_order
 from lattend.plans.part import Part, has_large_numbers
 from lattend.plans.plan import Plan
@@ -21,16 +23,40 @@ from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, 
 def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, int]:
     """For places in the plan, the place of the part that joins each; tiles of queries have these shapes."""
     found: dict[int, int] = {}
-    for guest, part in enumerate(plan.parts):
-        for place, host in enumerate(plan.parts):
-            alone = place != guest and place not in found and not {place, guest} & {*found.values()}
-            if alone and guest not in found and _same_rows(part, host) and _may_join(part, host):
-                shape = shape_of(place)
-                keys = plan.tiles(guest, shape.outer).inner if shape.hopper else np.zeros(0)
-                if shape.hopper and keys.max(initial=0) <= shape.step:
-                    found[place] = guest
-                    break
+    pairs = [
+        (guest, place)
+        for guest, part in enumerate(plan.parts)
+        for place, host in enumerate(plan.parts)
+        if guest != place and _same_rows(part, host) and _may_join(part, host)
+    ]
+    for guest, place in pairs:
+        shape = shape_of(place)
+        if shape.hopper and not {guest, place} & {*found, *found.values()}:
+            keys, own = (plan.tiles(one, shape.outer).inner for one in (guest, place))
+            if keys.max(initial=0) <= shape.step and keys.sum() <= own.sum():
+                found[place] = guest
     return found
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What a kernel chooses for each part of a plan, and which parts join others: at the others' places."""
+
+    choices: tuple[Choice, ...]
+    joined: dict[int, int]
+
+
+def arranged(plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool) -> Arranged:
+    """The choices for parts of queries; a part that joins has the other's shape, and a mask in each step."""
+    places = range(len(plan.parts))
+    made = [choose(plan, place, kernel, head_dim, dtype, hopper=hopper) for place in places]
+    joined = joined_parts(plan, lambda place: made[place].shape)
+    for place, guest in joined.items():
+        host = made[place]
+        tiles = plan.tiles(guest, host.shape.outer)
+        steps = float((-(-tiles.inner // host.shape.step)).sum()) / len(tiles.table)
+        made[guest] = Choice(host.shape, steps * host.masked, host.measured, host.masked)
+    return Arranged(tuple(made), joined)
 
 
 def with_joined(own: Tiles, guest: Tiles) -> NDArray[np.int32]:

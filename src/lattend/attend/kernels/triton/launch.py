@@ -123,7 +123,7 @@ class Runner:
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            pairs = v.shape[:2] if kernel == "backward_dkdv" else None  # their chunks fill the chip
+            pairs = (q.shape[1], *v.shape[:2]) if kernel == "backward_dkdv" else None  # chunks fill the chip
             key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined, pairs)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
         own = (ready.table, ready.header, ready.row_bounds, ready.chunks)
@@ -143,8 +143,9 @@ class Runner:
         if joined is not None:
             guests = self.plan.tiles(joined, shape.outer)
             tiles = Tiles(tiles.shape, with_joined(tiles, guests))
-        counts = chunk_counts(part, tiles, shape, v.shape[:2].numel()) if transposed else None
-        chunks = None
+        counts = chunks = None
+        if transposed:
+            counts = chunk_counts(part, tiles, shape, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
         if counts is not None:
             made = chunked(tiles, counts, shape)
             tiles = Tiles(tiles.shape, made.table)

@@ -206,6 +206,8 @@ class Choice:
     shape: TileShape
     nanoseconds: float
     measured: bool
+    masked: float = 0.0  # nanoseconds of a step with a mask
+    chunks: int = 0  # into which its tiles are cut (chunks.py)
 
 
 def choose(
@@ -221,7 +223,7 @@ def choose(
         table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
-            best = Choice(cost.shape, expected, cost.measured)
+            best = Choice(cost.shape, expected, cost.measured, cost.masked)
     if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best

@@ -365,7 +365,7 @@ def lay(
     if CONTINUES:
         summed = mask
         if SOME:
-            summed &= (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
+            summed = mask & (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
         value += gl.load(sums, mask=summed, other=0.0)
     if ENDS:
         final = value.to(buffer.dtype)
