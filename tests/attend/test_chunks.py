@@ -93,8 +93,7 @@ def test_which_tiles_are_cut() -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
 @pytest.mark.parametrize("text", RULES)
-@pytest.mark.parametrize("heads", [(2, 2), (4, 2)])
-def test_gradients_with_chunks(text: str, heads: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_with_chunks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside float64, and the same bits on every run."""
     cut: list[int] = []
 
@@ -103,9 +102,9 @@ def test_gradients_with_chunks(text: str, heads: tuple[int, int], monkeypatch: p
         return found
 
     monkeypatch.setattr(launch, "chunk_counts", counts)
-    n, rule, dtype = 208, lt.rule(text), torch.float32
+    n, rule, dtype = 112, lt.rule(text), torch.float32
     source = torch.Generator().manual_seed(3)
-    q, k, v, grad = (torch.randn(2, h, n, 16, generator=source) for h in (heads[0], heads[1], *heads[::-1]))
+    q, k, v, grad = (torch.randn(1, h, n, 16, generator=source) for h in (4, 2, 2, 4))
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
     out, lse = attend(*exact, rule, kernel="dense", return_lse=True)
