@@ -226,7 +226,8 @@ def test_kernels_on_a_gpu_that_is_not_here() -> None:
     shared = lt.explain(R.causal(), like=((1, 8, 4096, 64), (1, 2, 4096, 64), (1, 2, 4096, 32)), **GPU)
     assert (shared.kernel, shared.backward_text) == (
         "sdpa",
-        "triton; not sdpa: its backward pass is nondeterministic (atomics): ask with deterministic=False",
+        "triton; tiles of keys that meet many queries are cut into 374 chunks; not sdpa: its backward pass "
+        "is nondeterministic (atomics): ask with deterministic=False",
     )
     grouped = lt.explain(R.windowed(w=512), n=4096, kv_heads=2, **GPU)
     assert (grouped.kernel, grouped.kernels["sdpa"]) == ("triton", "8 query heads share 2 kv heads")

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import gluon_emulator as emulator
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
@@ -22,6 +23,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton.chunks import steps_of
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
 from lattend.attend.kernels.triton.tables import in_order, refined
@@ -160,6 +162,45 @@ def test_random_rules(schedule: Callable[[int], None], text: str, n: int, t: int
     check(text, n, n, (2, 1), 64, 1, seed, t=t)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+@pytest.mark.parametrize("text", [RULES[0], *RULES[5:9]])
+def test_long_tiles_of_keys_in_chunks(
+    schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+
+    def counts(part: Any, tiles: Any, shape: TileShape, *given: int) -> Any:
+        steps = steps_of(tiles, shape)
+        return np.minimum(steps, np.arange(len(steps)) % 3 + 2)
+
+    monkeypatch.setattr(launch, "chunk_counts", counts)
+    schedule(3)
+    check(text, 301, 301, (2, 2) if "head" in text else (2, 1), 72, 1, 3)
+
+
+def test_a_part_of_one_step_joins_another(
+    schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it gives has the same bits under any schedule."""
+    joined: list[int | None] = []
+
+    def noted(self: Any, *given: Any, joined_before: Any = launch.Runner.part, **named: Any) -> Any:
+        joined.append(named.get("joined"))
+        return joined_before(self, *given, **named)
+
+    monkeypatch.setattr(launch.Runner, "part", noted)
+    rule, n = lt.rule("k < 40 or k <= q and q - k <= 90"), 500
+    q, k, v, grad = (torch.randn(1, 2, n, 64).to(DTYPE) for _ in range(4))
+    call, found = AttentionCall(rule, 0.1), list[list[Tensor]]()
+    for seed in range(3):
+        schedule(seed)
+        runner = launch.Runner(plan(rule, n=n), q.device, shapes=shape_of)
+        out, lse = runner.forward(Tape(), call, q, k, v, {})
+        grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
+        found.append([out, lse, *grads])
+    assert joined == [0, 0, None, None] * 3  # in the forward pass and for queries, not for keys
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
 @pytest.mark.parametrize("scale", [None, -0.2, 0.0])
 @pytest.mark.parametrize("widths", [(72, 128), (128, 72), (40, 64), (136, 256), (256, 192)])
 def test_values_of_another_width_and_any_scale(
@@ -272,7 +313,7 @@ WRONG = {
     "a product is read before it is waited for": (
         "backward_dkdv", "wait(1, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
     ),
-    "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, HEIGHT)", "HAS_FULL, 1, HEIGHT)"),
+    "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, HEIGHT, ", "HAS_FULL, 1, HEIGHT, "),
     "groups do not take turns": ("tiles", "order.index((GROUP + 1) % order.shape[0])", "order.index(GROUP)"),
     "the next tile's scores are of this one's queries": (
         "forward_narrow", "q_buffer.index((following % TILES)", "q_buffer.index((turn % TILES)"

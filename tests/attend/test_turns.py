@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
+from lattend.attend.kernels.triton.turns import rows_of as written_by
 from lattend.attend.kernels.triton.turns import sequence
 from lattend.plans.plan import plan
 
@@ -34,8 +36,15 @@ def test_rows_are_written_once_or_summed(text: str, n: int, t: int) -> None:
         assert sorted(turn.place for turn in turns) == list(range(len(parts)))
         rows = [rows_of(parts[turn.place]) for turn in turns]
         if begins:
-            first = [own for own, turn in zip(rows, turns, strict=True) if not turn.continues]
-            assert set().union(*first) == set(range(n))
+            assert set().union(*rows) == set(range(n))
+        before = set[int]()
+        for own, turn in zip(rows, turns, strict=True):  # sums are read where they were written
+            if turn.earlier:
+                have = set(np.flatnonzero(written_by(parts[place] for place in turn.earlier)))
+                assert turn.continues and have & own == before & own and have <= before
+            elif begins:
+                assert own <= before if turn.continues else not own & before
+            before |= own
         if turns and all(turn.alone for turn in turns):
             assert ends and not any(a & b for a, b in combinations(rows, 2))
         elif turns:

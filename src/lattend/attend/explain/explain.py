@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -19,8 +20,8 @@ from lattend.attend.explain.prediction import (
     Masks,
     PartWork,
     PredictedTime,
-    choices,
     executed_work,
+    format_gradients,
     masks_of,
     predicted_time,
 )
@@ -74,6 +75,7 @@ class ExplainedPart:
     executed: int
     block: str = ""
     hopper: bool = False  # whether the forward pass takes the kernel written for that chip
+    joins: str = ""  # the part whose programs take its steps
 
     @property
     def partial(self) -> int | None:
@@ -88,7 +90,8 @@ class ExplainedPart:
         keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
         queries = "queries" if prod(self.rows) > 1 else "query"
         chip = "by the warp-specialized kernel for Hopper" if self.hopper else ""
-        more = "".join(f"; {words}" for words in (chip, self.span) if words)
+        joins = f'its steps are taken by the programs of "{self.joins}"' if self.joins else ""
+        more = "".join(f"; {words}" for words in (chip, joins, self.span) if words)
         return f"{self.tiles:,} of {format_box(self.rows)} {queries}, {keys}{more}"
 
     @property
@@ -264,6 +267,7 @@ class Explanation(Printed):
                     "partial": part.partial,
                     "executed": part.executed,
                     "hopper": part.hopper,
+                    "joins": part.joins,
                 }
                 for part in self.parts
             ],
@@ -362,7 +366,7 @@ def explain(
         bound=done.bound,
         dense=prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count,
         as_written=found.form.as_written,
-        parts=tuple(map(_part, done.parts)),
+        parts=tuple(_part(work, done.parts) for work in done.parts),
         kernels=reasons(call, q, k, v),
         kernel=taken,
         refused=refused,
@@ -393,8 +397,8 @@ def _needed(rule: Rule, asked: MetaCall, many: Masks) -> tuple[int | None, str]:
         return None, str(error)
 
 
-def _part(work: PartWork) -> ExplainedPart:
-    shape = work.cut.shape
+def _part(work: PartWork, others: Sequence[PartWork]) -> ExplainedPart:
+    shape, host = work.cut.shape, work.cut.joins
     return ExplainedPart(
         condition=format_condition(work.part),
         layout=work.block or format_layout(work.part, work.cut.rows),
@@ -409,6 +413,7 @@ def _part(work: PartWork) -> ExplainedPart:
         executed=work.executed,
         block=work.block,
         hopper=shape is not None and shape.hopper,
+        joins="" if host is None else format_condition(others[host].part),
     )
 
 
@@ -416,21 +421,13 @@ def _backward(taken: str | None, back: str | None, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
     if back is None:
         return "none: 8 bits have no gradients" if asked.note else ""
-    hopper = _on_hopper(asked) if back == "triton" else ""
+    hopper = format_gradients(asked.call, asked.q, asked.v) if back == "triton" else ""
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"
         said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run{hopper}"
         steps = chosen(replace(asked.call, trains=True), asked.q, asked.k, asked.v)
         return said if steps == taken else f"{said}; a training step has {steps} in its forward pass too"
     return f"{back}{hopper}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
-
-
-def _on_hopper(asked: MetaCall) -> str:
-    """Which gradients the kernels for that chip make."""
-    made = choices("backward", asked.call, asked.q, asked.v)
-    names = {"backward_dq": "queries", "backward_dkdv": "keys"}
-    taken = [names[name] for name, parts in made.items() if any(choice.shape.hopper for choice in parts)]
-    return f", gradients of {' and '.join(taken)} by the kernels for Hopper" if taken else ""
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -15,10 +16,12 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
+from lattend.attend.kernels.triton.chunks import in_chunks
+from lattend.attend.kernels.triton.joining import Arranged, arranged
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
-from lattend.attend.kernels.triton.turns import sequence
+from lattend.attend.kernels.triton.turns import rows_of, sequence
 from lattend.attend.tape import Tape
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
@@ -52,6 +55,7 @@ class Cut:
     rows: tuple[int, ...]
     step: int | None
     shape: TileShape | None = None  # the choice of the Triton kernel
+    joins: int | None = None  # the place of the part whose programs take its steps
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,9 @@ def cut_of(
 ) -> Cut:  # fmt: skip
     """How the kernel takes one part of a plan; `hopper` and `tma` as in shapes.py."""
     if kernel == "triton":
-        shape = choose(found, place, "forward", head_dim, dtype, hopper=hopper, tma=tma).shape
-        return Cut(shape.outer, shape.step, shape)
+        made = arranged(found, "forward", head_dim, dtype, hopper=hopper, tma=tma)
+        shape, hosts = made.choices[place].shape, {guest: host for host, guest in made.joined.items()}
+        return Cut(shape.outer, shape.step, shape, hosts.get(place))
     return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
 
 
@@ -179,7 +184,8 @@ def _counted(part: Part, cut: Cut, tiles: Tiles, real: tuple[int, int] | None) -
     """
     heads, live = len(tiles.table), tiles.inner > 0
     if cut.shape is not None:
-        partial, full = (round(x * heads) for x in steps(tiles, part, replace(cut.shape, split=True)))
+        split = replace(cut.shape, split=cut.joins is None)  # steps that join have masks
+        partial, full = (round(x * heads) for x in steps(tiles, part, split))
         taken = full + partial
         if real is not None and part.block_table is None and [x.inner_order.period for x in part.axes] == [1]:
             taken, full = _steps_among(real, part, tiles, cut.shape.step)
@@ -278,16 +284,36 @@ class PredictedTime:
     bound: str = "about"
 
 
-def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, list[Choice]]:
+def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, Arranged]:
     """What the Triton kernels of a pass, `way` forward or backward, choose for each part of their plan."""
     found, size = plan(call.rule), max(q.shape[-1], v.shape[-1])
-    parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
-    made: dict[str, list[Choice]] = {}
-    tma = all(map(whole_16_bytes, (q, v)))
-    for name in ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv"):
-        hopper, places = may_take_hopper(call, q, v, name), range(len(parts[name]))
-        made[name] = [choose(found, place, name, size, q.dtype, hopper=hopper, tma=tma) for place in places]
+    made, tma = dict[str, Arranged](), all(map(whole_16_bytes, (q, v)))
+    for name in ("forward",) if way == "forward" else ("backward_dq",):
+        hopper = may_take_hopper(call, q, v, name)
+        made[name] = arranged(found, name, size, q.dtype, hopper=hopper, tma=tma)
+    if way == "backward":
+        made["backward_dkdv"] = Arranged(tuple(_of_keys(call, found, q, v, size)), {})
     return made
+
+
+def _of_keys(call: AttentionCall, found: Plan, q: Tensor, v: Tensor, size: int) -> Iterator[Choice]:
+    """The choices for the parts of keys, with their chunks."""
+    hopper, tma = may_take_hopper(call, q, v, "backward_dkdv"), all(map(whole_16_bytes, (q, v)))
+    for place, part in enumerate(found.transposed):
+        choice = choose(found, place, "backward_dkdv", size, q.dtype, hopper=hopper, tma=tma)
+        tiles = found.tiles(place, choice.shape.outer, transposed=True)
+        yield in_chunks(choice, part, tiles, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
+
+
+def format_gradients(call: AttentionCall, q: Tensor, v: Tensor) -> str:
+    """Which gradients the kernels for Hopper make, and what is cut into chunks."""
+    made, names = choices("backward", call, q, v), {"backward_dq": "queries", "backward_dkdv": "keys"}
+    taken = [
+        names[name] for name, each in made.items() if any(choice.shape.hopper for choice in each.choices)
+    ]
+    said = f", gradients of {' and '.join(taken)} by the kernels for Hopper" if taken else ""
+    chunks = sum(choice.chunks for choice in made["backward_dkdv"].choices)
+    return f"{said}; tiles of keys that meet many queries are cut into {chunks:,} chunks" if chunks else said
 
 
 def predicted_time(
@@ -297,7 +323,8 @@ def predicted_time(
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
         made = choices(way, call, q, v)
-        if not all(choice.measured for parts in made.values() for choice in parts):
+        chosen = [choice for each in made.values() for choice in each.choices]
+        if not all(choice.measured for choice in chosen):
             return PredictedTime(None, "")
         sums = {
             "forward": v.shape[-1],
@@ -306,11 +333,15 @@ def predicted_time(
         }
         found = plan(call.rule)
         carried = 0
-        for name in made:
-            turns = sequence(found.transposed if name == "backward_dkdv" else found.parts)[0]
-            carried += 2 * FLOAT * sums[name] * sum(turn.continues for turn in turns) * q.shape[2]
+        for name, each in made.items():
+            parts = found.transposed if name == "backward_dkdv" else found.parts
+            for turn in sequence(parts, each.joined)[0]:
+                have = q.shape[2]
+                if turn.earlier:
+                    have = int(rows_of(parts[place] for place in turn.earlier).sum())
+                carried += 2 * FLOAT * sums[name] * have * turn.continues
         total = (
-            sum(choice.nanoseconds for parts in made.values() for choice in parts) * 1e-9
+            sum(choice.nanoseconds for choice in chosen) * 1e-9
             + carried / MACHINES["H200 measured"].bandwidth
         )
         fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps

@@ -39,17 +39,20 @@ from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 @triton.jit
 def store_sum(
-    Sum, Final, first, place, inside, batch, head, final_batch, final_head, final_row, value,
-    SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr,
+    Sum, Final, Written, first, place, inside, batch, head, final_batch, final_head, final_row, value,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; the last part writes the
-    gradient itself, which lies in memory as its tensor does.
+    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; if SOME rows have none, Written
+    says which have. The last part writes the gradient itself, which lies in memory as its tensor does.
     """
     column = tl.arange(0, PADDED)
     at = (first + place).to(tl.int64)[:, None] * SIZE + column[None, :]
     mask = inside[:, None] & (column[None, :] < SIZE)
     if CONTINUES:
-        value += tl.load(Sum + at, mask=mask, other=0.0)
+        summed = mask
+        if SOME:
+            summed = mask & (tl.load(Written + place, mask=inside, other=0) != 0)[:, None]
+        value += tl.load(Sum + at, mask=summed, other=0.0)
     if ENDS:
         Final += batch * final_batch + head.to(tl.int64) * final_head
         to = place.to(tl.int64)[:, None] * final_row + column[None, :]
@@ -84,7 +87,7 @@ def without_keys(lse, delta):
 
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
-    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, Written, SumsBias, Quanta, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row, dq_batch, dq_head, dq_row,
@@ -95,8 +98,8 @@ def attention_bwd_dq_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    BOX: tl.constexpr, MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
+    TMA: tl.constexpr, BOX: tl.constexpr, MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradient of a tile of queries; the first part of them also makes Delta."""
@@ -178,14 +181,14 @@ def attention_bwd_dq_kernel(
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     store_sum(
-        SumQ, GradQ, (batch * heads + head) * rows, place, inside, batch, head, dq_batch, dq_head, dq_row,
-        acc * scale, D, DP, CONTINUES, ENDS,
+        SumQ, GradQ, Written, (batch * heads + head) * rows, place, inside, batch, head,
+        dq_batch, dq_head, dq_row, acc * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data,
+    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Written, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row,
@@ -196,10 +199,14 @@ def attention_bwd_dkdv_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    BOX: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
+    CHUNKED: tl.constexpr, TMA: tl.constexpr, BOX: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a tile of keys and values; all query heads that share them are taken in turn."""
+    """The gradients of a tile of keys and values; all query heads that share them are taken in turn.
+
+    CHUNKED, it is one of the chunks of a tile (chunks.py), whose sums have a place of their own.
+    """
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     kv_heads = heads // share
@@ -207,7 +214,9 @@ def attention_bwd_dkdv_kernel(
     if not BOX:
         K += batch * k_batch + kv_head.to(tl.int64) * k_head
         V += batch * v_batch + kv_head.to(tl.int64) * v_head
-    entry = entry_of(Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS)
+    entry = entry_of(
+        Table, batch * table_batch + kv_head * share * table_head + tile, AXES, INNER_KINDS, CHUNKED
+    )
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     k = tile_of(K, place, inside, k_row, batch, kv_head, entry, D, DP, BLOCK_M, BOX)  # [BLOCK_M, DP]
     v = tile_of(V, place, inside, v_row, batch, kv_head, entry, DV, DVP, BLOCK_M, BOX)  # [BLOCK_M, DVP]
@@ -219,7 +228,7 @@ def attention_bwd_dkdv_kernel(
 
     for member in range(0, share):
         head = kv_head * share + member
-        entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
+        entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS, CHUNKED)
         bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
         begin = tl.load(entry + 2) + tl.load(entry + 3)
         if TMA:
@@ -293,11 +302,14 @@ def attention_bwd_dkdv_kernel(
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
     first_key = (batch * kv_heads + kv_head) * keys
+    if CHUNKED:
+        first_key = ((batch * kv_heads + kv_head) * tiles + tl.load(entry + 5 * AXES + 2)) * BLOCK_M
+        place = tl.arange(0, BLOCK_M)
     store_sum(
-        SumK, GradK, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
-        acc_k * scale, D, DP, CONTINUES, ENDS,
+        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        acc_k * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
     store_sum(
-        SumV, GradV, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
-        acc_v, DV, DVP, CONTINUES, ENDS,
+        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        acc_v, DV, DVP, CONTINUES, ENDS, SOME,
     )  # fmt: skip

@@ -206,7 +206,8 @@ def attention_fwd_kernel(
     if CONTINUES:
         m = tl.load(Lse + state_rows, mask=inside, other=-float("inf")) * LOG2E
         total = tl.where(m == -float("inf"), 0.0, 1.0)
-        acc = rows_of(State, state_rows.to(tl.int64), inside, DV, DV, DVP, True)
+        # rows of no earlier part, and those without keys, have no sums
+        acc = rows_of(State, state_rows.to(tl.int64), m > -float("inf"), DV, DV, DVP, True)
     else:
         m = tl.full([BLOCK_M], -float("inf"), tl.float32)
         total = tl.zeros([BLOCK_M], tl.float32)

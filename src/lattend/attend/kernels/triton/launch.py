@@ -20,6 +20,8 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
+from lattend.attend.kernels.triton.chunk_sums import chunk_sums_kernel
+from lattend.attend.kernels.triton.chunks import chunk_counts, chunked
 from lattend.attend.kernels.triton.device_tables import (
     depends_on_data,
     device_table,
@@ -27,26 +29,30 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.prepared import (
     MOST_KNOWN,
     Arrays,
+    Joined,
     Prepared,
-    has_large_numbers,
     header_numbers,
     is_wide,
+    order_kind,
 )
-from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.kernels.triton.source import generated
-from lattend.attend.kernels.triton.tables import with_known_lists, without_full
-from lattend.attend.kernels.triton.turns import Turn, sequence
+from lattend.attend.kernels.triton.rooms import filled, results, sums_of
+from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
+from lattend.attend.kernels.triton.source import Generated, generated
+from lattend.attend.kernels.triton.tables import has_large_numbers, with_known_lists, without_full
+from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
 from lattend.attend.linalg import vecdot
-from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
+from lattend.attend.memory import per_kv_head, per_query_head, row_strides
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import PROBE, Plan
+from lattend.plans.tiles import Tiles
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
@@ -67,6 +73,7 @@ class Runner:
         self.term, self.tensors = term, tensors
         self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
+        self.arranged: Recent[object, tuple[list[Turn], bool, bool]] = Recent(MOST_KNOWN)
 
     @cached_property
     def most_queries(self) -> int:
@@ -75,55 +82,102 @@ class Runner:
         found = (self.plan.tiles(place, PROBE[len(self.plan.axes)], transposed=True) for place in places)
         return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
 
+    def turns(
+        self, kernel: str, q: Tensor, k: Tensor, v: Tensor, *, hopper: bool
+    ) -> tuple[list[Turn], bool, bool]:
+        """The turns of the parts, as `sequence` has them; some parts of queries join others."""
+        parts = self.plan.parts
+        may = tuple(hopper and not is_wide(part, q, k, v) for part in parts)
+        key = (kernel, q.shape[-1], v.shape[-1], q.dtype, may)
+
+        def shape(place: int) -> TileShape:
+            return self.shape(kernel, place, q, v, hopper=may[place])
+
+        return self.arranged.find(key, lambda: sequence(parts, joined_parts(self.plan, shape)))
+
+    def shape(self, kernel: str, place: int, q: Tensor, v: Tensor, *, hopper: bool) -> TileShape:
+        """How the kernel cuts a part."""
+        if self.shapes is not None:
+            return self.shapes(kernel, place)
+        size = max(q.shape[-1], v.shape[-1])
+        tma = all(map(whole_16_bytes, (q, v)))
+        return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma).shape
+
+    def written(self, tape: Tape, turn: Turn, parts: Sequence[Part]) -> Tensor | None:
+        """Which rows earlier turns have sums for, where they have none for some of this one's."""
+        if not turn.earlier:
+            return None
+        key = ("written", parts is self.plan.transposed, turn.earlier)
+        rows = self.sent.find(
+            key, lambda: torch.from_numpy(rows_of(parts[x] for x in turn.earlier)).to(self.device)
+        )
+        return tape.keep(rows)
+
     def part(
         self, tape: Tape, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
-        hopper: bool = False,
+        hopper: bool = False, joined: int | None = None,
     ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
-        given = (part, kernel, place, q, v, arrays, hopper)
+        given = (part, kernel, place, q, v, arrays, hopper, joined)
         if any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(tape, *given)
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
+            pairs = (q.shape[1], *v.shape[:2]) if kernel == "backward_dkdv" else None  # chunks fill the chip
+            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined, pairs)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        for known in (ready.table, ready.header, ready.row_bounds):
+        own = (ready.table, ready.header, ready.row_bounds, ready.chunks)
+        for known in (*own, None if ready.joined is None else ready.joined.header):
             if known is not None:
                 tape.keep(known)
         return ready
 
     def _prepared(
         self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
-        hopper: bool,
+        hopper: bool, joined: int | None,
     ) -> Prepared:  # fmt: skip
-        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
-        tma = all(map(whole_16_bytes, (q, v)))
-        if self.shapes is None:
-            shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma).shape
-        else:
-            shape = self.shapes(kernel, place)
-        if not tma:
+        transposed, shape = kernel == "backward_dkdv", self.shape(kernel, place, q, v, hopper=hopper)
+        if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
+        if joined is not None:
+            guests = self.plan.tiles(joined, shape.outer)
+            tiles = Tiles(tiles.shape, with_joined(tiles, guests))
+        counts = chunks = None
+        if transposed:
+            counts = chunk_counts(part, tiles, shape, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
+        if counts is not None:
+            made = chunked(tiles, counts, shape)
+            tiles = Tiles(tiles.shape, made.table)
+            chunks = tape.keep(torch.from_numpy(made.tiles).to(self.device))
         table = self.sent.find(
-            (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
+            (transposed, place, shape.outer, joined, None if counts is None else tuple(counts)),
+            lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
-        functions = generated(part, self.term, self.tensors)
-        numbers = header_numbers(part, functions, arrays)
-        header = self.sent.find(
-            tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
-        )
+        functions, header = self._header(tape, part, arrays)
         tape.keep(table)
-        tape.keep(header)
+        guest = None
+        if joined is not None:
+            asked, numbers = self._header(tape, self.plan.parts[joined], arrays)
+            guest = Joined(asked.bounds, numbers)
         row_bounds = None
         if tiles.lists is None and depends_on_data(part):
             wide = has_large_numbers(part)
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data, row_bounds)
+        return Prepared(part, shape, functions, table, header, data, row_bounds, guest, chunks)
+
+    def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
+        """The functions of a part, and the numbers that they read."""
+        functions = generated(part, self.term, self.tensors)
+        numbers = header_numbers(part, functions, arrays)
+        header = self.sent.find(
+            tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
+        )
+        return functions, tape.keep(header)
 
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -135,11 +189,12 @@ class Runner:
             q, call = tape.do(torch.neg, q), replace(call, scale=-call.scale)
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
         batch, heads, rows, _ = q.shape
-        turns, ends, out, sums, lse = self._results(tape, q, v.shape[-1], q.dtype)
         hopper = may_take_hopper(call, q, v)
+        turns, begins, ends = self.turns("forward", q, k, v, hopper=hopper)
+        out, sums, lse = results(tape, q, v.shape[-1], q.dtype, turns, begins)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
-            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small)
+            ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
@@ -162,7 +217,8 @@ class Runner:
     ) -> tuple[Tensor, Tensor]:
         """The output in bfloat16, and the log-sum-exp in float32, of q, k and v of 8 bits with scales."""
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
-        turns, ends, out, sums, lse = self._results(tape, q, v.shape[-1], torch.bfloat16)
+        turns, begins, ends = sequence(self.plan.parts)
+        out, sums, lse = results(tape, q, v.shape[-1], torch.bfloat16, turns, begins)
         values = _on_hopper().transposed(tape, v)
         for turn in turns:
             ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=True)
@@ -171,26 +227,12 @@ class Runner:
                 _on_hopper().forward_fp8(tape, *given)
         return (out if ends else tape.in_dtype(sums, out.dtype)), lse
 
-    def _results(
-        self, tape: Tape, q: Tensor, width: int, dtype: torch.dtype
-    ) -> tuple[list[Turn], bool, Tensor, Tensor, Tensor]:
-        """The turns of a forward pass, whether they end, and where output, sums and log-sum-exps go."""
-        turns, begins, ends = sequence(self.plan.parts)
-        out = tape.empty((*q.shape[:3], width), dtype, q.device, strides(q, width))
-        sums, lse = out, tape.empty(q.shape[:-1], torch.float32, q.device)
-        if not all(turn.alone for turn in turns):
-            sums = tape.empty(out.shape, torch.float32, q.device)
-        if not begins:
-            tape.do(_filled(0.0), sums)
-            tape.do(_filled(float("-inf")), lse)
-        return turns, ends, out, sums, lse
-
     def largest(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
         """The largest score of each query in float32."""
         q, k = (_rows_together(tape, x) for x in (q, k))
         batch, heads, rows, _ = q.shape
         found = tape.empty(q.shape[:-1], torch.float32, q.device)
-        tape.do(_filled(float("-inf")), found)
+        tape.do(filled(float("-inf")), found)
         for place in range(len(self.plan.parts)):
             ready = self.part(tape, "forward", place, q, k, arrays)
             if ready.tiles and batch * heads:
@@ -223,25 +265,27 @@ class Runner:
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
-        turns, begins, ends = sequence(self.plan.parts)
-        found, sums = _sums(tape, q, turns, begins)
+        hopper = may_take_hopper(call, q, v, "backward_dq")
+        turns, begins, ends = self.turns("backward_dq", q, k, v, hopper=hopper)
+        found, sums = sums_of(tape, q, turns, begins)
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
-        hopper = may_take_hopper(call, q, v, "backward_dq")
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
-            ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small)
-            makes_delta = begins and not turn.continues
+            ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
+            makes_delta, written = begins and turn.begins, self.written(tape, turn, self.plan.parts)
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
             if ready.shape.hopper:
-                _on_hopper().backward_dq(tape, ready, call.scale, given, other, delta, sums, found, constants)
+                given_sums = (other, delta, sums, found, written)
+                _on_hopper().backward_dq(tape, ready, call.scale, given, *given_sums, constants)
             else:
                 arguments = (
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
+                    lse if written is None else written,
                     fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out), *row_strides(grad),
@@ -249,6 +293,7 @@ class Runner:
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
+                constants |= {"SOME": written is not None}
                 constants |= ready.constants(call, q, k, v)
                 launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
@@ -282,31 +327,41 @@ class Runner:
         kv_heads, keys = k.shape[1], k.shape[2]
         turns, begins, ends = sequence(self.plan.transposed)
         hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
-        found_k, sums_k = _sums(tape, k, turns, begins, dtype)
-        found_v, sums_v = _sums(tape, v, turns, begins, dtype)
+        found_k, sums_k = sums_of(tape, k, turns, begins, dtype)
+        found_v, sums_v = sums_of(tape, v, turns, begins, dtype)
         for turn in turns:
             small = hopper and not is_wide(self.plan.transposed[turn.place], q, k, v)
             ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
-            constants = turn.constants
             programs = ready.tiles * batch * kv_heads
             if not programs:
                 continue
+            found, totals, constants = (found_k, found_v), (sums_k, sums_v), turn.constants
+            sums, written = totals, self.written(tape, turn, self.plan.transposed)
+            if ready.chunks is not None:
+                constants = {"CONTINUES": False, "ENDS": False}
+                shares = (batch, kv_heads, ready.tiles * ready.shape.rows)
+                sums = tuple(tape.empty((*shares, x.shape[-1]), torch.float32, x.device) for x in (k, v))
             if ready.shape.hopper and ready.shape.inner:
                 _on_hopper().images_dkdv(tape, ready, call.scale, given, delta, (found_k, found_v))
             elif ready.shape.hopper:
-                sums, found = (sums_k, sums_v), (found_k, found_v)
-                _on_hopper().backward_dkdv(tape, ready, call.scale, given, delta, sums, found, constants)
+                _on_hopper().backward_dkdv(
+                    tape, ready, call.scale, given, delta, sums, found, written, constants
+                )
             else:
                 inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
-                    inner_q, *ready.outer(k, v), inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
+                    inner_q, *ready.outer(k, v), inner_grad, lse, delta, *sums, *found,
+                    lse if written is None else written,
                     ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
                     *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= ready.constants(call, q, k, v)
+                constants |= {"CHUNKED": ready.chunks is not None, "SOME": written is not None}
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
+            if ready.chunks is not None:
+                _add_chunks(tape, ready, turn, sums, totals, found, written)
         if ends:
             return found_k, found_v
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
@@ -327,10 +382,6 @@ def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...
     if call.key_mask is not None:
         mask, row = tape.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
     return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout), real, mask, row
-
-
-def _filled(value: float) -> Callable[[Tensor], Tensor]:
-    return lambda x: x.fill_(value)
 
 
 def _as_bytes(mask: Tensor) -> Tensor:
@@ -359,13 +410,22 @@ def _copied(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _sums(
-    tape: Tape, x: Tensor, turns: Sequence[Turn], begins: bool, dtype: torch.dtype | None = None
-) -> tuple[Tensor, Tensor]:
-    """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts.
-
-    It lies in memory as its tensor does, so that it is not copied; the sums lie in order.
-    """
-    found = tape.empty(x.shape, dtype or x.dtype, x.device, strides(x, x.shape[-1]))
-    sums = found if all(turn.alone for turn in turns) else tape.empty(x.shape, torch.float32, x.device)
-    return found, sums if begins else tape.do(_filled(0.0), sums)
+def _add_chunks(
+    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
+    found: tuple[Tensor, ...], written: Tensor | None,
+) -> None:  # fmt: skip
+    """Adds up the shares of the chunks of each tile."""
+    k, v = found
+    tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
+    arguments = (
+        *shares, *sums, *found, shares[0] if written is None else written, ready.chunks, ready.header,
+        *row_strides(k), *row_strides(v),
+        k.shape[1], k.shape[2], tiles, ready.tiles,
+    )  # fmt: skip
+    constants = turn.constants | {
+        **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
+        **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
+        **{"SOME": written is not None, "WIDE": has_large_numbers(ready.part)},
+    }
+    programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
+    launch(tape, chunk_sums_kernel, programs, arguments, constants)

@@ -22,11 +22,10 @@ from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
+from lattend.attend.kernels.triton.tables import has_large_numbers
 from lattend.plans.order import Order
-from lattend.plans.part import Part, largest
+from lattend.plans.part import Part
 from lattend.recent import Recent
-from lattend.rules.language import expr
-from lattend.rules.language.expr import Num
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 # Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
@@ -34,6 +33,14 @@ EXACT_PRODUCTS = "ieee" if torch.version.hip else "tf32x3"
 MOST_KNOWN = 64  # of the tables of one plan
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A part that joins another (joining.py): the table of that has its columns."""
+
+    bounds: Any
+    header: Tensor
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class Prepared:
     header: Tensor
     data: tuple[Tensor, ...]
     row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
+    joined: Joined | None = None
+    chunks: Tensor | None = None  # of each tile (chunks.py); the table's rows are these
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -103,7 +112,7 @@ class Prepared:
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
-            "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
+            "OUTER_KINDS": tuple(order_kind(axis.outer_order) for axis in axes),
             "INNER_KINDS": _inner_kinds(self.part, self.shape.step),
             "BLOCK_M": self.shape.rows,
             "BLOCK_N": self.shape.step,
@@ -130,7 +139,8 @@ def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> TensorDes
     return TensorDescriptor(x, shape, strides, [1, 1, *box, padded(size)])
 
 
-def _kind(order: Order) -> int:
+def order_kind(order: Order) -> int:
+    """As geometry.py has them: 0 in order, 1 every period-th, 2 group out of period."""
     return 2 if order.group > 1 else int(order.period > 1)
 
 
@@ -138,19 +148,12 @@ def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
     """As geometry.py has them: 3 where blocks are listed, 4 where those have whole steps."""
     if part.block_table is not None:
         return (3 if part.block_table.inner % step else 4,)
-    return tuple(_kind(axis.inner_order) for axis in part.axes)
+    return tuple(order_kind(axis.inner_order) for axis in part.axes)
 
 
 def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
     return _furthest(q, k, v) >= REACH_32 or has_large_numbers(part)
-
-
-def has_large_numbers(part: Part) -> bool:
-    """Whether a number on the way to its bounds and conditions may need 64 bits."""
-    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
-    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
 def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:

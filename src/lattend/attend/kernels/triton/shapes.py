@@ -38,6 +38,7 @@ class TileShape:
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
     inner: tuple[int, ...] = ()  # on images: a step is such a box of inner slots, copied by TMA
     hopper: bool = False  # of the warp-specialized kernels (hopper/)
+    several: bool = False  # whether those take a part that joins another, and chunks (joining.py, chunks.py)
     aligned: int = 1  # the first step of a tile begins with an inner position that is a multiple of this
 
     @property
@@ -64,8 +65,10 @@ def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers
     return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-def _hopper(step: int, stages: int, rows: int = 128, aligned: int = 1) -> TileShape:
-    return TileShape((rows,), step, 12, stages, True, True, hopper=True, aligned=aligned)
+def _hopper(
+    step: int, stages: int, rows: int = 128, *, several: bool = False, aligned: int = 1
+) -> TileShape:  # fmt: skip
+    return TileShape((rows,), step, 12, stages, True, True, hopper=True, several=several, aligned=aligned)
 
 
 # kernel, head dimension at most, on a line
@@ -110,14 +113,14 @@ _LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
 _HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("forward", 64): (
         ShapeCost(_hopper(128, 3, 192), 28.0, 14.5, 10.7),
-        ShapeCost(_hopper(128, 3), 13.5, 8.6, 8.15),
+        ShapeCost(_hopper(128, 3, several=True), 13.5, 8.6, 8.15),
     ),
-    ("forward", 128): (ShapeCost(_hopper(128, 2), 29.0, 12.0, 11.5),),
+    ("forward", 128): (ShapeCost(_hopper(128, 2, several=True), 29.0, 12.0, 11.5),),
     ("forward", 256): (ShapeCost(_hopper(64, 2), 27.0, 11.5, 10.8),),
-    ("backward_dq", 128): (ShapeCost(_hopper(64, 3), 36.0, 7.5, 7.4),),
+    ("backward_dq", 128): (ShapeCost(_hopper(64, 3, several=True), 36.0, 7.5, 7.4),),
     ("backward_dq", 256): (ShapeCost(_hopper(64, 2), 85.0, 18.0, 16.4),),
     ("backward_dkdv", 64): (ShapeCost(_hopper(64, 4, 192), 18.0, 9.6, 9.4),),
-    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),),
+    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3, several=True), 20.0, 11.0, 10.6),),
     ("backward_dkdv", 256): (ShapeCost(_hopper(64, 2, 64), 10.0, 15.0, 14.9),),
 }
 
@@ -235,6 +238,8 @@ class Choice:
     shape: TileShape
     nanoseconds: float
     measured: bool
+    masked: float = 0.0  # nanoseconds of a step with a mask
+    chunks: int = 0  # into which its tiles are cut (chunks.py)
 
 
 def choose(
@@ -257,7 +262,7 @@ def choose(
         masked, full = steps(table, part, cost.shape)
         expected = cost.program * programs + cost.masked * masked + cost.full * full
         if best is None or expected < best.nanoseconds:
-            best = Choice(cost.shape, expected, cost.measured)
+            best = Choice(cost.shape, expected, cost.measured, cost.masked)
     if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.tensor_terms import ELEMENT, evaluate
-from lattend.plans.part import Part
+from lattend.plans.part import Part, largest
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -29,6 +29,8 @@ from lattend.plans.tiles import (
     Tiles,
 )
 from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Num
 
 OFFSET_BITS = 31
 OFFSET_HIGH = len(PER_AXIS)  # of a table with lists: the bits of an offset that the inner base does not hold
@@ -76,6 +78,13 @@ def in_order(part: Part) -> bool:
     """Whether positions follow each other in its tiles, outer and inner ones."""
     axis = part.axes[0]
     return len(part.axes) == 1 and axis.outer_order.period == axis.inner_order.period == 1
+
+
+def has_large_numbers(part: Part) -> bool:
+    """Whether a number on the way to its bounds and conditions may need 64 bits."""
+    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
+    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
+    return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
 def without_full(table: Tensor) -> Tensor:

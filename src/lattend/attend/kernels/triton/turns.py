@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 from math import prod
 from typing import Any
 
-from lattend.plans.part import Part
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.plans.part import Part, PartAxis
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,8 @@ class Turn:
     place: int
     continues: bool
     ends: bool
+    joined: int | None = None  # the place of a part that it takes along (joining.py)
+    earlier: tuple[int, ...] = ()  # the places of parts that have sums for some of its rows, if not for all
 
     @property
     def alone(self) -> bool:
@@ -29,22 +37,58 @@ class Turn:
         """What the kernels are told."""
         return {"CONTINUES": self.continues, "ENDS": self.ends}
 
+    @property
+    def begins(self) -> bool:
+        """Whether some of its rows have had no turn yet."""
+        return bool(self.earlier) or not self.continues
 
-def sequence(parts: Sequence[Part]) -> tuple[list[Turn], bool, bool]:
+
+def sequence(parts: Sequence[Part], joined: Mapping[int, int] | None = None) -> tuple[list[Turn], bool, bool]:
     """The turns of parts; whether every row is written without being cleared; and whether they end.
 
-    Parts that share no row need no sums. Else one that covers all rows begins, and one ends.
+    Parts that share no row need no sums. Else one that covers all rows ends; if there is another, it begins,
+    and if not, those with few rows do. `joined` says which part has another's turn too: both have the same
+    rows.
     """
-    if parts and not any(_may_share_rows(a, b) for a, b in combinations(parts, 2)):
-        covered = sum(part.rows for part in parts) == prod(axis.outer_size for axis in parts[0].axes)
-        return [Turn(place, False, True) for place in range(len(parts))], covered, True
-    whole = [place for place, part in enumerate(parts) if part.covers]
-    others = [place for place in range(len(parts)) if place not in whole]
+    guests = joined or {}
+    taken = {place: part for place, part in enumerate(parts) if place not in guests.values()}
+    if taken and not any(_may_share_rows(a, b) for a, b in combinations(taken.values(), 2)):
+        covered = sum(part.rows for part in taken.values()) == prod(x.outer_size for x in parts[0].axes)
+        return [Turn(place, False, True, guests.get(place)) for place in taken], covered, True
+    whole = [place for place, part in taken.items() if part.covers]
+    others = [place for place in taken if place not in whole]
     order = [*whole[:-1], *others, *whole[-1:]]
-    begins = bool(whole) and order[0] in whole
-    last = len(order) - 1 if whole else None
-    turns = [Turn(place, turn > 0 or not begins, turn == last) for turn, place in enumerate(order)]
-    return turns, begins, bool(whole)
+    turns: list[Turn] = []
+    for turn, place in enumerate(order):
+        before = tuple(x for x in order[:turn] if _may_share_rows(parts[x], parts[place]))
+        some = bool(whole) and order[0] not in whole  # have sums
+        turns.append(
+            Turn(
+                place,
+                continues=bool(before) or not whole,
+                ends=bool(whole) and turn == len(order) - 1,
+                joined=guests.get(place),
+                earlier=before if some else (),
+            )
+        )
+    return turns, bool(whole), bool(whole)
+
+
+def rows_of(parts: Iterable[Part]) -> Flags:
+    """Which rows are in the tiles of these parts, in the order in which they lie in memory."""
+    found = [reduce(np.logical_and.outer, map(_positions, part.axes)).ravel() for part in parts]
+    return np.logical_or.reduce(found)
+
+
+def _positions(axis: PartAxis) -> Flags:
+    """Which outer positions of an axis are in its tiles."""
+    found = np.zeros(axis.outer_size, np.bool_)
+    begin, end = axis.slots
+    count = end - begin
+    classes = np.repeat(np.arange(len(count)), count)
+    slots = np.arange(len(classes)) - np.repeat(np.cumsum(count) - count, count) + begin[classes]
+    found[axis.outer_order.positions(slots, axis.outer_bases[classes])] = True
+    return found
 
 
 def _may_share_rows(a: Part, b: Part) -> bool:

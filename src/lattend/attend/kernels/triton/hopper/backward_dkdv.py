@@ -38,6 +38,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     early_of,
     give_back,
     lay,
+    lay_share,
     load_step,
     load_tile,
     notes,
@@ -54,13 +55,16 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 
 @gluon.jit
-def keys_of(turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, HEIGHT: gl.constexpr):
+def keys_of(
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, HEIGHT: gl.constexpr,
+    CHUNKED: gl.constexpr,
+):  # fmt: skip
     """The tile of keys of a turn, as tile_of has tiles of queries; its queries begin at a multiple of four,
     since TMA copies numbers from there.
     """
     kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
     of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
-    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4, HEIGHT)
+    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4, HEIGHT, CHUNKED)
 
 
 @gluon.jit
@@ -88,6 +92,7 @@ def queries_of(index, tile, share, STEP: gl.constexpr, SHARED: gl.constexpr):
 def load(
     K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, SHARED: gl.constexpr,
+    CHUNKED: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
@@ -95,11 +100,11 @@ def load(
     kv_heads, share, works, query_rows = numbers[0], numbers[1], numbers[6], numbers[7]
     done = 0  # steps of earlier turns
     HEIGHT: gl.constexpr = k_buffer.shape[0] // free.shape[0] * ROWS
-    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL, HEIGHT)
+    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL, HEIGHT, CHUNKED)
     load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, 0, tile)
     for turn in range(turns):
         after = gl.minimum(turn + 1, turns - 1)
-        upcoming = keys_of(after, Table, Header, numbers, STEP, HAS_FULL, HEIGHT)
+        upcoming = keys_of(after, Table, Header, numbers, STEP, HAS_FULL, HEIGHT, CHUNKED)
         for index in range(tile[6] * share):
             member, step = member_step(index, tile, share, SHARED)
             at, q_head = tile[4] + step * STEP, tile[1] * share + member
@@ -117,12 +122,12 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
     buffers, barriers, scale, k_strides, v_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its keys and values.
 
@@ -148,7 +153,7 @@ def compute(
     k = k_buffer.index(GROUP).reshape((ROWS, DP))
     s = warpgroup_mma_wait(0, deps=[product(k, q_buffer, 0, STEP, STAGES, DP, S)])
     while turn < turns:
-        tile, held = tile_noted(noted, turn), (turn % TILES) * GROUPS + GROUP
+        tile, held = tile_noted(noted, turn, CHUNKED), (turn % TILES) * GROUPS + GROUP
         steps, masked = tile[6] * share, tile[7] * share
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS
@@ -160,7 +165,7 @@ def compute(
                 now = done + index
                 stage = now % STAGES
                 if not FULL:
-                    at = queries_of(index, tile_noted(noted, turn), share, STEP, SHARED)
+                    at = queries_of(index, tile_noted(noted, turn, CHUNKED), share, STEP, SHARED)
                     kept = bits_of(at, about, S, STEP)
                 arrived(g_ready, now, STAGES)
                 dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
@@ -193,30 +198,37 @@ def compute(
                 mbarrier.arrive(g_free.index(stage), count=1)
                 dk, s = warpgroup_mma_wait(0, deps=[dk_begun, s])
                 mbarrier.arrive(q_free.index(stage), count=1)
-        lay(
-            FinalK, SumK, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS,
-        )  # fmt: skip
-        lay(
-            FinalV, SumV, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
-            GROUP, DV, DP, SUMS, CONTINUES, ENDS,
-        )  # fmt: skip
-        send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
+        if CHUNKED:
+            lay_share(SumK, dk * scale, tile, kv_heads, numbers[3], GROUP, D, DP, SUMS)
+            lay_share(SumV, dv, tile, kv_heads, numbers[3], GROUP, DV, DP, SUMS)
+        else:
+            lay(
+                FinalK, SumK, Written, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
+                GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
+            )  # fmt: skip
+            lay(
+                FinalV, SumV, Written, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
+                GROUP, DV, DP, SUMS, CONTINUES, ENDS, SOME,
+            )  # fmt: skip
+            send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
         turn, done = turn + 1, done + steps
     tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds, scale,
-    k_batch, k_head, k_row, v_batch, v_head, v_row,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
 ):  # fmt: skip
-    """The gradients of tiles of keys and values; all query heads that share them are taken in turn."""
+    """The gradients of tiles of keys and values; all query heads that share them are taken in turn.
+
+    CHUNKED, tiles are chunks of others (chunks.py), whose sums have places of their own.
+    """
     k_buffer = gl.allocate_shared_memory(K.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], K.layout)
     v_buffer = gl.allocate_shared_memory(V.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], V.layout)
     q_buffer = gl.allocate_shared_memory(Q.dtype, [STAGES, 1, 1, STEP, DP], Q.layout)
@@ -227,27 +239,27 @@ def attention_bwd_dkdv_hopper_kernel(
     q_ready, g_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     q_free, g_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes())
+    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes(2, CHUNKED))
     barriers = (ready, free, q_ready, q_free, g_ready, g_free)
     k_strides, v_strides = (k_batch, k_head, k_row), (v_batch, v_head, v_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works, query_rows)
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED,
+                SOME, SHARED, CHUNKED,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED,
+                SOME, SHARED, CHUNKED,
             )),
             (load, (
                 K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, SHARED,
+                STEP, STAGES, HAS_FULL, SHARED, CHUNKED,
             )),
         ],
         [4, 1],

@@ -48,12 +48,12 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
     buffers, barriers, scale, k_strides, v_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its keys and values.
 
@@ -125,12 +125,12 @@ def compute(
                 dk, s = warpgroup_mma_wait(0, deps=[dk_begun, s])
                 mbarrier.arrive(q_free.index(stage), count=1)
         lay(
-            FinalK, SumK, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS,
+            FinalK, SumK, Written, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         lay(
-            FinalV, SumV, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
-            GROUP, DV, DP, SUMS, CONTINUES, ENDS,
+            FinalV, SumV, Written, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
+            GROUP, DV, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
         turn, done = turn + 1, done + steps
@@ -139,13 +139,13 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_narrow_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds, scale,
-    k_batch, k_head, k_row, v_batch, v_head, v_row,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of keys and values; all query heads that share them are taken in turn."""
     k_buffer = gl.allocate_shared_memory(K.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], K.layout)
@@ -165,26 +165,26 @@ def attention_bwd_dkdv_narrow_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED,
+                SOME, SHARED,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED,
+                SOME, SHARED,
             )),
             (compute, (
-                2, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Header, Data, RowBounds,
+                2, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SHARED,
+                SOME, SHARED,
             )),
             (load, (
                 K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, SHARED,
+                STEP, STAGES, HAS_FULL, SHARED, False,
             )),
         ],
         [4, 4, 1],

@@ -80,12 +80,12 @@ def load(
 
 @gluon.jit
 def compute(
-    OF_KEYS: gl.constexpr, Rows, Sum, Final, Header, Data, RowBounds,
+    OF_KEYS: gl.constexpr, Rows, Sum, Final, Written, Header, Data, RowBounds,
     buffers, barriers, scale, strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients OF_KEYS, or those of values.
 
@@ -149,8 +149,8 @@ def compute(
         done += steps
         if OF_KEYS:
             lay(
-                Final, Sum, total * scale, v_buffer.index(0), tile, kv_heads, rows, strides,
-                0, D, DP, SUMS, CONTINUES, ENDS,
+                Final, Sum, Written, total * scale, v_buffer.index(0), tile, kv_heads, rows, strides,
+                0, D, DP, SUMS, CONTINUES, ENDS, SOME,
             )  # fmt: skip
             send((Rows,), (v_buffer,), 0, tile, 0, ENDS)
             give_back(free, turn, True)
@@ -158,8 +158,8 @@ def compute(
             mbarrier.arrive(free.index(0), count=1)
             tma.store_wait(0)
             lay(
-                Final, Sum, total, dv_buffer.index(0), tile, kv_heads, rows, strides,
-                0, D, DP, SUMS, CONTINUES, ENDS,
+                Final, Sum, Written, total, dv_buffer.index(0), tile, kv_heads, rows, strides,
+                0, D, DP, SUMS, CONTINUES, ENDS, SOME,
             )  # fmt: skip
             send((Rows,), (dv_buffer,), 0, tile, 0, ENDS)
     tma.store_wait(0)
@@ -167,13 +167,13 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_wide_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Table, Header, Data, RowBounds, scale,
-    k_batch, k_head, k_row, v_batch, v_head, v_row,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    SHARED: gl.constexpr,
+    SOME: gl.constexpr, SHARED: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of keys and values; all query heads that share them are taken in turn."""
     k_buffer = gl.allocate_shared_memory(K.dtype, [1, 1, 1, ROWS, DP], K.layout)
@@ -193,14 +193,16 @@ def attention_bwd_dkdv_wide_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                True, RowsK, SumK, FinalK, Header, Data, RowBounds,
+                True, RowsK, SumK, FinalK, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, (k_batch, k_head, k_row), numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SHARED,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                SOME, SHARED,
             )),
             (compute, (
-                False, RowsV, SumV, FinalV, Header, Data, RowBounds,
+                False, RowsV, SumV, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, (v_batch, v_head, v_row), numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SHARED,
+                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                SOME, SHARED,
             )),
             (load, (
                 K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,

@@ -26,6 +26,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
+    JOINED,
     LOADER,
     LOG2E,
     OR_ZERO,
@@ -43,13 +44,14 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     load_step,
     load_tile,
     notes,
+    place_loaded,
     place_of,
     product,
     rows_of,
     send,
     take_turn,
     tile_noted,
-    tile_of,
+    tile_of_queries,
     turns_of,
     weighed,
     where_pairs_kept,
@@ -60,19 +62,21 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 @gluon.jit
 def load(
     Q, G, K, V, Table, Header, buffers, barriers, numbers,
-    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
     ready, free, k_ready, k_free, v_ready, v_free = barriers
     share = numbers[1]
     done = 0  # steps of earlier turns
-    turns, tile = turns_of(numbers[6]), tile_of(0, Table, Header, numbers, STEP, HAS_FULL)
+    turns, tile = turns_of(numbers[6]), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS)
     load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile)
     for turn in range(turns):
-        upcoming = tile_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL)
+        upcoming = tile_of_queries(
+            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS
+        )
         for index in range(tile[6]):
-            place = [tile[0], tile[1] // share, place_of(index, tile, STEP), 0]
+            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
             load_step(K, k_buffer, k_ready, k_free, done + index, place, STAGES)
             load_step(V, v_buffer, v_ready, v_free, done + index, place, STAGES)
             if (index == early_of(tile)) & (turn + 1 < turns):
@@ -123,12 +127,12 @@ def asked(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
-    buffers, barriers, order, scale, out_strides, final_strides, numbers,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data,
+    RowBounds, buffers, barriers, order, scale, out_strides, final_strides, numbers,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its queries."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -138,6 +142,7 @@ def compute(
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DP, 16])
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
     sharpness = scale * LOG2E
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
@@ -147,7 +152,7 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn)
+        tile = tile_noted(noted, turn, 2 * JOINS)
         steps, masked = tile[6], tile[7]
         about, lse, delta = asked(
             tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds,
@@ -160,9 +165,15 @@ def compute(
         s, dp = warpgroup_mma_wait(0, deps=[s_begun, dp_begun])
         mbarrier.arrive(v_free.index(done % STAGES), count=1)
         ds = gl.exp2(s * sharpness - lse[:, None]) * (dp - delta[:, None])
-        at = place_of(0, tile, STEP)
-        ds = where_set(ds, bits_of(at, about, S, STEP), OR_ZERO, S)
-        if PAIRS is not None:
+        if JOINS:
+            at, first = tile[JOINED], bounds_of(
+                tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
+                gl.SliceLayout(1, S), JOINED,
+            )  # fmt: skip
+        else:
+            at, first = place_of(0, tile, STEP), about
+        ds = where_set(ds, bits_of(at, first, S, STEP), OR_ZERO, S)
+        if PAIRS is not None and not JOINS:
             ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
         slopes = gl.convert_layout(ds, WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
@@ -177,7 +188,7 @@ def compute(
                 dp_begun = product(grad, v_buffer, now, STEP, STAGES, DP, S)
                 hand_on(order, GROUP)
                 if not FULL:
-                    at = place_of(index, tile, STEP)
+                    at = place_of(index, tile, STEP, JOINS)
                     kept = bits_of(at, about, S, STEP)
                 s = warpgroup_mma_wait(2, deps=[s_begun])
                 p = gl.exp2(s * sharpness - lse[:, None])
@@ -197,8 +208,8 @@ def compute(
         dq = warpgroup_mma_wait(0, deps=[dq_begun])
         mbarrier.arrive(k_free.index((done - 1) % STAGES), count=1)
         lay(
-            Final, Sum, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS,
+            Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         send((Rows,), (q_buffer,), held, tile, GROUP, ENDS)
     tma.store_wait(0)
@@ -206,15 +217,19 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, Data, RowBounds, scale,
+    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, JoinedHeader, Data,
+    RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
-    """The gradients of tiles of queries; the first part of them also makes Delta."""
+    """The gradients of tiles of queries; the first part of them also makes Delta.
+
+    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own.
+    """
     q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
     g_buffer = gl.allocate_shared_memory(G.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], G.layout)
     k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
@@ -223,25 +238,26 @@ def attention_bwd_dq_hopper_kernel(
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes())
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2, 2 * JOINS))
     barriers, order = (ready, free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
-                BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
-            (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+            (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
         ],
         [4, 1],
         [REGISTERS, LOADER],

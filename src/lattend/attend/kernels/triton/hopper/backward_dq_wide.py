@@ -73,12 +73,12 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
     buffers, barriers, scale, out_strides, final_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its queries."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -135,8 +135,8 @@ def compute(
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
         done += steps
         lay(
-            Final, Sum, dq * scale, q_buffer.index(GROUP), tile, heads, rows, final_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS,
+            Final, Sum, Written, dq * scale, q_buffer.index(GROUP), tile, heads, rows, final_strides,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         send((Rows,), (q_buffer,), GROUP, tile, GROUP, ENDS)
         give_back(free, turn, True)
@@ -144,13 +144,13 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_wide_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Table, Header, Data, RowBounds, scale,
+    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, Data, RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of queries; the first part of them also makes Delta."""
     q_buffer = gl.allocate_shared_memory(Q.dtype, [GROUPS, 1, 1, ROWS, DP], Q.layout)
@@ -168,16 +168,16 @@ def attention_bwd_dq_wide_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Header, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
         ],

@@ -31,6 +31,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
+    JOINED,
     LN2,
     LOADER,
     LOG2E,
@@ -47,12 +48,13 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     load_step,
     load_tile,
     notes,
+    place_loaded,
     place_of,
     product,
     rows_of,
     send,
     tile_noted,
-    tile_of,
+    tile_of_queries,
     turns_of,
     weighed,
     where_pairs_kept,
@@ -63,7 +65,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 @gluon.jit
 def load(
     Q, K, V, Table, Header, buffers, barriers, numbers,
-    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr,
+    STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer, noted = buffers
@@ -71,13 +73,13 @@ def load(
     share, works = numbers[1], numbers[6]
     now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
     HEIGHT: gl.constexpr = q_buffer.shape[0] // q_free.shape[0] * ROWS
-    turns, tile = turns_of(works), tile_of(0, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
+    turns, tile = turns_of(works), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT)
     load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
     for turn in range(turns):
         after = gl.minimum(turn + 1, turns - 1)
-        upcoming = tile_of(after, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
+        upcoming = tile_of_queries(after, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT)
         for index in range(tile[6]):  # keys are needed a step before values
-            place = [tile[0], tile[1] // share, place_of(index, tile, STEP), 0]
+            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
             load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
             if now > 0:
                 load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])
@@ -114,30 +116,32 @@ def finish(
     if CONTINUES:
         row, here = rows_of(tile, GROUP, OF_SUMS)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
-        mask = here[:, None] & (column[None, :] < DV)
         states = State + (before + row)[:, None] * DV + column[None, :]
         earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
         higher = gl.maximum(m, earlier)
         base = gl.where(higher == -float("inf"), 0.0, higher)
         shrink, share = gl.exp2(m - base), gl.exp2(earlier - base)
         o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
-        o += gl.load(states, mask=mask, other=0.0) * gl.convert_layout(share, OF_SUMS)[:, None]
+        share_of_sums = gl.convert_layout(share, OF_SUMS)
+        # rows of no earlier part, and those without keys, have no sums
+        mask = (here & (share_of_sums > 0.0))[:, None] & (column[None, :] < DV)
+        o += gl.load(states, mask=mask, other=0.0) * share_of_sums[:, None]
         m, total = higher, total * shrink + share
     o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
     lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
     gl.store(Lse + before + oa, lse, mask=inside)
     lay(
-        Out, State, o, q_buffer.index(place), tile, heads, rows, out_strides,
-        GROUP, DV, DVP, SUMS, False, ENDS,
+        Out, State, Lse, o, q_buffer.index(place), tile, heads, rows, out_strides,
+        GROUP, DV, DVP, SUMS, False, ENDS, False,
     )  # fmt: skip
     send((Rows,), (q_buffer,), place, tile, GROUP, ENDS)
 
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
+    GROUP: gl.constexpr, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
     scale, out_strides, numbers,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
@@ -153,6 +157,7 @@ def compute(
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
@@ -162,7 +167,7 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(q_free, turn + 1, (turn > 0) & (TILES > 1))
-        tile = tile_noted(noted, turn)
+        tile = tile_noted(noted, turn, 2 * JOINS)
         steps, masked = tile[6], tile[7]
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES
@@ -170,12 +175,18 @@ def compute(
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
-        at = place_of(0, tile, STEP)
-        kept = bits_of(at, about, S, STEP)
+        if JOINS:
+            at, first = tile[JOINED], bounds_of(
+                tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
+                OF_SCORES, JOINED,
+            )  # fmt: skip
+        else:
+            at, first = place_of(0, tile, STEP), about
+        kept = bits_of(at, first, S, STEP)
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         s = where_set(s, kept, OR_LEAST, S)
-        if PAIRS is not None:
+        if PAIRS is not None and not JOINS:
             s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
         # weights of 16 bits that go from step to step would be taken apart and put together
@@ -189,7 +200,7 @@ def compute(
                 arrived(v_ready, last, VALUES)
                 o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, VALUES, DVP)
                 if not FULL:
-                    at = place_of(index, tile, STEP)
+                    at = place_of(index, tile, STEP, JOINS)
                     kept = bits_of(at, about, S, STEP)
                 s = warpgroup_mma_wait(1, deps=[s_begun])
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
@@ -220,15 +231,16 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Rows, Out, State, Lse, Table, Header, Data, RowBounds, scale, o_batch, o_head, o_row,
-    heads, share, rows, tiles, table_batch, table_head, works,
-    BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
+    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
+    o_batch, o_head, o_row, heads, share, rows, tiles, table_batch, table_head, works,
+    JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
 
-    Of a wide head one tile's queries have room beside keys, and then there is some for values.
+    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own. Of a wide
+    head one tile's queries have room beside keys, and then there is some for values.
     """
     TILES: gl.constexpr = 2 if DP <= 128 else 1
     VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
@@ -239,23 +251,24 @@ def attention_fwd_hopper_kernel(
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
     fence_async_shared()
-    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES))
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES, 2 * JOINS))
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
             (compute, (
-                1, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
+                1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
+                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
         ],
         [4, 1],
         [REGISTERS, LOADER],

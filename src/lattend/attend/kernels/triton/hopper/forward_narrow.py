@@ -157,7 +157,7 @@ def attention_fwd_narrow_hopper_kernel(
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL)),
+            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, False)),
         ],
         [4, 4, 1],
         [REGISTERS, REGISTERS, LOADER],

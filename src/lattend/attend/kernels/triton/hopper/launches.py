@@ -10,8 +10,6 @@ from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import pad
-from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from lattend.attend.call import BackwardInputs, Scales
 from lattend.attend.kernels.triton import launched
@@ -22,19 +20,20 @@ from lattend.attend.kernels.triton.hopper.backward_dkdv_narrow import (
 from lattend.attend.kernels.triton.hopper.backward_dkdv_wide import attention_bwd_dkdv_wide_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq_wide import attention_bwd_dq_wide_hopper_kernel
+from lattend.attend.kernels.triton.hopper.descriptors import (
+    NARROW_OPTIONS,
+    OPTIONS,
+    described,
+    described_block,
+    described_boxes,
+    described_numbers,
+    processors,
+)
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_narrow import attention_fwd_narrow_hopper_kernel
 from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
-from lattend.attend.kernels.triton.hopper.tiles import (
-    ELEMENTS,
-    NARROW_OPTIONS,
-    OPTIONS,
-    ROWS,
-    described,
-    described_block,
-    processors,
-)
+from lattend.attend.kernels.triton.hopper.tiles import ROWS
 from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
@@ -52,14 +51,16 @@ def forward(
     """One part of a forward pass: adds to the sums and the log-sum-exp of earlier ones, or ends them."""
     (batch, heads, rows, _), step = q.shape, ready.shape.step
     works = ready.tiles * batch * heads
+    kernel, tables, joined = attention_fwd_hopper_kernel, _tables_of_queries(ready, lse), _joined(ready)
+    if _is_narrow(ready):
+        kernel, tables, joined = attention_fwd_narrow_hopper_kernel, _tables(ready, lse), {}
     arguments = (
         *described(ROWS.value, q), *described(step, k, v), *described(ROWS.value, out),
-        out, sums, lse, *_tables(ready, lse), scale, *row_strides(out),
+        out, sums, lse, *tables, scale, *row_strides(out),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    kernel = attention_fwd_narrow_hopper_kernel if _is_narrow(ready) else attention_fwd_hopper_kernel
-    _launch(tape, kernel, works, arguments, ready, constants | widths, q)
+    _launch(tape, kernel, works, arguments, ready, constants | widths | joined, q)
 
 
 def forward_fp8(
@@ -81,25 +82,28 @@ def forward_fp8(
 
 def backward_dq(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    sums: Tensor, found: Tensor, constants: Constants,
+    sums: Tensor, found: Tensor, written: Tensor | None, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
     batch, heads, rows, _ = q.shape
     works = ready.tiles * batch * heads
+    kernel, tables, joined = attention_bwd_dq_hopper_kernel, _tables_of_queries(ready, lse), _joined(ready)
+    if _is_wide(q):
+        kernel, tables, joined = attention_bwd_dq_wide_hopper_kernel, _tables(ready, lse), {}
     arguments = (
         *described(ROWS.value, q, grad), *described(ready.shape.step, k, v), *described(ROWS.value, found),
-        out, grad_lse, lse, delta, sums, found,
-        *_tables(ready, lse), scale, *row_strides(out), *row_strides(found),
+        out, grad_lse, lse, delta, sums, found, lse if written is None else written,
+        *tables, scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    kernel = attention_bwd_dq_wide_hopper_kernel if _is_wide(q) else attention_bwd_dq_hopper_kernel
-    _launch(tape, kernel, works, arguments, ready, constants | _widths(q, v), q)
+    constants = constants | _widths(q, v) | joined | {"SOME": written is not None}
+    _launch(tape, kernel, works, arguments, ready, constants, q)
 
 
 def backward_dkdv(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
-    sums: tuple[Tensor, Tensor], found: tuple[Tensor, Tensor], constants: Constants,
+    sums: tuple[Tensor, ...], found: tuple[Tensor, ...], written: Tensor | None, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of keys and values."""
     grad, _, q, k, v, _, lse = given
@@ -107,15 +111,20 @@ def backward_dkdv(
     works, step = ready.tiles * batch * kv_heads, ready.shape.step
     lse, delta = (_by_fours(tape, x) for x in (lse, delta))
     arguments = (
-        *described(ROWS.value, k, v), *described(step, q, grad), *(_numbers(step, x) for x in (lse, delta)),
-        *described(ROWS.value, *found), *sums, *found, *_tables(ready, lse), scale,
-        *row_strides(found[0]), *row_strides(found[1]),
+        *described(ROWS.value, k, v), *described(step, q, grad),
+        *(described_numbers(step, x) for x in (lse, delta)),
+        *described(ROWS.value, *found), *sums, *found, lse if written is None else written,
+        *_tables(ready, lse), scale, *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
-    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads}
-    kernel = attention_bwd_dkdv_wide_hopper_kernel if _is_wide(q) else attention_bwd_dkdv_hopper_kernel
+    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "SOME": written is not None}
     if _is_narrow(ready):
         kernel = attention_bwd_dkdv_narrow_hopper_kernel
+    elif _is_wide(q):
+        kernel = attention_bwd_dkdv_wide_hopper_kernel
+    else:
+        kernel = attention_bwd_dkdv_hopper_kernel
+        constants |= {"CHUNKED": ready.chunks is not None}
     _launch(tape, kernel, works, arguments, ready, constants, q)
 
 
@@ -130,8 +139,9 @@ def images_dkdv(
     keys = tuple(axis.outer_size for axis in ready.part.axes)
     queries = tuple(axis.inner_size for axis in ready.part.axes)
     arguments = (
-        *(_boxes(x, keys, half) for x in (k, v)), *(_boxes(x, queries, inner) for x in (q, grad)), lse, delta,
-        *(_boxes(x, keys, half) for x in found), *found,
+        *(described_boxes(x, keys, half) for x in (k, v)),
+        *(described_boxes(x, queries, inner) for x in (q, grad)), lse, delta,
+        *(described_boxes(x, keys, half) for x in found), *found,
         ready.table, ready.header, ready.data or (lse,), scale,
         *row_strides(found[0]), *row_strides(found[1]), heads, ready.tiles, *ready.strides, works,
     )  # fmt: skip
@@ -163,17 +173,17 @@ def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
     return ready.table, ready.header, ready.data or (unused,), bounds
 
 
+def _tables_of_queries(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+    table, header, *others = _tables(ready, unused)
+    return table, header, header if ready.joined is None else ready.joined.header, *others
+
+
+def _joined(ready: Prepared) -> Constants:
+    return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds}
+
+
 def _widths(q: Tensor, v: Tensor) -> Constants:
     return {"D": q.shape[-1], "DV": v.shape[-1], "DP": padded(q.shape[-1])}
-
-
-def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> Any:
-    """Images [batch, heads, rows * cols, head_dim] as TMA copies them, such a box at once."""
-    (batch, heads, _, size), (of_batch, of_head, of_row, one) = x.shape, x.stride()
-    shape, strides = [batch, heads, *sizes, size], [of_batch, of_head, sizes[1] * of_row, of_row, one]
-    block = [1, 1, *box, padded(size)]
-    layout: Any = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
-    return TensorDescriptor(x, shape, strides, block, layout)
 
 
 def _is_narrow(ready: Prepared) -> bool:
@@ -184,12 +194,6 @@ def _is_narrow(ready: Prepared) -> bool:
 def _is_wide(q: Tensor) -> bool:
     """Whether a group has registers for the sums of one matrix only, and a tile room for one."""
     return padded(q.shape[-1]) > 128
-
-
-def _numbers(step: int, x: Tensor) -> Any:
-    """Numbers of queries [batch, heads, queries] as TMA copies them, those of a step at once."""
-    layout = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=1)
-    return TensorDescriptor(x, [x.numel()], [1], [step], layout)
 
 
 def _by_fours(tape: Tape, x: Tensor) -> Tensor:

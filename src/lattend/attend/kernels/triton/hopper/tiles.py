@@ -12,10 +12,6 @@ and for gradients of queries the rows are queries and the columns keys, else the
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
-from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -24,22 +20,12 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     tma,
     warpgroup_mma,
 )
-from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
-
-from lattend.attend.kernels.triton.shapes import padded
 
 GROUPS: gl.constexpr = gl.constexpr(2)  # of four warps that compute
 TILES: gl.constexpr = gl.constexpr(2)  # whose rows are in shared memory
 ROWS: gl.constexpr = gl.constexpr(64)  # of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
-OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
-NARROW_OPTIONS = {"num_warps": 4, "maxnreg": 128}  # four groups
-ELEMENTS = {
-    torch.bfloat16: gl.bfloat16,
-    torch.float16: gl.float16,
-    torch.float8_e4m3fn: gl.float8e4nv,
-}
 # A number, or another where its column's bit is not set
 _WHERE_SET = (
     "{ .reg .pred in; .reg .b32 bit; and.b32 bit, $2, $3; setp.ne.b32 in, bit, 0; selp.f32 $0, $1, %s, in; }"
@@ -51,7 +37,9 @@ BITS: gl.constexpr = gl.constexpr(
 )
 OR_ZERO: gl.constexpr = gl.constexpr(_WHERE_SET % "0f00000000")
 OR_LEAST: gl.constexpr = gl.constexpr(_WHERE_SET % "0fFF800000")  # -inf
-NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile
+NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
+OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
+JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, with one step
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -72,11 +60,11 @@ def work_at(turn):
 @gluon.jit
 def tile_of(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
-    HEIGHT: gl.constexpr = 128,
+    HEIGHT: gl.constexpr = 128, MORE: gl.constexpr = 0,
 ):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
-    that can have columns, and the end of these.
+    that can have columns, and the end of these; and MORE numbers, as the table has them.
 
     The same tile of all heads comes first, then the next. It has HEIGHT rows, and its columns begin at a
     multiple of ALIGNED. The first step has a mask, if only for this: ptxas 12.8 prepares what both loops over
@@ -87,7 +75,7 @@ def tile_of(
     pairs = works // tiles
     tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
     batch, head = pair // heads, pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * 7
+    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * (7 + MORE)
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
     begin, end = gl.load(entry + 3), gl.load(entry + 4)
     begin -= (base + begin) % ALIGNED
@@ -102,13 +90,41 @@ def tile_of(
     rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
     rows_first = gl.minimum(rows_first, HEIGHT).to(gl.int32)
     rows_end = gl.maximum(gl.minimum(rows_end, HEIGHT), 0).to(gl.int32)
-    return batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
+    found = batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
+    for place in gl.static_range(MORE):
+        found = found + (gl.load(entry + 7 + place),)  # noqa: RUF005
+    return found
 
 
 @gluon.jit
-def place_of(index, tile, STEP: gl.constexpr):
-    """The first column of a tile's step."""
-    return tile[4] + step_at(index, tile) * STEP
+def tile_of_queries(
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
+    HEIGHT: gl.constexpr = 128,
+):  # fmt: skip
+    """The tile of queries of a turn; if a part JOINS, one step of its keys comes before the others."""
+    if JOINS:
+        own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT, 2)
+        return own[:6] + (own[6] + 1, own[7] + 1, own[8] + 1) + own[9:]  # noqa: RUF005
+    else:
+        return tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
+
+
+@gluon.jit
+def place_of(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr = False):
+    """The first column of a tile's step; if a part JOINS, of a step after its own."""
+    step = step_at(index, tile)
+    if JOINS:
+        step -= 1
+    return tile[OWN] + step * STEP
+
+
+@gluon.jit
+def place_loaded(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr):
+    """The first column of any step of a tile."""
+    place = place_of(index, tile, STEP, JOINS)
+    if JOINS:
+        place = gl.where(index == 0, tile[JOINED], place)
+    return place
 
 
 @gluon.jit
@@ -120,17 +136,17 @@ def early_of(tile):
 @gluon.jit
 def note(noted, turn, tile):
     """Notes a tile's numbers in shared memory, for those who compute."""
-    for place in gl.static_range(NUMBERS):
+    for place in gl.static_range(len(tile)):
         number = gl.full([1], tile[place], gl.int32, gl.BlockedLayout([1], [32], [1], [0]))
-        noted.index(turn % (noted.shape[0] // NUMBERS) * NUMBERS + place).store(number)
+        noted.index(turn % (noted.shape[0] // len(tile)) * len(tile) + place).store(number)
 
 
 @gluon.jit
-def tile_noted(noted, turn):
+def tile_noted(noted, turn, MORE: gl.constexpr = 0):
     """The tile of a turn, as it was noted; what is not used of it is not read."""
     found = ()
-    for place in gl.static_range(NUMBERS):
-        at = turn % (noted.shape[0] // NUMBERS) * NUMBERS + place
+    for place in gl.static_range(NUMBERS + MORE):
+        at = turn % (noted.shape[0] // (NUMBERS + MORE)) * (NUMBERS + MORE) + place
         number = noted.index(at).load(gl.BlockedLayout([1], [32], [4], [0]))
         found = found + (gl.max(number, 0),)  # noqa: RUF005
     return found
@@ -157,10 +173,10 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 
 @gluon.jit
-def notes(COUNT: gl.constexpr = 2):
-    """Room for the numbers of the tiles in shared memory, so many."""
+def notes(COUNT: gl.constexpr = 2, MORE: gl.constexpr = 0):
+    """Room for the numbers of the tiles in shared memory, so many; some have MORE."""
     layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    return gl.allocate_shared_memory(gl.int32, [COUNT * NUMBERS, 1], layout)
+    return gl.allocate_shared_memory(gl.int32, [COUNT * (NUMBERS + MORE), 1], layout)
 
 
 @gluon.jit
@@ -261,11 +277,12 @@ def whole(tile, GROUP: gl.constexpr):
 def bounds_of(
     tile, table_batch, rows, Header, Data, RowBounds,
     BOUNDS: gl.constexpr, ROW_BOUNDS: gl.constexpr, GROUP: gl.constexpr, LAYOUT: gl.constexpr,
+    COLUMNS: gl.constexpr = OWN,
 ):  # fmt: skip
     """The positions of a group's rows and what is asked of their pairs: the bounds of each row's columns and
     its entries, whether more is to be asked, and of which head and element.
     """
-    batch, head, first, count = tile[0], tile[1], tile[4], tile[5]
+    batch, head, first, count = tile[0], tile[1], tile[COLUMNS], tile[COLUMNS + 1]
     oa, inside = rows_of(tile, GROUP, LAYOUT)
     low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
     asks = True
@@ -351,12 +368,12 @@ def where_pairs_kept(
 
 @gluon.jit
 def lay(
-    Out, Sum, value, buffer, tile, heads, rows, strides,
+    Out, Sum, Written, value, buffer, tile, heads, rows, strides,
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
-    CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr,
 ):  # fmt: skip
-    """Adds rows to the sums of earlier parts; the last part lays the result where the tile's rows were, for
-    `send`, or writes those of a tile that is not whole.
+    """Adds rows to the sums of earlier parts; if SOME rows have none, Written says which have. The last part
+    lays the result where the tile's rows were, for `send`, or writes those of a tile that is not whole.
     """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     batch, head = tile[0], tile[1]
@@ -366,7 +383,10 @@ def lay(
     before = (batch * heads + head).to(gl.int64) * rows
     sums = Sum + (before + row)[:, None] * D + column[None, :]
     if CONTINUES:
-        value += gl.load(sums, mask=mask, other=0.0)
+        summed = mask
+        if SOME:
+            summed = mask & (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
+        value += gl.load(sums, mask=summed, other=0.0)
     if ENDS:
         final = value.to(buffer.dtype)
         if whole(tile, GROUP):
@@ -380,6 +400,20 @@ def lay(
 
 
 @gluon.jit
+def lay_share(
+    Sum, value, tile, heads, tiles,
+    GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
+):  # fmt: skip
+    """Writes what a chunk of a tile (chunks.py) has found of its rows to the chunk's own place."""
+    _, here = rows_of(tile, GROUP, gl.SliceLayout(1, SUMS))
+    row = GROUP * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, SUMS))
+    column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
+    first = ((tile[0] * heads + tile[1]).to(gl.int64) * tiles + tile[NUMBERS]) * (GROUPS * ROWS)
+    places = Sum + (first + row)[:, None] * D + column[None, :]
+    gl.store(places, value, mask=here[:, None] & (column[None, :] < D))
+
+
+@gluon.jit
 def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr):
     """Has TMA write what was laid where a tile's rows were, of one matrix or of two."""
     if ENDS:  # noqa: SIM102  (this is known when it is compiled, the next is not)
@@ -388,23 +422,3 @@ def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr
             for one in gl.static_range(len(matrices)):
                 to = [tile[0], tile[1], tile[2] + tile[3] + GROUP * ROWS, 0]
                 tma.async_copy_shared_to_global(matrices[one], to, buffers[one].index(place))
-
-
-# On the host
-
-
-def described(rows: int, *tensors: Tensor) -> list[Any]:
-    """The tensors as TMA copies them, so many rows at once."""
-    return [described_block(x, rows, padded(x.shape[-1])) for x in tensors]
-
-
-def described_block(x: Tensor, rows: int, columns: int) -> Any:
-    """A tensor as TMA copies it, so many rows and columns at once."""
-    block = [1, 1, rows, columns]
-    layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
-    return TensorDescriptor.from_tensor(x, block, layout)
-
-
-def processors(device: torch.device) -> int:
-    """The multiprocessors of a GPU; an H200's where there is none."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 132

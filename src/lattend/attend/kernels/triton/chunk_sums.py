@@ -1,0 +1,58 @@
+"""The kernel that adds up what the chunks of a tile of keys (chunks.py) have found."""
+
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lattend.attend.kernels.triton.backward import store_sum
+from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis
+
+AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
+
+
+@triton.jit
+def summed(Share, at, count, apart, inside, SIZE: tl.constexpr, PADDED: tl.constexpr):
+    """The sum of `count` chunks' rows, added up in their order; those of a chunk lie `apart` rows on."""
+    column = tl.arange(0, PADDED)
+    end = at + count * apart
+    total = tl.zeros([at.shape[0], PADDED], tl.float32)
+    for chunk in range(0, count, AT_ONCE):
+        for ahead in tl.static_range(AT_ONCE):
+            row = at + (chunk + ahead) * apart
+            here = Share + row[:, None] * SIZE + column[None, :]
+            there = (inside & (row < end))[:, None] & (column[None, :] < SIZE)
+            total += tl.load(here, mask=there, other=0.0)
+    return total
+
+
+@triton.jit(do_not_specialize=[*PLAIN, "chunks"])
+def chunk_sums_kernel(
+    ShareK, ShareV, SumK, SumV, GradK, GradV, Written, Tiles, Header,
+    dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row, kv_heads, keys, tiles, chunks,
+    TILE: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """The gradients of ROWS keys of a tile of TILE, and of their values, from the shares of its chunks."""
+    BLOCKS: tl.constexpr = TILE // ROWS
+    program = tl.program_id(0)
+    block, tile, pair = program % BLOCKS, program // BLOCKS % tiles, program // BLOCKS // tiles
+    batch, kv_head = (pair // kv_heads).to(tl.int64), pair % kv_heads
+    row = block * ROWS + tl.arange(0, ROWS)
+    entry = Tiles + tile * 4
+    place, _, inside = outer_axis(Header, entry, row, 0, KIND, WIDE)
+    first, count = tl.load(entry + 2), tl.load(entry + 3)
+    at = (pair.to(tl.int64) * chunks + first) * TILE + row
+    first_key = (batch * kv_heads + kv_head) * keys
+    store_sum(
+        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS, SOME,
+    )  # fmt: skip
+    store_sum(
+        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS, SOME,
+    )  # fmt: skip
