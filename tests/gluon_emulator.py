@@ -505,7 +505,7 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return a.to(kind), b.to(kind)
 
 
-def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
+def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Any:
     """What the kernels have in assembly."""
     if "e4m3x2" in text:  # four numbers of 8 bits in a word, the first the lowest
         most = torch.finfo(torch.float8_e4m3fn).max

@@ -124,7 +124,7 @@ def of_8_bits(compiled: list[Any]) -> dict[str, dict[str, int]]:
     scales = (torch.ones(1, 2), torch.ones(1, 1), torch.ones(1, 1))
     for text in RULES[:2]:
         rule = lt.rule(text)
-        for head_dim in HEAD_DIMS:
+        for head_dim in HEAD_DIMS[:2]:
             q = torch.empty(1, 2, 4096, head_dim, dtype=torch.float8_e4m3fn)
             runner = launch.Runner(plan(rule, n=4096), q.device)
             runner.forward(Tape(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})

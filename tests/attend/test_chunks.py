@@ -30,7 +30,7 @@ RULES = (
     "k % 16 >= 12 or q // 16 == k // 16",  # keys of which some have sums of an earlier part
     "k < 40 or q < 9",
 )
-TRITON, HOPPER = TileShape((64,), 32), TileShape((128,), 64, hopper=True)
+TRITON, HOPPER = TileShape((64,), 32), TileShape((128,), 64, hopper=True, several=True)
 
 
 def planned(text: str, n: int, t: int) -> Plan:

@@ -4,7 +4,8 @@
 # ruff: noqa: RUF005, SIM108
 # pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
-# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false, reportOptionalSubscript=false
+# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false
+# pyright: reportOptionalSubscript=false, reportUnboundVariable=false
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def described(rows: int, *tensors: Tensor) -> list[Any]:
 def described_block(x: Tensor, rows: int, columns: int) -> Any:
     """A tensor as TMA copies it, so many rows and columns at once."""
     block = [1, 1, rows, columns]
-    layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
+    layout: Any = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
     return TensorDescriptor.from_tensor(x, block, layout)
 
 
