@@ -501,7 +501,7 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     return a.to(kind), b.to(kind)
 
 
-def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
+def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Any:
     """What the kernels have in assembly."""
     if "shfl" in text:  # rows one lower, and another before the first
         x, above = given
