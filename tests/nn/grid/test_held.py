@@ -129,8 +129,8 @@ def test_they_compile_for_hopper_into_code_that_does_not_wait() -> None:
         capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     found = json.loads(ran.stdout)
-    assert len(found) == 16
+    assert len(found) == 24
     for name, code in found.items():
         assert code["products"] >= 32 and code["waits"] <= 5, (name, code)
-        assert code["spills"] <= 24 and code["step"] < 1300, (name, code)
+        assert code["spills"] <= 60 and code["step"] < 1300, (name, code)
         assert code["shared"] <= MOST_SHARED, (name, code)

@@ -50,7 +50,7 @@ def forward_steps(
 def _states(
     tape: Tape, how: How, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Any, left: Tensor,
     top: Tensor, edges: Edges, there: Tensor | None,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """The states h and c with their edges, and the gates, by a kernel that takes sums or makes them."""
     run = backend(how.kernel)
     if how.kernel == "gpu" and import_module(HELD).takes_image(how.cell, layout, x, bias, left):

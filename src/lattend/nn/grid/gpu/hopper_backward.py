@@ -141,22 +141,24 @@ def grid_hopper_bwd_kernel(
     kept_left = zeros  # of the gradients at the states the shares that go left, and up, past the gates
     kept_up = zeros
     for step in range(0, cols + BR):
-        # What is read now comes while the products run
+        # Products of the gradients that the step before has found
         zero = step >> 24  # else ptxas keeps the places of all operands in registers
+        d_left = gl.full([H, ROWS], 0, gl.float32, MMA)
+        d_up = gl.full([H, ROWS], 0, gl.float32, MMA)
+        d_left, d_up = multiply(0, 1, d_left, d_up, found, zero, held, buffer, G, HELD)
+        finish(kept_left)  # else ptxas reads what follows before the first product, or after the last
         there, dh, dc, a, b, c, d, e, cell, s_left, s_top = load_pixels(
             GradH, GradC, Gates, Old, Mask, step, row, i, n, rows, cols, CELL, H, MASKED
         )
         above = zero_row
         above_c = zero_row
+        Above = Hand
         if Hand is not None:
             Above = Hand + (step - cols) * WIDTH + n
             above, above_c = expected(Above, Above + (WIDTH - H), (row_block > 0) & (step < cols))
 
-        finish(kept_up)  # else ptxas reads them after the products
-        # Of the gradients that the step before has found
-        d_left = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_up = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_left, d_up = multiply(0, G, d_left, d_up, found, zero, held, buffer, G, HELD)
+        finish(kept_up)
+        d_left, d_up = multiply(1, G, d_left, d_up, found, zero, held, buffer, G, HELD)
         d_left, d_up = warpgroup_mma_wait(0, [d_left, d_up])
         d_left = by_unit(d_left, H, UNITS)
         d_up = by_unit(d_up, H, UNITS)

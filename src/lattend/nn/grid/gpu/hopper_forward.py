@@ -198,8 +198,13 @@ def grid_hopper_fwd_kernel(
     fence_async_shared()
     gl.thread_barrier()
     for step in range(0, cols + BR - 1):
-        # What is read now comes while the products run
         zero = step >> 24  # else ptxas keeps the places of all operands in registers
+        near = (near_left.index(zero).permute((1, 0)), near_top.index(zero).permute((1, 0)))
+        if Pre is None:
+            near = near + (inputs.index(zero).permute((1, 0)), w_in)
+        sum_a = begin(0, near, held, buffer, G, H, HELD, MMA, PER)
+
+        # What is read now comes while the products run
         col = step - i
         here = (row < rows) & (col >= 0) & (col < cols)
         at = row * cols + col
@@ -217,10 +222,6 @@ def grid_hopper_fwd_kernel(
 
         # The products of a gate begin before the functions of the gate before it: one group of four warps has
         # the tensor cores while the other computes
-        near = (near_left.index(zero).permute((1, 0)), near_top.index(zero).permute((1, 0)))
-        if Pre is None:
-            near = near + (inputs.index(zero).permute((1, 0)), w_in)
-        sum_a = begin(0, near, held, buffer, G, H, HELD, MMA, PER)
         sum_b = begin(1, near, held, buffer, G, H, HELD, MMA, PER)
         a = sigmoid(end(sum_a, pre, 0, PER, H, UNITS))
         finish(a)
