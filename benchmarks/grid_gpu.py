@@ -210,6 +210,8 @@ def measure_cell(cell: str, n: int, h: int) -> list[Row]:
         errors = [relative(a, b) for a, b in zip(found, wanted, strict=True)]
         del out, found
         rows[0].errors[name], rows[1].errors[name] = errors[0], max(errors[1:])
+        if max(errors) > WRONG:
+            raise SystemExit(f"{name}, {cell} at n = {n}, h = {h} is off by {max(errors):.1e}")
         work = partial(lambda run: torch.autograd.grad(run(x), list(run.parameters()), slope), run)
         with torch.no_grad():
             rows[0].times[name] = time_of(partial(run, x))
