@@ -46,6 +46,7 @@ _LAUNCH = launched.launch
 
 
 def error(found: Tensor, wanted: Tensor) -> float:
+    found = found.detach()
     return float((found.float() - wanted).norm() / wanted.norm().clamp(min=1e-9))
 
 

@@ -32,7 +32,7 @@ from lattend.draw.grid.samples import SAMPLES
 from lattend.errors import LattendError
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-NUMBERS = 5  # rules of one condition
+NUMBERS = 10  # rules of one condition
 LEFT = ("q - k", "k - q", "abs(q - k)", "q", "k", "q + k", "2*q - k", "n - 1 - q", "max(q - a, 0) - k")
 RESIDUES = ("(q - k) % w", "q // w - k // w", "k % w", "q % w", "(q + k) % 3")
 RIGHT = ("0", "a", "b", "n - 1 - a", "-b")
@@ -42,6 +42,8 @@ HEADS = ((8, 8), (8, 8), (8, 2), (3, 1), (16, 16))
 HEAD_DIMS = (128, 128, 64, 80, 256)
 SIZES = (1601, 1536, 1900, 777, 1000, 130, 63)
 WRONG_LSE = 5e-3
+WORSE = 4  # times plain attention's error in the same dtype: where a query has one key, its slope is a
+# difference of equal numbers, and all that is left of it is rounding
 
 
 class Case(NamedTuple):
@@ -108,6 +110,10 @@ def catalogue() -> list[list[Case]]:
     return groups
 
 
+def relative(found: Tensor, wanted: Tensor) -> float:
+    return float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
+
+
 def check(case: Case) -> str:
     """What is wrong, or nothing."""
     rule = lt.rule(case.text)
@@ -148,12 +154,15 @@ def check(case: Case) -> str:
     gap = (found[1].double() - wanted[1])[~empty].abs().max() if bool((~empty).any()) else torch.zeros(())
     if not float(gap) <= WRONG_LSE:
         return f"the log-sum-exp is off by {float(gap):.1e}"
-    for name, got, want in zip(
-        ("out", "dq", "dk", "dv"), found[:1] + found[2:], wanted[:1] + wanted[2:], strict=True
-    ):
-        error = float((got.double() - want).norm() / want.norm().clamp(min=1e-9))
+    plain: list[Tensor] = []
+    for name, place in (("out", 0), ("dq", 2), ("dk", 3), ("dv", 4)):
+        want = wanted[place]
+        error = relative(found[place], want)
         if not error <= TOLERANCE[case.dtype]:
-            return f"{name} is off by {error:.1e}"
+            plain = plain or run(q, k, v, kernel="dense")
+            usual = relative(plain[place], want)
+            if not error <= WORSE * usual:
+                return f"{name} is off by {error:.1e}, plain attention by {usual:.1e}"
     if case.deterministic:
         again = run(q, k, v)
         if not all(torch.equal(a, b) for a, b in zip(found, again, strict=True)):

@@ -106,7 +106,7 @@ def attention_bwd_dq_kernel(
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
-    entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS)
+    entry = entry_of(Table, batch * table_batch + head * table_head + tile, AXES, INNER_KINDS, 0)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head

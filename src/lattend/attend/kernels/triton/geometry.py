@@ -77,7 +77,7 @@ def in_order(slot, base, period, group, KIND: tl.constexpr):
 
 
 @triton.jit
-def entry_of(Table, tile, AXES: tl.constexpr, INNER_KINDS: tl.constexpr, MORE: tl.constexpr = 0):
+def entry_of(Table, tile, AXES: tl.constexpr, INNER_KINDS: tl.constexpr, MORE: tl.constexpr):
     """A tile's row of the table: with lists it has one number more, before the full range; others end it."""
     return Table + tile * (5 * AXES + 2 + (INNER_KINDS[0] >= 3) + MORE)
 
