@@ -172,6 +172,14 @@ def test_half_precision(cell: CellKind) -> None:
     Problem(cell, 1, 1, ROW_BLOCK + 2, 4, 16).check(torch.bfloat16)
 
 
+@pytest.mark.skipif(INTERPRETED, reason="only a GPU runs row blocks side by side; test_held.py emulates them")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("cell", CELLS[-2:], ids="-".join)
+def test_weights_held_on_the_chip(cell: CellKind, size: int, dtype: torch.dtype) -> None:
+    Problem(cell, 2, 4, 5 * ROW_BLOCK + 3, 40, size, masked=True).check(dtype, repeated=True)
+
+
 def test_weights_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plain rnn too large for the chip, its weights in several blocks each way."""
     monkeypatch.setattr(backend, "ON_CHIP", 0)

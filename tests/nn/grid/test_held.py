@@ -2,8 +2,8 @@
 
 The emulator runs programs one after another and all warps of one as a single thread: it sees wrong numbers,
 products that read what is not there yet, and programs that wait for later ones. That warps wait for each
-other, and that a row block goes on as soon as another, still running, has handed on, only a GPU shows; there
-tests/nn/grid/test_gpu.py runs the same kernels.
+other, and that a row block goes on as soon as another, still running, has handed on, only a GPU shows: see
+test_weights_held_on_the_chip in test_gpu.py.
 """
 
 from __future__ import annotations
