@@ -31,6 +31,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia import hopper
+from triton.experimental.gluon.language.nvidia.hopper import warpgroup_mma_init
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
@@ -398,6 +399,7 @@ class Emulator:
         self.stands = {
             id(gl): self.language, id(tl): self.language, id(hopper.mbarrier): self.mbarrier,
             id(hopper.tma): self.tma, id(hopper.fence_async_shared): self.fence,
+            id(warpgroup_mma_init): lambda x: x,
             id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
         }  # fmt: skip
 
@@ -516,14 +518,9 @@ def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> A
         return torch.cat((above[:, :1], x[:, :-1]), 1)
     if "and.b32 all" in text:  # an order of instructions
         return torch.zeros(())
-    if "CHECK" in text:  # numbers that another program has written
-        for words in given[:2]:
-            whole = {2: torch.int16, 4: torch.int32}[words.itemsize]
-            if bool((words.view(whole) == -1).any()):
-                raise Emulated("a program waits for one that has not come")
-        return given[0], given[1]
-    if "ld.relaxed" in text:
-        return load(given[0], given[2] != 0), load(given[1], given[2] != 0)
+    if "ld.relaxed" in text:  # numbers that another program has written
+        *pointers, wanted, _, _ = given
+        return tuple(Received(load(pointer, wanted != 0)) for pointer in pointers)
     if "rcp" in text:
         return 1 / given[0]
     if "shl" in text:  # bits from the first to before the end, of 32
@@ -532,3 +529,16 @@ def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> A
     x, bits, bit = given  # a number where its bit is set, else a constant
     (other,) = struct.unpack(">f", bytes.fromhex(text.partition("0f")[2][:8]))
     return torch.where((bits & (bit.long() & 0xFFFFFFFF)) != 0, x, other)
+
+
+class Received:
+    """Numbers that another program has written, as their bits."""
+
+    def __init__(self, found: Tensor) -> None:
+        whole = {2: torch.int16, 4: torch.int32}[found.itemsize]
+        if bool((found.view(whole) == -1).any()):
+            raise Emulated("a program waits for one that has not come")
+        self.found = found
+
+    def to(self, kind: Any, bitcast: bool) -> Tensor:
+        return self.found

@@ -19,13 +19,11 @@ import gluon_emulator as emulator
 import pytest
 import torch
 from nn.grid import test_gpu
-from nn.grid.grids import by, forget, gradients, model, some
 from nn.grid.test_gpu import Problem
 
-from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.tape import Tape
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import backend, held, launch, small
+from lattend.nn.grid.gpu import backend, held, launch
 from lattend.nn.grid.layout import RowMajorLayout
 
 LSTM, GRU = CellKind("lstm"), CellKind("gru")
@@ -63,22 +61,6 @@ def test_outputs_and_gradients(
     assert launched == ["grid_hopper_fwd_kernel", "grid_hopper_bwd_kernel"]
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_a_whole_net(cell: str, bias: bool, launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums of the image are made on the chip, in two directions; the second layer has too many channels."""
-    monkeypatch.setattr(small, "fits", lambda *given: False)
-    forget()
-    net = model(3, 16, cell, 2, layers=2, bias=bias, kernel="gpu").to(torch.bfloat16)
-    exact = by("reference", net).double()
-    x = some(1, 17, 3, 3).to(torch.bfloat16)
-    mask = torch.rand(1, 17, 3, generator=torch.Generator().manual_seed(1)) > 0.2
-    found, wanted = gradients(net, x, None, mask), gradients(exact, x.double(), None, mask)
-    for a, b in zip(found, wanted, strict=True):
-        assert (a.double() - b).norm() <= 3 * TOLERANCE[torch.bfloat16] * b.norm()
-    assert launched == ["grid_hopper_fwd_kernel"] * 2 + ["grid_hopper_bwd_kernel"] * 2
-
-
 @pytest.mark.parametrize("room", [1, 2, 3])
 def test_little_room(room: int, monkeypatch: pytest.MonkeyPatch, launched: list[str]) -> None:
     """Fewer programs fit than there are row blocks and images: what is handed on outlives a launch."""
@@ -114,9 +96,6 @@ def test_where_they_run() -> None:
     assert not held.fits(LSTM, image, weights.float())
     assert not held.fits(LSTM, image, weights[..., :12])
     assert not held.fits(LSTM, RowMajorLayout(1, 1, 1 << 13, 1 << 12), weights)  # 2^25 pixels of 80 gates
-    x = torch.empty(1, 600, 16, dtype=torch.bfloat16)
-    assert held.takes_image(LSTM, image, x, None, weights)
-    assert not held.takes_image(LSTM, image, x, weights[:, 0], weights)  # 16 channels, and a bias
 
 
 def test_they_compile_for_hopper_into_code_that_does_not_wait() -> None:
@@ -129,7 +108,7 @@ def test_they_compile_for_hopper_into_code_that_does_not_wait() -> None:
         capture_output=True, text=True, check=True, timeout=300,
     )  # fmt: skip
     found = json.loads(ran.stdout)
-    assert len(found) == 24
+    assert len(found) == 16
     for name, code in found.items():
         assert code["products"] >= 32 and code["waits"] <= 5, (name, code)
         assert code["spills"] <= 60 and code["step"] < 1300, (name, code)

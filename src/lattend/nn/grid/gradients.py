@@ -12,8 +12,6 @@ from lattend.nn.grid.cells import CellKind, beside, gate_values
 from lattend.nn.grid.inputs import by_direction, pixels, unflipped_sum
 from lattend.nn.grid.layout import RowMajorLayout
 
-WANTS_ALIGNED = ("cuda",)
-
 
 def gates_again(
     cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, h: Tensor
@@ -35,9 +33,9 @@ def gradients(
     if wanted[0]:
         found[0] = unflipped_sum(how.flips, layout.give(torch.bmm(d_pre, by_direction(how.flips, into))))
     if wanted[1]:
-        seen = aligned(pixels(how.flips, layout, x))
+        seen = pixels(how.flips, layout, x)
         # This way round the thin side comes first: much faster
-        found[1] = torch.bmm(seen.mT, d_pre).mT[..., : x.shape[-1]].reshape(into.shape)
+        found[1] = torch.bmm(seen.mT, d_pre).mT.reshape(into.shape)
     if wanted[2]:
         found[2] = d_pre.sum(1).view(into.shape[:-1])
     if wanted[3] or wanted[4]:
@@ -46,12 +44,6 @@ def gradients(
     if any(wanted[5:]):
         found[5:] = edge_gradients(how, layout, wanted, left, top, gates, d_hidden, d_state)
     return tuple(g if w else None for g, w in zip(found, wanted, strict=True))
-
-
-def aligned(x: Tensor) -> Tensor:
-    """Pixels with zeros after their channels: a GPU multiplies rows of whole 16 bytes, and others slowly."""
-    missing = -x.shape[-1] % (16 // x.element_size()) if x.device.type in WANTS_ALIGNED else 0
-    return torch.nn.functional.pad(x, (0, missing)) if missing else x
 
 
 def _of_weights(layout: RowMajorLayout, h: Tensor, d_hidden: Tensor) -> Tensor:

@@ -40,9 +40,8 @@ class RowMajorLayout:
         h is [D, batch, rows + 1, cols + 1, h].
         """
         size, along = h.shape[-1], h.shape[3]
-        words = in_words(h)  # of which there are fewer to copy
-        at_left, at_top = (framed_part(words, offset * words.shape[-1]) for offset in (along, 1))
-        yield slice(None), torch.cat((at_left, at_top), -1).view(h.dtype).view(len(h), -1, 2 * size)
+        at_left, at_top = (framed_part(h, offset * size) for offset in (along, 1))
+        yield slice(None), torch.cat((at_left, at_top), -1).view(len(h), -1, 2 * size)
 
 
 class PackedLayout(RowMajorLayout):
@@ -74,14 +73,6 @@ class PackedLayout(RowMajorLayout):
             index = pixels[start : start + MANY].flatten()
             found = selected(states, index, room[:, : len(index)])
             yield slice(start, start + len(index) // 2), found.view(directions, -1, 2 * h.shape[-1])
-
-
-def in_words(x: Tensor) -> Tensor:
-    """The same memory as numbers of 8 bytes, where rows and their beginnings are multiples of them."""
-    each = 8 // x.element_size()
-    places = (x.shape[-1], x.storage_offset(), *x.stride()[:-1])
-    fits = x.stride(-1) == 1 and not any(place % each for place in places)
-    return x.view(torch.int64) if fits and each > 1 else x
 
 
 def framed_part(framed: Tensor, offset: int) -> Tensor:

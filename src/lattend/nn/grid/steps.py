@@ -18,10 +18,10 @@ from lattend.attend.tape import Tape
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, How
 from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients
-from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted, pixels
+from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted
 from lattend.nn.grid.layout import RowMajorLayout
 
-SMALL, HELD = "lattend.nn.grid.gpu.small", "lattend.nn.grid.gpu.held"
+SMALL = "lattend.nn.grid.gpu.small"
 
 
 def forward_steps(
@@ -41,25 +41,12 @@ def forward_steps(
                 return small.joined(tape, how.flips, layout, left.shape[-1], room), room, None, None
             h, c, _ = small.parts(tape, how, layout, left.shape[-1], room)
             return *tape.do(inner, h, c), room, None, None
-        h, c, gates = _states(tape, how, layout, x, into, bias, left, top, around, there)
+        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+        run = backend(how.kernel).forward
+        h, c, gates = run(tape, how.cell, layout, pre, left, top, around, there, how.save_gates)
     if how.joined:
         return tape.do(partial(joined, how.flips), h), h, c, gates
     return *tape.do(inner, h, c), h, c, gates
-
-
-def _states(
-    tape: Tape, how: How, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Any, left: Tensor,
-    top: Tensor, edges: Edges, there: Tensor | None,
-) -> tuple[Any, ...]:  # fmt: skip
-    """The states h and c with their edges, and the gates, by a kernel that takes sums or makes them."""
-    run = backend(how.kernel)
-    if how.kernel == "gpu" and import_module(HELD).takes_image(how.cell, layout, x, bias, left):
-        seen = tape.do(partial(pixels, how.flips, layout), x)
-        return run.image_forward(
-            tape, how.cell, layout, seen, into, bias, left, top, edges, there, how.save_gates
-        )
-    pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-    return run.forward(tape, how.cell, layout, pre, left, top, edges, there, how.save_gates)
 
 
 def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) -> tuple[Tensor | None, ...]:

@@ -46,39 +46,11 @@ def forward(
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
     left, top = contiguous(tape, left), contiguous(tape, top)
-    h, c, gates = _rooms(tape, cell, layout, pre, left.shape[-1], edges, save_gates)
+    size, sides = left.shape[-1], cast("Any", edges)
+    h = tape.do(partial(framed, layout, size), pre, *sides[:2])
+    c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
+    gates = empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
     run_forward(tape, cell, layout, pre, h, c, gates, left, top, mask)
-    return h, c, gates
-
-
-def image_forward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None,
-    left: Tensor, top: Tensor, edges: Edges, mask: Tensor | None, save_gates: bool,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """The same from an image [D, pixels, c] where `held.takes_image`: the kernel makes W_in x + b."""
-    x, into, left, top = (contiguous(tape, t) for t in (x, into, left, top))
-    bias = None if bias is None else contiguous(tape, bias)
-    h, c, gates = _rooms(tape, cell, layout, x, left.shape[-1], edges, save_gates)
-    held.forward(
-        tape, cell, GridShape.of(layout), None, h, c, gates, left, top, mask, x=x, into=into, bias=bias
-    )
-    return h, c, gates
-
-
-def _rooms(
-    tape: Tape,
-    cell: CellKind,
-    layout: RowMajorLayout,
-    like: Tensor,
-    size: int,
-    edges: Edges,
-    save_gates: bool,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Room for h and c, in which the edges are, and for the gates if they are to be saved."""
-    sides = cast("Any", edges)
-    h = tape.do(partial(framed, layout, size), like, *sides[:2])
-    c = tape.do(partial(framed, layout, size), like, *sides[2:]) if cell.name == "lstm" else None
-    gates = empty(tape, layout, like, 5 * size) if save_gates and cell.name != "rnn" else None
     return h, c, gates
 
 

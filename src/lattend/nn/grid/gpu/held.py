@@ -10,7 +10,6 @@ from torch import Tensor
 
 from lattend.attend.tape import Tape
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu import hopper
 from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
 from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
@@ -21,7 +20,6 @@ SIZES = (64, 128)  # of h: a product takes 64 units for each four warps, and no 
 DTYPES = (torch.bfloat16, torch.float16)
 HOPPER = (9, 0)  # the architecture for which the kernels are written
 MOST_NUMBERS = 1 << 31  # of an image's gates: their places are counted with 32 bits
-CHANNELS = hopper.CHANNELS.value  # of an image, a bias among them, if W_in x + b is made on the chip
 IN_REGISTERS = {64: 0, 128: 4}  # matrices [h, h] of the weights, by h; the others are in shared memory
 
 
@@ -43,27 +41,14 @@ def on_hopper(x: Tensor) -> bool:
     return x.is_cuda and not INTERPRETED and torch.cuda.get_device_capability(x.device) == HOPPER
 
 
-def takes_image(
-    cell: CellKind, layout: RowMajorLayout, x: Tensor, bias: Tensor | None, weights: Tensor
-) -> bool:
-    """Whether the sums W_in x + b are made with the other products: those of few channels."""
-    return x.shape[-1] + (bias is not None) <= CHANNELS and fits(cell, layout, weights)
-
-
 def forward(
-    tape: Tape, cell: CellKind, grid: GridShape, pre: Tensor | None, h: Tensor, c: Tensor | None,
-    gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None, x: Tensor | None = None,
-    into: Tensor | None = None, bias: Tensor | None = None,
+    tape: Tape, cell: CellKind, grid: GridShape, pre: Tensor, h: Tensor, c: Tensor | None,
+    gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None,
 ) -> None:  # fmt: skip
-    """Fills the states, in which the edges are, and the gates if there are any.
-
-    Where there is no pre, it is W_in x + b: x [D, pixels, c] as each direction meets it.
-    """
+    """Fills the states, in which the edges are, and the gates if there are any."""
+    constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None}
     hand = _hand(tape, cell, grid, h, h.dtype)
-    channels = 0 if x is None else x.shape[-1]
-    constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None, "C": channels}
-    tensors = (pre, x, into, bias, h, c, gates, mask, left, top, hand)
-    launch(tape, grid_hopper_fwd_kernel, tensors, grid, constants)
+    launch(tape, grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top, hand), grid, constants)
 
 
 def backward(

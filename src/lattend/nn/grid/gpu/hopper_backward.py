@@ -1,11 +1,10 @@
 """lstm and gru backward on Hopper, with all weights held on the chip."""
 
 # Kernels are compiled by Triton, whose values have no Python types
-# ruff: noqa: RUF005, SIM108
+# ruff: noqa: RUF005, SIM102, SIM108, PLR5501
 # pyright: basic, reportGeneralTypeIssues=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportAttributeAccessIssue=false, reportIndexIssue=false, reportOperatorIssue=false
-# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false
-# pyright: reportOptionalSubscript=false, reportUnboundVariable=false
+# pyright: reportOptionalMemberAccess=false, reportAssignmentType=false, reportOptionalSubscript=false
 
 from __future__ import annotations
 
@@ -14,14 +13,13 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     warpgroup_mma,
+    warpgroup_mma_init,
     warpgroup_mma_wait,
 )
 
 from lattend.nn.grid.gpu.hopper import (
     ROWS,
     by_unit,
-    expected,
-    finish,
     load_all,
     lowered,
     over_rows,
@@ -71,17 +69,33 @@ def load_pixels(
 
 
 @gluon.jit
+def load_above(Hand, step, row_block, zeros, cols, n, H: gl.constexpr, WIDTH: gl.constexpr, Stuck, spins):
+    """What the row block that came before has handed on for the first row, in every row."""
+    above = zeros
+    above_c = zeros
+    if Hand is not None:
+        if row_block > 0:
+            Above = Hand + (step - cols) * WIDTH + n
+            above, above_c = received(Above, Above + (WIDTH - H), step < cols, Stuck, spins)
+            above = over_rows(above)
+            above_c = over_rows(above_c)
+    return above, above_c
+
+
+@gluon.jit
 def multiply(
-    FIRST: gl.constexpr, END: gl.constexpr, d_left, d_up, found, zero, held, buffer,
-    G: gl.constexpr, HELD: gl.constexpr,
+    buffer, zero, grads, held, weights, d_left, d_up,
+    TILE: gl.constexpr, TILES: gl.constexpr, HELD: gl.constexpr, FIRST: gl.constexpr,
 ):  # fmt: skip
-    """Begins the products of some gates' gradients, for the pixels on the left and above."""
-    for gate in gl.static_range(FIRST, END):
-        near = found[gate].index(zero).permute((1, 0))
-        w_left = weights_of(held, buffer, 2 * gate, 2 * G, HELD)
-        w_top = weights_of(held, buffer, 2 * gate + 1, 2 * G, HELD)
-        d_left = warpgroup_mma(w_left, near, d_left, use_acc=gate > 0, is_async=True)
-        d_up = warpgroup_mma(w_top, near, d_up, use_acc=gate > 0, is_async=True)
+    """Begins the products of one gate's gradients, for the pixels on the left and above."""
+    buffer.index(0).store(grads.permute((1, 0)))
+    fence_async_shared()
+    gl.thread_barrier()
+    near = buffer.index(zero).permute((1, 0))
+    w_left = weights_of(held, weights, TILE, TILES, HELD)
+    w_top = weights_of(held, weights, TILE + 1, TILES, HELD)
+    d_left = warpgroup_mma(w_left, near, d_left, use_acc=not FIRST, is_async=True)
+    d_up = warpgroup_mma(w_top, near, d_up, use_acc=not FIRST, is_async=True)
     return d_left, d_up
 
 
@@ -94,9 +108,9 @@ def grid_hopper_bwd_kernel(
 ):  # fmt: skip
     """The same wavefront from the last pixel, rows and columns counted from the end.
 
-    DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step begins with
-    the products of the gradients that the step before has found: for the pixel to the left of each, and for
-    the one above it. Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
+    DPre, DHidden [image, rows, cols, G*H]; GradH, GradC, DState [.., H]; Gates [.., 5*H]. A step ends with
+    the products of the gradients that it has found: for the pixel to the left of each, and the one above it.
+    Hand [image, row blocks, cols, WIDTH], in float32, has what the last row of a row block
     hands to the pixels above it: the product, and of an lstm the gradient at c.
     """
     dtype: gl.constexpr = States.dtype.element_ty
@@ -131,102 +145,92 @@ def grid_hopper_bwd_kernel(
     if Hand is not None:
         Hand += (image * gl.cdiv(rows, BR) + row_block) * cols * WIDTH
     zeros = gl.full([H, ROWS], 0.0, gl.float32, UNITS)
-    zero_row = gl.full([H], 0.0, gl.float32, gl.SliceLayout(1, UNITS))
     if MASKED:
         Mask += pixels
-    for gate in gl.static_range(G):
-        found[gate].index(0).store(zeros.to(dtype).permute((1, 0)))
-    fence_async_shared()
-    gl.thread_barrier()
     kept_left = zeros  # of the gradients at the states the shares that go left, and up, past the gates
     kept_up = zeros
+    d_left = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+    d_up = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
     for step in range(0, cols + BR):
-        # Products of the gradients that the step before has found
         zero = step >> 24  # else ptxas keeps the places of all operands in registers
-        d_left = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_up = gl.full([H, ROWS], 0, gl.float32, MMA)
-        d_left, d_up = multiply(0, 1, d_left, d_up, found, zero, held, buffer, G, HELD)
-        finish(kept_left)  # else ptxas reads what follows before the first product, or after the last
+        # While the products of the step before run
         there, dh, dc, a, b, c, d, e, cell, s_left, s_top = load_pixels(
             GradH, GradC, Gates, Old, Mask, step, row, i, n, rows, cols, CELL, H, MASKED
         )
-        above = zero_row
-        above_c = zero_row
-        Above = Hand
-        if Hand is not None:
-            Above = Hand + (step - cols) * WIDTH + n
-            above, above_c = expected(Above, Above + (WIDTH - H), (row_block > 0) & (step < cols))
-
-        finish(kept_up)
-        d_left, d_up = multiply(1, G, d_left, d_up, found, zero, held, buffer, G, HELD)
-        d_left, d_up = warpgroup_mma_wait(0, [d_left, d_up])
-        d_left = by_unit(d_left, H, UNITS)
-        d_up = by_unit(d_up, H, UNITS)
-        if CELL == "gru":
-            d_left += kept_left
-            d_up += kept_up
-        col = step - i
-        if Hand is not None:
-            before = ((i == BR - 1) & (col > 0))[None, :]
-            gl.store(Hand + ((col - 1) * WIDTH)[None, :] + n[:, None], d_up, mask=before)
-            above, above_c = received(above, above_c, Above, Above + (WIDTH - H), Stuck, spins)
-        dh = dh.to(gl.float32) + d_left + lowered(d_up, over_rows(above))
-        dh = gl.where(there[None, :], dh, 0.0)
-        a, b, c, d, e = (
-            a.to(gl.float32),
-            b.to(gl.float32),
-            c.to(gl.float32),
-            d.to(gl.float32),
-            e.to(gl.float32),
-        )
-        mixed = s_top.to(gl.float32)
-        change = s_left.to(gl.float32) - mixed
-        mixed += c * change
+        above, above_c = load_above(Hand, step, row_block, zeros, cols, n, H, WIDTH, Stuck, spins)
         if CELL == "lstm":
             out = tanh(cell.to(gl.float32))
-            state = dh * e * (1 - out * out) + kept_left + lowered(kept_up, over_rows(above_c))
+            back = kept_left + lowered(kept_up, above_c)
+        found_left, found_up = warpgroup_mma_wait(0, [d_left, d_up])
+        found_left = by_unit(found_left, H, UNITS)
+        found_up = by_unit(found_up, H, UNITS)
+        if CELL == "gru":
+            found_left += kept_left
+            found_up += kept_up
+        gl.thread_barrier()  # every product has read what is overwritten now
+        dh = dh.to(gl.float32) + found_left + lowered(found_up, above)
+        dh = gl.where(there[None, :], dh, 0.0)
+        col = step - i
+        shown = ((row < rows) & (col >= 0) & (col < cols))[None, :]
+        at = (rows - row) * cols - col - 1
+        out_place = (at * (G * H))[None, :] + n[:, None]
+        if Hand is not None:
+            at_last = ((i == BR - 1) & (col > 0))[None, :]
+            gl.store(Hand + ((col - 1) * WIDTH)[None, :] + n[:, None], found_up, mask=at_last)
+        d_left = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+        d_up = warpgroup_mma_init(gl.full([H, ROWS], 0, gl.float32, MMA))
+        e = e.to(gl.float32)
+        if CELL == "lstm":
+            grad = (dh * out * e * (1 - e)).to(dtype)
+            d_left, d_up = multiply(found[4], zero, grad, held, buffer, d_left, d_up, 8, 2 * G, HELD, True)
+            gl.store(DPre + 4 * H + out_place, grad, mask=shown)
+            state = dh * e * (1 - out * out) + back
             if GradC is not None:
                 state += dc.to(gl.float32)
             state = gl.where(there[None, :], state, 0.0)
-            grad_d = state * a * (1 - d * d)
-            grad_a = (state * d * a * (1 - a)).to(dtype)
-            grad_e = (dh * out * e * (1 - e)).to(dtype)
-            hidden = grad_d.to(dtype)
         else:
             state = dh
-            mixed -= d
-            grad_d = state * (1 - b) * (1 - d * d)
-            grad_a = (grad_d * e * a * (1 - a)).to(dtype)
+        a = a.to(gl.float32)
+        d = d.to(gl.float32)
+        if CELL == "lstm":
+            grad_d = state * a * (1 - d * d)
+            grad_a = state * d * a * (1 - a)
+            hidden = grad_d.to(dtype)
+        else:
+            grad_d = state * (1 - b.to(gl.float32)) * (1 - d * d)
+            grad_a = grad_d * e * a * (1 - a)
             hidden = (grad_d * a).to(dtype)
+        d_left, d_up = multiply(
+            found[3], zero, hidden, held, buffer, d_left, d_up, 6, 2 * G, HELD, CELL == "gru"
+        )
+        gl.store(DPre + 3 * H + out_place, grad_d.to(dtype), mask=shown)
+        grad_a = grad_a.to(dtype)
+        d_left, d_up = multiply(found[0], zero, grad_a, held, buffer, d_left, d_up, 0, 2 * G, HELD, False)
+        gl.store(DPre + out_place, grad_a, mask=shown)
+        b = b.to(gl.float32)
+        c = c.to(gl.float32)
+        mixed = s_top.to(gl.float32)
+        change = s_left.to(gl.float32) - mixed
+        mixed += c * change
+        if CELL == "gru":
+            mixed -= d
         grad_b = (state * mixed * b * (1 - b)).to(dtype)
+        d_left, d_up = multiply(found[1], zero, grad_b, held, buffer, d_left, d_up, 2, 2 * G, HELD, False)
+        gl.store(DPre + H + out_place, grad_b, mask=shown)
         kept_up = state * b
         grad_c = (kept_up * change * c * (1 - c)).to(dtype)
+        d_left, d_up = multiply(found[2], zero, grad_c, held, buffer, d_left, d_up, 4, 2 * G, HELD, False)
+        gl.store(DPre + 2 * H + out_place, grad_c, mask=shown)
         kept_left = kept_up * c
         kept_up -= kept_left
-        gl.thread_barrier()  # every product has read what is overwritten now
-        found[0].index(0).store(grad_a.permute((1, 0)))
-        found[1].index(0).store(grad_b.permute((1, 0)))
-        found[2].index(0).store(grad_c.permute((1, 0)))
-        found[3].index(0).store(hidden.permute((1, 0)))
-        if CELL == "lstm":
-            found[4].index(0).store(grad_e.permute((1, 0)))
-        fence_async_shared()
-        gl.thread_barrier()
-        shown = ((row < rows) & (col >= 0) & (col < cols))[None, :]
-        at = (rows - row) * cols - col - 1
-        place = (at * (G * H))[None, :] + n[:, None]
-        gl.store(DPre + place, grad_a, mask=shown)
-        gl.store(DPre + H + place, grad_b, mask=shown)
-        gl.store(DPre + 2 * H + place, grad_c, mask=shown)
-        gl.store(DPre + 3 * H + place, grad_d.to(dtype), mask=shown)
-        if CELL == "lstm":
-            gl.store(DPre + 4 * H + place, grad_e, mask=shown)
+        if CELL == "gru":
+            gl.store(DHidden + out_place, grad_a, mask=shown)
+            gl.store(DHidden + H + out_place, grad_b, mask=shown)
+            gl.store(DHidden + 2 * H + out_place, grad_c, mask=shown)
+            gl.store(DHidden + 3 * H + out_place, hidden, mask=shown)
+        else:
             if Hand is not None:
                 at_last = shown & (i == BR - 1)[None, :]
                 gl.store(Hand + H + (col * WIDTH)[None, :] + n[:, None], kept_up, mask=at_last)
-        else:
-            gl.store(DHidden + place, grad_a, mask=shown)
-            gl.store(DHidden + H + place, grad_b, mask=shown)
-            gl.store(DHidden + 2 * H + place, grad_c, mask=shown)
-            gl.store(DHidden + 3 * H + place, hidden, mask=shown)
         gl.store(DState + (at * H)[None, :] + n[:, None], state.to(dtype), mask=shown)
+    warpgroup_mma_wait(0, [d_left, d_up])
