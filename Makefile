@@ -58,7 +58,7 @@ gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by
 gpu-rules: ## a thousand random rules and the catalogue on a GPU, beside float64 (make gpu-rules PY=python3)
 	$(PY) tests/attend/rules_on_gpu.py
 
-gpu-check: ## every kernel once under compute-sanitizer: memory, then races
+gpu-check: ## most kernels once under compute-sanitizer: memory, then races
 	for tool in memcheck racecheck; do compute-sanitizer --tool $$tool --error-exitcode 9 \
 		$(PY) tests/attend/each_kernel.py || exit 1; done
 

@@ -76,7 +76,10 @@ def test_no_kernel_is_no(lattend):
         ((), "explain needs RULE. RULE is a catalogue name"),
         (("strided",), 'rule "k <= q and q - k <= t" needs a value for t: give --at t=…'),
         (("causl",), 'rule "causl": no rule is named causl; did you mean causal?'),
-        (("causal", "--dtype", "bf16"), "dtype is one of float16, bfloat16, float32, float64, not bf16"),
+        (
+            ("causal", "--dtype", "bf16"),
+            "dtype is one of float16, bfloat16, float32, float64, float8_e4m3fn, not bf16",
+        ),
         (("causal", "--device", "gpu"), 'device is "cpu" or "cuda", not'),
         (
             ("causal", "--kernel", "fast"),

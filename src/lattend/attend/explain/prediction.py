@@ -336,7 +336,7 @@ def predicted_time(
         for name, each in made.items():
             parts = found.transposed if name == "backward_dkdv" else found.parts
             for turn in sequence(parts, each.joined)[0]:
-                have = q.shape[2]
+                have = v.shape[2] if name == "backward_dkdv" else q.shape[2]
                 if turn.earlier:
                     have = int(rows_of(parts[place] for place in turn.earlier).sum())
                 carried += 2 * FLOAT * sums[name] * have * turn.continues

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.kernels.cpu.kernel import rows_along
-from lattend.attend.kernels.triton.kernel import may_take_hopper
+from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.counts import tile_counts
 from lattend.draw import Picture
 from lattend.draw.formats.palette import SHADES
@@ -130,7 +130,8 @@ def tile_map(
 def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "native", "cpu"):
         hopper = may_take_hopper(asked.call, asked.q, asked.v)
-        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype, hopper=hopper)
+        tma = all(map(whole_16_bytes, (asked.q, asked.v)))
+        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype, hopper=hopper, tma=tma)
     return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
 
 

@@ -36,7 +36,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
             return f"the kernel of 8 bits does not take {what}"
     size = max(q.shape[-1], v.shape[-1])
     if next(on_hopper("forward", size, DTYPE), None) is None:
-        return f"the kernel of 8 bits takes head dimensions up to 128, and this is {size}"
+        return f"the kernel of 8 bits takes head dimensions from 33 to 128, and this is {size}"
     if padded(q.shape[-1]) != padded(v.shape[-1]) or not all(map(whole_16_bytes, (q, v))):
         return "the kernel of 8 bits takes head dimensions that are multiples of 16 and alike for q and v"
     if q.shape[:3].numel() < FEWEST_ROWS:

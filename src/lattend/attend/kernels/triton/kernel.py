@@ -55,7 +55,7 @@ def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor, kernel: str = "fo
         return False
     if q.device.type != "cuda" or not torch.cuda.is_available():
         return True
-    known = torch.version.hip is None and _has_gluon()
+    known = torch.version.hip is None and has_gluon()
     return known and torch.cuda.get_device_capability(q.device) == HOPPER
 
 
@@ -69,7 +69,7 @@ def _interpreted() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _has_gluon() -> bool:
+def has_gluon() -> bool:
     """Whether Triton is there, of a version whose Gluon the kernel was written for and tested with."""
     try:
         import triton  # pyright: ignore[reportMissingTypeStubs]

@@ -153,7 +153,13 @@ class Runner:
             tiles = Tiles(tiles.shape, made.table)
             chunks = tape.keep(torch.from_numpy(made.tiles).to(self.device))
         table = self.sent.find(
-            (transposed, place, shape.outer, joined, None if counts is None else tuple(counts)),
+            (
+                transposed,
+                place,
+                shape.outer,
+                joined,
+                None if counts is None else (*counts, shape.step, shape.hopper),
+            ),
             lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
         functions, header = self._header(tape, part, arrays)

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lattend.attend.kernels.triton.kernel import has_gluon
 from lattend.attend.tape import Tape
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
-from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.layout import RowMajorLayout
 
@@ -37,8 +36,10 @@ def fits(cell: CellKind, layout: RowMajorLayout, weights: Tensor) -> bool:
 
 
 def on_hopper(x: Tensor) -> bool:
-    """Whether a tensor is on a GPU with the kernels' instructions."""
-    return x.is_cuda and not INTERPRETED and torch.cuda.get_device_capability(x.device) == HOPPER
+    """Whether a tensor is on a GPU with the kernels' instructions, and Triton has their language."""
+    if not x.is_cuda or INTERPRETED or torch.version.hip is not None or not has_gluon():
+        return False
+    return torch.cuda.get_device_capability(x.device) == HOPPER
 
 
 def forward(
@@ -46,6 +47,8 @@ def forward(
     gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None,
 ) -> None:  # fmt: skip
     """Fills the states, in which the edges are, and the gates if there are any."""
+    from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel  # not every Triton has Gluon
+
     constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None}
     hand = _hand(tape, cell, grid, h, h.dtype)
     launch(tape, grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top, hand), grid, constants)
@@ -57,6 +60,8 @@ def backward(
     d_hidden: Tensor, d_state: Tensor,
 ) -> None:  # fmt: skip
     """Fills the gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
+    from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
+
     hand = _hand(tape, cell, grid, h, torch.float32)
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state, hand)
     launch(tape, grid_hopper_bwd_kernel, tensors, grid, _constants(cell, left.shape[-1], mask))

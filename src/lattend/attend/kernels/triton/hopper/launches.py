@@ -41,7 +41,7 @@ from lattend.attend.memory import row_strides
 from lattend.attend.tape import Tape
 
 Constants = dict[str, Any]
-__all__ = ["backward_dkdv", "backward_dq", "forward", "forward_fp8", "transposed"]
+__all__ = ["backward_dkdv", "backward_dq", "forward", "forward_fp8", "images_dkdv", "transposed"]
 
 
 def forward(
