@@ -4,9 +4,9 @@
     python tests/attend/each_kernel.py                                          # the same, and quick
 
 Attention forward and backward under rules that take all kinds of tiles, of heads of 64, 128 and 256 numbers,
-on a line and on images; recurrent nets on a grid; not those of 8 bits, of data and
-of decoding. Which kernels ran is printed at the end, and results
-are compared with plain attention in float32, since a tool that finds nothing may have seen nothing.
+on a line and on images; recurrent nets on a grid. Kernels of 8 bits, of data and of decoding are left out.
+Which ran is printed at the end, and results are compared with plain attention in float32, since a tool that
+finds nothing may have seen nothing.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _LAUNCH = launched.launch
 
 
 def error(found: Tensor, wanted: Tensor) -> float:
-    found = float((found.detach().float() - wanted).norm() / wanted.norm().clamp(min=1e-9))
-    return inf if isnan(found) else found
+    off = float((found.detach().float() - wanted).norm() / wanted.norm().clamp(min=1e-9))
+    return inf if isnan(off) else off
 
 
 def attend(
