@@ -125,7 +125,7 @@ def test_gradients_with_chunks(text: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 @settings(max_examples=60, deadline=None)
 @given(text=affine(), n=st.sampled_from([40, 130, 300]), t=st.integers(0, 90))
-def test_a_part_that_joins_has_the_same_rows_and_one_step(text: str, n: int, t: int) -> None:
+def test_a_part_that_joins_has_the_same_rows(text: str, n: int, t: int) -> None:
     found = planned(text, n, t)
     shape = next(on_hopper("forward", 128, torch.bfloat16)).shape
 
@@ -141,7 +141,7 @@ def test_a_part_that_joins_has_the_same_rows_and_one_step(text: str, n: int, t: 
         assert np.array_equal(table[..., :7], np.broadcast_to(own.table, (len(table), *own.table.shape[1:])))
         rows = {int(row[0] + row[1]): (row[2] + row[3], row[4] - row[3]) for row in theirs.table[-1]}
         for row in table[-1]:
-            assert (row[-2], row[-1]) == rows[int(row[0] + row[1])] and row[-1] <= shape.step
+            assert (row[-2], row[-1]) == rows[int(row[0] + row[1])]
 
 
 def test_sinks_join_a_wide_window() -> None:
@@ -151,7 +151,7 @@ def test_sinks_join_a_wide_window() -> None:
         assert made.joined == joins
         assert not arranged(found, "forward", 128, torch.bfloat16, hopper=False).joined
     many = plan(lt.rules.sinks(s=200, t=1023), n=32_768)  # two steps of 128 keys
-    assert not arranged(many, "forward", 128, torch.bfloat16, hopper=True).joined
+    assert arranged(many, "forward", 128, torch.bfloat16, hopper=True).joined == {1: 0}
 
 
 def test_explain_says_what_joins_and_what_is_cut() -> None:

@@ -25,7 +25,7 @@ from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.chunks import steps_of
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
-from lattend.attend.kernels.triton.tables import in_order, refined
+from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
@@ -46,6 +46,13 @@ RULES = (
     "k <= q and (q + k) % 3 != 1",
     "doc[q] == doc[k] and k <= q",
     "k <= q and k >= begin[q]",
+)
+ORDERED = (  # every l-th position, or c of each l
+    "k <= q and (q - k) % 32 == 0",
+    "(q - k) % 16 == 5",
+    "k <= q and (q - k < 32 or (q - k) % 32 == 0)",
+    "k <= q and (q // 32 == k // 32 or k % 32 >= 24)",
+    "k % 16 == 3 or k <= q and q - k < 200",
 )
 
 
@@ -146,6 +153,18 @@ def test_results_and_gradients(
         heads = heads[0], heads[0]
     schedule(seed)
     check(text, n, m, heads, head_dim, batch, seed)
+
+
+@pytest.mark.parametrize("text", ORDERED)
+@pytest.mark.parametrize(("n", "heads", "head_dim", "batch"), [(384, (2, 2), 128, 1), (32, (4, 2), 64, 2)])
+def test_positions_in_an_order(
+    schedule: Callable[[int], None], text: str, n: int, heads: tuple[int, int], head_dim: int, batch: int
+) -> None:
+    found = plan(lt.rule(text), n=n)
+    for kernel, parts in (("forward", found.parts), ("backward_dkdv", found.transposed)):
+        assert all(in_order(part) or in_boxes(part, kernel) for part in parts)
+    schedule(n)
+    check(text, n, n, heads, head_dim, batch, n)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
@@ -285,8 +304,8 @@ WRONG = {
     "values are never freed": ("forward", FREED, ""),
     "values come before they have room": (
         "forward",
-        "                load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)\n",
-        "                load_step(V, v_buffer, v_ready, k_free, now - 1, values, STAGES)\n",
+        "V, JoinedV, v_buffer, v_ready, v_free, now - 1, index - 1",
+        "V, JoinedV, v_buffer, v_ready, k_free, now - 1, index - 1",
     ),
     "keys are freed before they are read": (
         "backward_dq",
@@ -305,7 +324,7 @@ WRONG = {
     "a product is read before it is waited for": (
         "backward_dkdv", "wait(1, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
     ),
-    "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, CHUNKED)", "HAS_FULL, 1, CHUNKED)"),
+    "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, CHUNKED,", "HAS_FULL, 1, CHUNKED,"),
     "a tile is freed while it is written": (
         "tiles", "        tma.store_wait(0)\n        mbarrier", "        mbarrier"
     ),

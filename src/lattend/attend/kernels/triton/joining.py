@@ -1,4 +1,4 @@
-"""Parts that join another: their keys of a tile are one step, which its programs take before their own.
+"""Parts that join another: its programs take their steps of a tile before their own.
 
 4 sinks and a window are two parts that share all queries. In a launch of its own the first would read the
 queries, compute one step for each tile, and write sums that the second reads again.
@@ -19,6 +19,8 @@ from lattend.plans.part import Part, has_large_numbers
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, Tiles
 
+MOST_STEPS = 16  # of a part that joins, in a tile: they have masks, whether they need them or not
+
 
 def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, int]:
     """For places in the plan, the place of the part that joins each; tiles of queries have these shapes."""
@@ -31,10 +33,13 @@ def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, 
     ]
     for guest, place in pairs:
         shape = shape_of(place)
-        if shape.hopper and not {guest, place} & {*found, *found.values()}:
-            keys, own = (plan.tiles(one, shape.outer).inner for one in (guest, place))
-            if keys.max(initial=0) <= shape.step and keys.sum() <= own.sum():
-                found[place] = guest
+        if {guest, place} & {*found, *found.values()} or not shape.hopper:
+            continue
+        own, guests = plan.tiles(place, shape.outer), plan.tiles(guest, shape.outer)
+        steps = steps_joined(plan.parts[place], guests, shape)
+        known = plan.parts[place].exact or steps == 1
+        if known and steps <= MOST_STEPS and guests.inner.sum() <= own.inner.sum():
+            found[place] = guest
     return found
 
 
@@ -47,7 +52,7 @@ class Arranged:
 
 
 def arranged(plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool) -> Arranged:
-    """The choices for parts of queries; a part that joins has the other's shape, and a mask in each step."""
+    """The choices for parts of queries; a part that joins has the other's shape, and all its steps masks."""
     places = range(len(plan.parts))
     made = [choose(plan, place, kernel, head_dim, dtype, hopper=hopper) for place in places]
     joined = joined_parts(plan, lambda place: made[place].shape)
@@ -57,6 +62,13 @@ def arranged(plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopp
         steps = float((-(-tiles.inner // host.shape.step)).sum()) / len(tiles.table)
         made[guest] = Choice(host.shape, steps * host.masked, host.measured, host.masked)
     return Arranged(tuple(made), joined)
+
+
+def steps_joined(part: Part, guests: Tiles, shape: TileShape) -> int:
+    """The steps of the part that joins another, in the tile with most; they begin where its groups do."""
+    group = part.axes[0].inner_order.group
+    first = guests.column("inner_base") + guests.column("inner_first")
+    return max(1, int((-(-(guests.inner + first % group) // shape.step)).max(initial=0)))
 
 
 def with_joined(own: Tiles, guest: Tiles) -> NDArray[np.int32]:
@@ -81,8 +93,8 @@ def with_joined(own: Tiles, guest: Tiles) -> NDArray[np.int32]:
 
 
 def _same_rows(a: Part, b: Part) -> bool:
-    """Whether two parts on a line have the same queries, in the same tiles."""
-    if not (in_order(a) and in_order(b)):
+    """Whether two parts on a line have the same queries, in the same tiles, and the first keys in order."""
+    if not in_order(a) or len(b.axes) > 1 or b.axes[0].outer_order.period > 1:
         return False
     x, y = a.axes[0], b.axes[0]
     ends = (x.first, x.last, x.class_slots) == (y.first, y.last, y.class_slots)

@@ -29,7 +29,7 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
-from lattend.attend.kernels.triton.joining import joined_parts, with_joined
+from lattend.attend.kernels.triton.joining import joined_parts, steps_joined, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
@@ -159,7 +159,7 @@ class Runner:
         guest = None
         if joined is not None:
             asked, numbers = self._header(tape, self.plan.parts[joined], arrays)
-            guest = Joined(asked.bounds, numbers)
+            guest = Joined(asked.bounds, numbers, steps_joined(part, guests, shape) > 1)
         row_bounds = None
         if tiles.lists is None and depends_on_data(part):
             wide = has_large_numbers(part)

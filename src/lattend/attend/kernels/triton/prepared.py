@@ -40,6 +40,7 @@ class Joined:
 
     bounds: Any
     header: Tensor
+    several: bool  # steps, in some tile
 
 
 @dataclass(frozen=True)

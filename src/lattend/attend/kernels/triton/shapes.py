@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 import torch
 
-from lattend.attend.kernels.triton.tables import in_order
+from lattend.attend.kernels.triton.tables import in_boxes, in_order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles
@@ -287,7 +287,7 @@ def _for_part(
     block, axes = part.block_table, len(part.axes)
     if block is None:
         yield from candidates(kernel, head_dim, axes, dtype, apart(part))
-        if hopper and in_order(part):
+        if hopper and (in_order(part) or in_boxes(part, kernel)):
             yield from on_hopper(kernel, head_dim, dtype)
         return
     lines = candidates(kernel, head_dim, axes, dtype, False)

@@ -33,6 +33,7 @@ from lattend.rules.axes import HEAD
 OFFSET_BITS = 31
 OFFSET_HIGH = len(PER_AXIS)  # of a table with lists: the bits of an offset that the inner base does not hold
 RANGE = (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)  # columns of a tile on a line
+BOXES = (1, 2, 4, 8, 16, 32, 64)  # rows of a box that follow each other
 
 
 def runs(outer: Tensor, inner: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,6 +77,26 @@ def in_order(part: Part) -> bool:
     """Whether positions follow each other in its tiles, outer and inner ones."""
     axis = part.axes[0]
     return len(part.axes) == 1 and axis.outer_order.period == axis.inner_order.period == 1
+
+
+def in_boxes(part: Part, kernel: str) -> bool:
+    """Whether TMA can copy the positions of its tiles, every l-th or c of each l, as boxes of rows."""
+    if len(part.axes) > 1 or not part.exact or part.data:
+        return False
+    axis = part.axes[0]
+    sides = (
+        (axis.outer_order, axis.outer_bases, axis.outer_size),
+        (axis.inner_order, axis.inner_bases, axis.inner_size),
+    )
+    for order, bases, size in sides:
+        whole = size % order.period == 0 and bases.min() >= 0 and bases.max() + order.group <= order.period
+        if order.period > 1 and not (whole and order.group in BOXES):
+            return False
+    starts = axis.slots[0] % axis.outer_order.group
+    single = (
+        kernel != "backward_dkdv" or axis.inner_order.group == 1
+    )  # whose queries have numbers of their own
+    return axis.class_slots is None and not starts.any() and single
 
 
 def without_full(table: Tensor) -> Tensor:

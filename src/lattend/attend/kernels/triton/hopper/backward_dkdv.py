@@ -28,6 +28,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     LOADER,
     LOG2E,
     OR_ZERO,
+    OWN,
     REGISTERS,
     ROWS,
     TILES,
@@ -37,12 +38,14 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     bounds_of,
     early_of,
     give_back,
+    inner_base,
     lay,
     lay_share,
     load_step,
     load_tile,
     notes,
     product,
+    room,
     send,
     step_at,
     tile_noted,
@@ -55,13 +58,16 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 
 @gluon.jit
-def keys_of(turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, CHUNKED: gl.constexpr):
+def keys_of(
+    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, CHUNKED: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
+):  # fmt: skip
     """The tile of keys of a turn, as tile_of has tiles of queries; its queries begin at a multiple of four,
     since TMA copies numbers from there.
     """
     kv_heads, _, _, tiles, table_batch, table_head, works, _ = numbers
     of_tiles = (kv_heads, 1, 0, tiles, table_batch, table_head, works)
-    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4, CHUNKED)
+    return tile_of(turn, Table, Header, of_tiles, STEP, HAS_FULL, 4, CHUNKED, OUTER, INNER)
 
 
 @gluon.jit
@@ -89,28 +95,34 @@ def queries_of(index, tile, share, STEP: gl.constexpr, SHARED: gl.constexpr):
 def load(
     K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, SHARED: gl.constexpr,
-    CHUNKED: gl.constexpr,
+    CHUNKED: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
     ready, free, q_ready, q_free, g_ready, g_free = barriers
     kv_heads, share, works, query_rows = numbers[0], numbers[1], numbers[6], numbers[7]
     done = 0  # steps of earlier turns
-    turns, tile = turns_of(works), keys_of(0, Table, Header, numbers, STEP, HAS_FULL, CHUNKED)
-    load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, 0, tile)
+    turns = turns_of(works)
+    tile = keys_of(0, Table, Header, numbers, STEP, HAS_FULL, CHUNKED, OUTER, INNER)
+    load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, 0, tile, OUTER)
     for turn in range(turns):
-        upcoming = keys_of(gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, CHUNKED)
+        upcoming = keys_of(
+            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, CHUNKED, OUTER, INNER
+        )
         for index in range(tile[6] * share):
             member, step = member_step(index, tile, share, SHARED)
             at, q_head = tile[4] + step * STEP, tile[1] * share + member
-            place, stage = [tile[0], q_head, at, 0], (done + index) % STAGES
-            row = (tile[0] * kv_heads * share + q_head) * query_rows + at
-            load_step(Q, q_buffer, q_ready, q_free, done + index, place, STAGES, STEP * 4)
+            stage, base, row = (done + index) % STAGES, 0, at
+            if INNER > 0:  # the numbers of a class lie together
+                base = inner_base(tile)
+                row = at + base * (query_rows // tile[len(tile) - 2])
+            place, row = [tile[0], q_head, at, base], row + (tile[0] * kv_heads * share + q_head) * query_rows
+            load_step(Q, q_buffer, q_ready, q_free, done + index, place, STAGES, STEP * 4, INNER)
             tma.async_copy_global_to_shared(Lse, [row], q_ready.index(stage), lse_buffer.index(stage))
-            load_step(G, g_buffer, g_ready, g_free, done + index, place, STAGES, STEP * 4)
+            load_step(G, g_buffer, g_ready, g_free, done + index, place, STAGES, STEP * 4, INNER)
             tma.async_copy_global_to_shared(Delta, [row], g_ready.index(stage), delta_buffer.index(stage))
             if (index == early_of(tile)) & (turn + 1 < turns):
-                load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, turn + 1, upcoming)
+                load_tile((K, V), (k_buffer, v_buffer), noted, ready, free, turn + 1, upcoming, OUTER)
         done += tile[6] * share
         tile = upcoming
 
@@ -123,6 +135,7 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its keys and values.
 
@@ -138,6 +151,7 @@ def compute(
     OF_COLUMNS: gl.constexpr = gl.SliceLayout(0, S)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
+    MORE: gl.constexpr = CHUNKED + 3 * (OUTER + INNER > 0)
     sharpness = scale * LOG2E
     dk = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
     dv = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
@@ -148,11 +162,12 @@ def compute(
     k = k_buffer.index(GROUP).reshape((ROWS, DP))
     s = warpgroup_mma_wait(0, deps=[product(k, q_buffer, 0, STEP, STAGES, DP, S)])
     while turn < turns:
-        tile, held = tile_noted(noted, turn, CHUNKED), (turn % TILES) * GROUPS + GROUP
+        tile, held = tile_noted(noted, turn, MORE), (turn % TILES) * GROUPS + GROUP
         steps, masked = tile[6] * share, tile[7] * share
         about = bounds_of(
-            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS
-        )
+            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS,
+            OWN, OUTER, INNER,
+        )  # fmt: skip
         v = v_buffer.index(held).reshape((ROWS, DP))
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
             begin, end = (masked, steps) if FULL else (0, masked)
@@ -160,7 +175,7 @@ def compute(
                 now = done + index
                 stage = now % STAGES
                 if not FULL:
-                    at = queries_of(index, tile_noted(noted, turn, CHUNKED), share, STEP, SHARED)
+                    at = queries_of(index, tile_noted(noted, turn, MORE), share, STEP, SHARED)
                     kept = bits_of(at, about, S, STEP)
                 arrived(g_ready, now, STAGES)
                 dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
@@ -199,13 +214,13 @@ def compute(
         else:
             lay(
                 FinalK, SumK, Written, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
-                GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
+                GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME, OUTER,
             )  # fmt: skip
             lay(
                 FinalV, SumV, Written, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
-                GROUP, DV, DP, SUMS, CONTINUES, ENDS, SOME,
+                GROUP, DV, DP, SUMS, CONTINUES, ENDS, SOME, OUTER,
             )  # fmt: skip
-            send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS)
+            send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS, OUTER)
         turn, done = turn + 1, done + steps
     tma.store_wait(0)
 
@@ -219,22 +234,32 @@ def attention_bwd_dkdv_hopper_kernel(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of keys and values; all query heads that share them are taken in turn.
 
-    CHUNKED, tiles are chunks of others (chunks.py), whose sums have places of their own.
+    CHUNKED, tiles are chunks of others (chunks.py), whose sums have places of their own. OUTER and INNER are
+    the orders of keys and queries.
     """
-    k_buffer = gl.allocate_shared_memory(K.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], V.layout)
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [STAGES, 1, 1, STEP, DP], Q.layout)
-    g_buffer = gl.allocate_shared_memory(G.dtype, [STAGES, 1, 1, STEP, DP], G.layout)
+    k_buffer = room(K, TILES * GROUPS)
+    v_buffer = room(V, TILES * GROUPS)
+    q_buffer = room(Q, STAGES)
+    g_buffer = room(G, STAGES)
     lse_buffer = gl.allocate_shared_memory(Lse.dtype, [STAGES, STEP], Lse.layout)
     delta_buffer = gl.allocate_shared_memory(Delta.dtype, [STAGES, STEP], Delta.layout)
     ready, free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     q_ready, g_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     q_free, g_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes(CHUNKED))
+    buffers = (
+        k_buffer,
+        v_buffer,
+        q_buffer,
+        g_buffer,
+        lse_buffer,
+        delta_buffer,
+        notes(CHUNKED + 3 * (OUTER + INNER > 0)),
+    )
     barriers = (ready, free, q_ready, q_free, g_ready, g_free)
     k_strides, v_strides = (k_batch, k_head, k_row), (v_batch, v_head, v_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works, query_rows)
@@ -244,17 +269,17 @@ def attention_bwd_dkdv_hopper_kernel(
                 0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SOME, SHARED, CHUNKED,
+                SOME, SHARED, CHUNKED, OUTER, INNER,
             )),
             (compute, (
                 1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
-                SOME, SHARED, CHUNKED,
+                SOME, SHARED, CHUNKED, OUTER, INNER,
             )),
             (load, (
                 K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, SHARED, CHUNKED,
+                STEP, STAGES, HAS_FULL, SHARED, CHUNKED, OUTER, INNER,
             )),
         ],
         [4, 1],

@@ -30,22 +30,26 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     LOADER,
     LOG2E,
     OR_ZERO,
+    OWN,
     REGISTERS,
     ROWS,
     TILES,
     arrived,
     barriers_of,
     bits_of,
+    bounds_at,
     bounds_of,
     early_of,
+    first_column,
     give_back,
     lay,
-    load_step,
+    load_columns,
     load_tile,
     notes,
     place_loaded,
     place_of,
     product,
+    room,
     rows_of,
     send,
     tile_noted,
@@ -59,26 +63,28 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 @gluon.jit
 def load(
-    Q, G, K, V, Table, Header, buffers, barriers, numbers,
+    Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
     ready, free, k_ready, k_free, v_ready, v_free = barriers
     share = numbers[1]
     done = 0  # steps of earlier turns
-    turns, tile = turns_of(numbers[6]), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS)
-    load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile)
+    turns = turns_of(numbers[6])
+    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, OUTER, INNER)
+    load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile, OUTER)
     for turn in range(turns):
         upcoming = tile_of_queries(
-            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS
+            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS, OUTER, INNER
         )
         for index in range(tile[6]):
-            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
-            load_step(K, k_buffer, k_ready, k_free, done + index, place, STAGES)
-            load_step(V, v_buffer, v_ready, v_free, done + index, place, STAGES)
+            place, now = place_loaded(index, tile, share, STEP, JOINS, INNER), done + index
+            load_columns(K, JoinedK, k_buffer, k_ready, k_free, now, index, tile, place, STAGES, JOINS, INNER)
+            load_columns(V, JoinedV, v_buffer, v_ready, v_free, now, index, tile, place, STAGES, JOINS, INNER)
             if (index == early_of(tile)) & (turn + 1 < turns):
-                load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, upcoming)
+                load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, upcoming, OUTER)
         done += tile[6]
         tile = upcoming
 
@@ -86,11 +92,11 @@ def load(
 @gluon.jit
 def row_delta(
     Out, GradLse, Delta, grad, tile, before, out_strides,
-    DP: gl.constexpr, DV: gl.constexpr, GROUP: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    DP: gl.constexpr, DV: gl.constexpr, GROUP: gl.constexpr, HAS_GRAD_LSE: gl.constexpr, OUTER: gl.constexpr,
 ):  # fmt: skip
     """The row sums of out * dout, less the gradient of the log-sum-exp; written, and returned."""
     LAYOUT: gl.constexpr = gl.BlockedLayout([1, 8], [256 // DP, DP // 8], [4, 1], [1, 0])  # 16 bytes a thread
-    row, here = rows_of(tile, GROUP, gl.SliceLayout(1, LAYOUT))
+    row, here = rows_of(tile, GROUP, gl.SliceLayout(1, LAYOUT), OUTER)
     column = gl.arange(0, DP, gl.SliceLayout(0, LAYOUT))
     rows = Out + tile[0].to(gl.int64) * out_strides[0] + tile[1].to(gl.int64) * out_strides[1]
     rows += row.to(gl.int64)[:, None] * out_strides[2] + column[None, :]
@@ -107,16 +113,22 @@ def asked(
     tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds, out_strides, heads, rows, table_batch,
     BOUNDS: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, S: gl.constexpr,
     GROUP: gl.constexpr, ROW_BOUNDS: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """What a tile's steps need of its rows: bounds, log-sum-exp and delta."""
     OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
-    about = bounds_of(tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES)
-    oa, inside = rows_of(tile, GROUP, OF_SCORES)
+    about = bounds_of(
+        tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
+        OWN, OUTER, INNER,
+    )  # fmt: skip
+    oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
     before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
     lse = gl.load(Lse + before + oa, mask=inside, other=float("inf")) * LOG2E
     lse = gl.where(lse == -float("inf"), float("inf"), lse)  # a row without keys: all weights 0
     if MAKES_DELTA:
-        made = row_delta(Out, GradLse, Delta, grad, tile, before, out_strides, DP, DV, GROUP, HAS_GRAD_LSE)
+        made = row_delta(
+            Out, GradLse, Delta, grad, tile, before, out_strides, DP, DV, GROUP, HAS_GRAD_LSE, OUTER
+        )
         delta = gl.convert_layout(made, OF_SCORES)
     else:
         delta = gl.load(Delta + before + oa, mask=inside, other=0.0)
@@ -131,6 +143,7 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    JOINS: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its queries."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -140,7 +153,7 @@ def compute(
     SUMS: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, DP, 16])
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
-    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    MORE: gl.constexpr = 3 * (JOINS > 0) + 3 * (OUTER + INNER > 0)
     sharpness = scale * LOG2E
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
@@ -150,12 +163,12 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn, 2 * JOINS)
+        tile = tile_noted(noted, turn, MORE)
         steps, masked = tile[6], tile[7]
         about, lse, delta = asked(
             tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds,
             out_strides, heads, rows, table_batch,
-            BOUNDS, DP, DV, S, GROUP, ROW_BOUNDS, MAKES_DELTA, HAS_GRAD_LSE,
+            BOUNDS, DP, DV, S, GROUP, ROW_BOUNDS, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
         )  # fmt: skip
         dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
         arrived(v_ready, done, STAGES)
@@ -163,15 +176,15 @@ def compute(
         s, dp = warpgroup_mma_wait(0, deps=[s_begun, dp_begun])
         mbarrier.arrive(v_free.index(done % STAGES), count=1)
         ds = gl.exp2(s * sharpness - lse[:, None]) * (dp - delta[:, None])
-        if JOINS:
+        if JOINS > 0:
             at, first = tile[JOINED], bounds_of(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
-                gl.SliceLayout(1, S), JOINED,
+                gl.SliceLayout(1, S), JOINED, OUTER,
             )  # fmt: skip
         else:
             at, first = place_of(0, tile, STEP), about
         ds = where_set(ds, bits_of(at, first, S, STEP), OR_ZERO, S)
-        if PAIRS is not None and not JOINS:
+        if PAIRS is not None and JOINS == 0:
             ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
         slopes = gl.convert_layout(ds, WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
@@ -185,7 +198,9 @@ def compute(
                 dp_begun = product(grad, v_buffer, now, STEP, STAGES, DP, S)
                 if not FULL:
                     at = place_of(index, tile, STEP, JOINS)
-                    kept = bits_of(at, about, S, STEP)
+                    if JOINS > 1:
+                        at = first_column(index, tile, STEP, JOINS)
+                    kept = bits_of(at, bounds_at(index, tile, first, about, JOINS), S, STEP)
                 s = warpgroup_mma_wait(2, deps=[s_begun])
                 p = gl.exp2(s * sharpness - lse[:, None])
                 # a wait for the next keys, and so a branch, keeps the exponentials before the products' end
@@ -205,37 +220,39 @@ def compute(
         mbarrier.arrive(k_free.index((done - 1) % STAGES), count=1)
         lay(
             Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
+            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME, OUTER,
         )  # fmt: skip
-        send((Rows,), (q_buffer,), held, tile, GROUP, ENDS)
+        send((Rows,), (q_buffer,), held, tile, GROUP, ENDS, OUTER)
     tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, JoinedHeader, Data,
-    RowBounds, scale,
+    Q, G, K, V, JoinedK, JoinedV, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written,
+    Table, Header, JoinedHeader, Data, RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    JOINS: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of queries; the first part of them also makes Delta.
 
-    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own.
+    If a part JOINS, with one step of keys or with several (2), these come before a tile's own. OUTER and
+    INNER are the orders of queries and keys.
     """
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
-    g_buffer = gl.allocate_shared_memory(G.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], G.layout)
-    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DP], V.layout)
+    q_buffer = room(Q, TILES * GROUPS)
+    g_buffer = room(G, TILES * GROUPS)
+    k_buffer = room(K, STAGES)
+    v_buffer = room(V, STAGES)
     ready, free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2 * JOINS))
+    MORE: gl.constexpr = 3 * (JOINS > 0) + 3 * (OUTER + INNER > 0)
+    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(MORE))
     barriers = (ready, free, k_ready, k_free, v_ready, v_free)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
@@ -246,14 +263,19 @@ def attention_bwd_dq_hopper_kernel(
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
+                JOINS, OUTER, INNER,
             )),
             (compute, (
                 1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
+                JOINS, OUTER, INNER,
             )),
-            (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
+            (load, (
+                Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER,
+            )),
         ],
         [4, 1],
         [REGISTERS, LOADER],

@@ -36,22 +36,27 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     LOADER,
     LOG2E,
     OR_LEAST,
+    OWN,
     REGISTERS,
     ROWS,
     TILES,
     arrived,
     barriers_of,
     bits_of,
+    bounds_at,
     bounds_of,
     early_of,
+    first_column,
     give_back,
     lay,
+    load_columns,
     load_step,
     load_tile,
     notes,
     place_loaded,
     place_of,
     product,
+    room,
     rows_of,
     send,
     tile_noted,
@@ -65,30 +70,35 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 
 @gluon.jit
 def load(
-    Q, K, V, Table, Header, buffers, barriers, numbers,
+    Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     share, works = numbers[1], numbers[6]
     now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
-    turns, tile = turns_of(works), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS)
-    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
+    turns = turns_of(works)
+    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, OUTER, INNER)
+    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile, OUTER)
     for turn in range(turns):
         upcoming = tile_of_queries(
-            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS
+            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS, OUTER, INNER
         )
         for index in range(tile[6]):  # keys are needed a step before values
-            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
-            load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
+            place = place_loaded(index, tile, share, STEP, JOINS, INNER)
+            load_columns(K, JoinedK, k_buffer, k_ready, k_free, now, index, tile, place, STAGES, JOINS, INNER)
             if now > 0:
-                load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
+                load_columns(
+                    V, JoinedV, v_buffer, v_ready, v_free, now - 1, index - 1, tile, values,
+                    STAGES, JOINS, INNER,
+                )  # fmt: skip
             if (index == early_of(tile)) & (turn + 1 < turns):
-                load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn + 1, upcoming)
+                load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn + 1, upcoming, OUTER)
             now, values = now + 1, place
         tile = upcoming
-    load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES)
+    load_step(V, v_buffer, v_ready, v_free, now - 1, values, STAGES, 0, INNER)
 
 
 @gluon.jit
@@ -105,14 +115,14 @@ def softened(s, m, total, sharpness):
 def finish(
     o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides, heads, rows,
     DV: gl.constexpr, DVP: gl.constexpr, SUMS: gl.constexpr, OF_SCORES: gl.constexpr,
-    GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr, OUTER: gl.constexpr,
 ):  # fmt: skip
     """Divides the sums of a tile by its weights and writes them, with what earlier parts found."""
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
-    oa, inside = rows_of(tile, GROUP, OF_SCORES)
+    oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
     if CONTINUES:
-        row, here = rows_of(tile, GROUP, OF_SUMS)
+        row, here = rows_of(tile, GROUP, OF_SUMS, OUTER)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
         states = State + (before + row)[:, None] * DV + column[None, :]
         earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
@@ -130,9 +140,9 @@ def finish(
     gl.store(Lse + before + oa, lse, mask=inside)
     lay(
         Out, State, Lse, o, q_buffer.index(place), tile, heads, rows, out_strides,
-        GROUP, DV, DVP, SUMS, False, ENDS, False,
+        GROUP, DV, DVP, SUMS, False, ENDS, False, OUTER,
     )  # fmt: skip
-    send((Rows,), (q_buffer,), place, tile, GROUP, ENDS)
+    send((Rows,), (q_buffer,), place, tile, GROUP, ENDS, OUTER)
 
 
 @gluon.jit
@@ -142,6 +152,7 @@ def compute(
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    JOINS: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries."""
     q_buffer, k_buffer, v_buffer, noted = buffers
@@ -153,7 +164,7 @@ def compute(
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
-    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    MORE: gl.constexpr = 3 * (JOINS > 0) + 3 * (OUTER + INNER > 0)
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
@@ -163,18 +174,19 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(q_free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn, 2 * JOINS)
+        tile = tile_noted(noted, turn, MORE)
         steps, masked = tile[6], tile[7]
         about = bounds_of(
-            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES
-        )
+            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
+            OWN, OUTER, INNER,
+        )  # fmt: skip
         m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
         total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
         o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
-        if JOINS:
+        if JOINS > 0:
             at, first = tile[JOINED], bounds_of(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
-                OF_SCORES, JOINED,
+                OF_SCORES, JOINED, OUTER,
             )  # fmt: skip
         else:
             at, first = place_of(0, tile, STEP), about
@@ -182,7 +194,7 @@ def compute(
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         s = where_set(s, kept, OR_LEAST, S)
-        if PAIRS is not None and not JOINS:
+        if PAIRS is not None and JOINS == 0:
             s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
         # weights of 16 bits that go from step to step would be taken apart and put together
@@ -197,7 +209,9 @@ def compute(
                 o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, STAGES, DVP)
                 if not FULL:
                     at = place_of(index, tile, STEP, JOINS)
-                    kept = bits_of(at, about, S, STEP)
+                    if JOINS > 1:
+                        at = first_column(index, tile, STEP, JOINS)
+                    kept = bits_of(at, bounds_at(index, tile, first, about, JOINS), S, STEP)
                 s = warpgroup_mma_wait(1, deps=[s_begun])
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
                 if not FULL:
@@ -218,32 +232,34 @@ def compute(
         mbarrier.arrive(v_free.index((done - 1) % STAGES), count=1)
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
-            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS,
+            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS, OUTER,
         )  # fmt: skip
     tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
+    Q, K, V, JoinedK, JoinedV, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
     o_batch, o_head, o_row, heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    JOINS: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
 
-    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own.
+    If a part JOINS, with one step of keys or with several (2), these come before a tile's own. OUTER and
+    INNER are the orders of queries and keys.
     """
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
-    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DVP], V.layout)
+    q_buffer = room(Q, TILES * GROUPS)
+    k_buffer = room(K, STAGES)
+    v_buffer = room(V, STAGES)
     q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, k_buffer, v_buffer, notes(2 * JOINS))
+    MORE: gl.constexpr = 3 * (JOINS > 0) + 3 * (OUTER + INNER > 0)
+    buffers = (q_buffer, k_buffer, v_buffer, notes(MORE))
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
@@ -252,14 +268,17 @@ def attention_fwd_hopper_kernel(
             (compute, (
                 0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, JOINS, OUTER, INNER,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, JOINS, OUTER, INNER,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
+            (load, (
+                Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER,
+            )),
         ],
         [4, 1],
         [REGISTERS, LOADER],

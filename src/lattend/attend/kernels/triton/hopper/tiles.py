@@ -25,7 +25,9 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from lattend.attend.kernels.triton.geometry import floor_divide
 from lattend.attend.kernels.triton.shapes import padded
+from lattend.plans.order import Order
 
 GROUPS: gl.constexpr = gl.constexpr(2)  # of four warps that compute
 TILES: gl.constexpr = gl.constexpr(2)  # whose rows are in shared memory
@@ -47,7 +49,7 @@ OR_ZERO: gl.constexpr = gl.constexpr(_WHERE_SET % "0f00000000")
 OR_LEAST: gl.constexpr = gl.constexpr(_WHERE_SET % "0fFF800000")  # -inf
 NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
 OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
-JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, with one step
+JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins; the next is its steps
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -65,14 +67,54 @@ def work_at(turn):
     return turn * programs + gl.where(turn % 2 == 0, program, programs - 1 - program)
 
 
+# Orders (plans/order.py): 0 where positions follow each other, else how many do, of each period. Slots that
+# are every period-th position, or a few of each period, are copied as boxes of a view [… periods, period …]
+
+
+@gluon.jit
+def position_of(slot, base, period, ORDER: gl.constexpr):
+    """The position of a slot."""
+    if ORDER == 0:
+        return slot + base
+    else:
+        return slot // ORDER * period + slot % ORDER + base
+
+
+@gluon.jit
+def slots_below(position, base, period, ORDER: gl.constexpr):
+    """How many slots lie below a position, of a class with this base."""
+    gap = position - base
+    if ORDER > 0:
+        whole = floor_divide(gap, period)
+        gap = whole * ORDER + gl.minimum(gap - whole * period, ORDER)
+    return gap
+
+
+@gluon.jit
+def corner(batch, head, slot, base, ORDER: gl.constexpr):
+    """Where TMA begins to copy rows from this slot on."""
+    if ORDER == 0:
+        return [batch, head, slot + base, 0]
+    else:
+        return [batch, head, slot // ORDER, base, 0]
+
+
+@gluon.jit
+def inner_base(tile):
+    """The base of a tile's columns, where these have an order."""
+    return tile[len(tile) - 3]
+
+
 @gluon.jit
 def tile_of(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
-    MORE: gl.constexpr = 0,
+    MORE: gl.constexpr = 0, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
 ):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
-    that can have columns, and the end of these; and MORE numbers, as the table has them.
+    that can have columns, and the end of these; MORE numbers, as the table has them; and where rows or
+    columns have an order, the base of its columns, and the periods of columns and rows. Columns with an order
+    are slots.
 
     The same tile of all heads comes first, then the next. Its columns begin at a multiple of ALIGNED. The
     first step has a mask, if only for this: ptxas 12.8 prepares what both loops over steps share before the
@@ -86,52 +128,88 @@ def tile_of(
     entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * (7 + MORE)
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
     begin, end = gl.load(entry + 3), gl.load(entry + 4)
-    begin -= (base + begin) % ALIGNED
+    if INNER > 0:
+        begin -= begin % (ALIGNED if ALIGNED > INNER else INNER)
+    else:
+        begin -= (base + begin) % ALIGNED
     steps = gl.maximum(gl.cdiv(end - begin, STEP), 1)  # without columns it is one of zeros: before the first
     full_first, full = steps, steps * 0
     if HAS_FULL:
         full_first = gl.minimum(gl.cdiv(gl.load(entry + 5) - begin, STEP), steps)
         full = gl.maximum((gl.load(entry + 6) - begin) // STEP - full_first, 0)
-    first, masked = gl.where(end > begin, base + begin, -STEP), gl.maximum(steps - full, 1)
-    at = slot + outer_base
-    rows_first = gl.maximum(gl.load(Header + 8) - at, 0)  # a class has Header[10] slots
-    rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
+    first, masked = begin if INNER > 0 else base + begin, gl.maximum(steps - full, 1)
+    first, period = gl.where(end > begin, first, -STEP), gl.load(Header)
+    rows_first = gl.maximum(slots_below(gl.load(Header + 8), outer_base, period, OUTER) - slot, 0)
+    rows_end = slots_below(gl.load(Header + 9) + 1, outer_base, period, OUTER)
+    rows_end = gl.minimum(rows_end, gl.load(Header + 10)) - slot  # so many slots has a class
     rows_first = gl.minimum(rows_first, GROUPS * ROWS).to(gl.int32)
     rows_end = gl.maximum(gl.minimum(rows_end, GROUPS * ROWS), 0).to(gl.int32)
     found = batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
     for place in gl.static_range(MORE):
         found = found + (gl.load(entry + 7 + place),)  # noqa: RUF005
+    if OUTER + INNER > 0:
+        found = found + (base, gl.load(Header + 2).to(gl.int32), period.to(gl.int32))  # noqa: RUF005
     return found
 
 
 @gluon.jit
 def tile_of_queries(
-    turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr
-):
-    """The tile of queries of a turn; if a part JOINS, one step of its keys comes before the others."""
-    if JOINS:
-        own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, 2)
-        return own[:6] + (own[6] + 1, own[7] + 1, own[8] + 1) + own[9:]  # noqa: RUF005
-    else:
-        return tile_of(turn, Table, Header, numbers, STEP, HAS_FULL)
+    turn, Table, Header, numbers,
+    STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr, OUTER: gl.constexpr, INNER: gl.constexpr,
+):  # fmt: skip
+    """The tile of queries of a turn; if a part JOINS, steps of its keys come before the others."""
+    own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, 2 * (JOINS > 0), OUTER, INNER)
+    if JOINS > 0:
+        first, count = own[JOINED], own[JOINED + 1]
+        if INNER > 0:
+            count += first % INNER
+            first -= first % INNER
+        more = gl.maximum(gl.cdiv(count, STEP), 1)
+        counts = (own[6] + more, own[7] + more, own[8] + more)
+        own = own[:6] + counts + own[9:11] + (first, count, more) + own[13:]
+    return own
 
 
 @gluon.jit
-def place_of(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr = False):
-    """The first column of a tile's step; if a part JOINS, of a step after its own."""
+def place_of(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr = 0):
+    """The first column of a tile's own step; if a part JOINS, its steps come before."""
     step = step_at(index, tile)
-    if JOINS:
+    if JOINS == 1:
         step -= 1
+    elif JOINS > 1:
+        step -= tile[JOINED + 2]
     return tile[OWN] + step * STEP
 
 
 @gluon.jit
-def place_loaded(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr):
+def first_column(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr):
     """The first column of any step of a tile."""
     place = place_of(index, tile, STEP, JOINS)
-    if JOINS:
-        place = gl.where(index == 0, tile[JOINED], place)
+    if JOINS > 0:
+        place = gl.where(index < tile[JOINED + 2], tile[JOINED] + index * STEP, place)
     return place
+
+
+@gluon.jit
+def place_loaded(index, tile, share, STEP: gl.constexpr, JOINS: gl.constexpr, INNER: gl.constexpr):
+    """The place of a step's keys: element, head, first slot and base."""
+    at, base = first_column(index, tile, STEP, JOINS), 0
+    if INNER > 0:
+        base = inner_base(tile)
+        if JOINS > 0:
+            base = gl.where(index < tile[JOINED + 2], 0, base)
+    return [tile[0], tile[1] // share, at, base]
+
+
+@gluon.jit
+def bounds_at(index, tile, joined, own, JOINS: gl.constexpr):
+    """The bounds of rows in a step: those of the part that joins, if it has several and this is one."""
+    if JOINS > 1:
+        theirs = index < tile[JOINED + 2]
+        low, high = gl.where(theirs, joined[1], own[1]), gl.where(theirs, joined[2], own[2])
+        return own[0], low, high
+    else:
+        return own
 
 
 @gluon.jit
@@ -179,6 +257,12 @@ def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
 
 
 @gluon.jit
+def room(Block, COUNT: gl.constexpr):
+    """Room for so many blocks."""
+    return gl.allocate_shared_memory(Block.dtype, [COUNT] + Block.block_shape, Block.layout)  # noqa: RUF005
+
+
+@gluon.jit
 def notes(MORE: gl.constexpr = 0):
     """Room for the numbers of the tiles in shared memory."""
     layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
@@ -192,23 +276,45 @@ def arrived(ready, index, STAGES: gl.constexpr, pred=True):
 
 
 @gluon.jit
-def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MORE: gl.constexpr = 0):
-    """Copies the block of a step to shared memory once its place is free; MORE bytes will follow."""
+def load_step(
+    Block, buffer, ready, free, index, place,
+    STAGES: gl.constexpr, MORE: gl.constexpr = 0, INNER: gl.constexpr = 0,
+):  # fmt: skip
+    """Copies the block of a step to shared memory once its place is free; MORE bytes will follow.
+
+    A place is the element, the head, the first slot and the base.
+    """
     stage = index % STAGES
     mbarrier.wait(free.index(stage), ((index // STAGES) & 1) ^ 1)
     mbarrier.expect(ready.index(stage), Block.block_type.nbytes + MORE)
-    tma.async_copy_global_to_shared(Block, place, ready.index(stage), buffer.index(stage))
+    at = corner(place[0], place[1], place[2], place[3], INNER)
+    tma.async_copy_global_to_shared(Block, at, ready.index(stage), buffer.index(stage))
 
 
 @gluon.jit
-def load_tile(matrices, buffers, noted, ready, free, turn, tile):
+def load_columns(
+    Block, Joined, buffer, ready, free, index, step, tile, place,
+    STAGES: gl.constexpr, JOINS: gl.constexpr, INNER: gl.constexpr,
+):  # fmt: skip
+    """Copies the keys or values of a tile's step; those of a part that joins lie one after another."""
+    if JOINS > 0 and INNER > 0:
+        if (step >= 0) & (step < tile[JOINED + 2]):
+            load_step(Joined, buffer, ready, free, index, place, STAGES, 0, INNER)
+        else:
+            load_step(Block, buffer, ready, free, index, place, STAGES, 0, INNER)
+    else:
+        load_step(Block, buffer, ready, free, index, place, STAGES, 0, INNER)
+
+
+@gluon.jit
+def load_tile(matrices, buffers, noted, ready, free, turn, tile, OUTER: gl.constexpr = 0):
     """Copies the rows of a tile, of one matrix or of two alike, and notes its numbers."""
     held = turn % TILES
     mbarrier.wait(free.index(held), ((turn // TILES) & 1) ^ 1)
     note(noted, turn, tile)
     mbarrier.expect(ready.index(held), len(matrices) * GROUPS * matrices[0].block_type.nbytes)
     for group in gl.static_range(GROUPS):
-        place = [tile[0], tile[1], tile[2] + tile[3] + group * ROWS, 0]
+        place = corner(tile[0], tile[1], tile[2] + group * ROWS, tile[3], OUTER)
         for one in gl.static_range(len(matrices)):
             to = buffers[one].index(held * GROUPS + group)
             tma.async_copy_global_to_shared(matrices[one], place, ready.index(held), to)
@@ -241,10 +347,14 @@ def weighed(weights, buffer, index, total, adds, STEP: gl.constexpr, STAGES: gl.
 
 
 @gluon.jit
-def rows_of(tile, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
+def rows_of(tile, GROUP: gl.constexpr, LAYOUT: gl.constexpr, OUTER: gl.constexpr = 0):
     """The positions of a group's rows, and which of them are the tile's."""
     row = GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
-    return tile[2] + tile[3] + row, (row >= tile[9]) & (row < tile[10])
+    if OUTER == 0:
+        at = tile[2] + tile[3] + row
+    else:
+        at = position_of(tile[2] + row, tile[3], tile[len(tile) - 1], OUTER)
+    return at, (row >= tile[9]) & (row < tile[10])
 
 
 @gluon.jit
@@ -257,13 +367,13 @@ def whole(tile, GROUP: gl.constexpr):
 def bounds_of(
     tile, table_batch, rows, Header, Data, RowBounds,
     BOUNDS: gl.constexpr, ROW_BOUNDS: gl.constexpr, GROUP: gl.constexpr, LAYOUT: gl.constexpr,
-    COLUMNS: gl.constexpr = OWN,
+    COLUMNS: gl.constexpr = OWN, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
 ):  # fmt: skip
     """The positions of a group's rows and what is asked of their pairs: the bounds of each row's columns and
     its entries, whether more is to be asked, and of which head and element.
     """
     batch, head, first, count = tile[0], tile[1], tile[COLUMNS], tile[COLUMNS + 1]
-    oa, inside = rows_of(tile, GROUP, LAYOUT)
+    oa, inside = rows_of(tile, GROUP, LAYOUT, OUTER)
     low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
     asks = True
     if ROW_BOUNDS:  # where entries that must be equal begin and end; -1 if pairs are to be asked
@@ -272,6 +382,10 @@ def bounds_of(
         asks = gl.min(own, 0) < 0
         low = gl.maximum(low, own)
         high = gl.minimum(high, gl.where(asks, high, gl.load(ends + rows, mask=inside, other=0)))
+    if INNER > 0:
+        period = tile[len(tile) - 2]
+        low = slots_below(low, inner_base(tile), period, INNER)
+        high = slots_below(high + 1, inner_base(tile), period, INNER) - 1
     # within the tile's columns, so that differences fit; a head that is left out has none
     low = gl.minimum(gl.maximum(low, first), first + count).to(gl.int32)
     high = gl.maximum(gl.minimum(high, first + count - 1), first - 1).to(gl.int32)
@@ -350,14 +464,14 @@ def where_pairs_kept(
 def lay(
     Out, Sum, Written, value, buffer, tile, heads, rows, strides,
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
-    CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr,
+    CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr, OUTER: gl.constexpr,
 ):  # fmt: skip
     """Adds rows to the sums of earlier parts; if SOME rows have none, Written says which have. The last part
     lays the result where the tile's rows were, for `send`, or writes those of a tile that is not whole.
     """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     batch, head = tile[0], tile[1]
-    row, here = rows_of(tile, GROUP, OF_SUMS)
+    row, here = rows_of(tile, GROUP, OF_SUMS, OUTER)
     column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
     mask = here[:, None] & (column[None, :] < D)
     before = (batch * heads + head).to(gl.int64) * rows
@@ -394,26 +508,38 @@ def lay_share(
 
 
 @gluon.jit
-def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr):
+def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr, OUTER: gl.constexpr):
     """Has TMA write what was laid where a tile's rows were, of one matrix or of two."""
     if ENDS:  # noqa: SIM102  (this is known when it is compiled, the next is not)
         if whole(tile, GROUP):
             fence_async_shared()
             for one in gl.static_range(len(matrices)):
-                to = [tile[0], tile[1], tile[2] + tile[3] + GROUP * ROWS, 0]
+                to = corner(tile[0], tile[1], tile[2] + GROUP * ROWS, tile[3], OUTER)
                 tma.async_copy_shared_to_global(matrices[one], to, buffers[one].index(place))
 
 
 # On the host
 
 
-def described(rows: int, *tensors: Tensor) -> list[Any]:
-    """The tensors as TMA copies them, so many rows at once."""
+def group_of(order: Order) -> int:
+    """How many positions of a period follow each other: 0 where all do."""
+    return order.group if order.period > 1 else 0
+
+
+def described(rows: int, *tensors: Tensor, order: Order | None = None, group: int = 0) -> list[Any]:
+    """The tensors as TMA copies them, so many rows at once; of an order, or in boxes of `group` rows."""
     found: list[Any] = []
+    period = order.period if order is not None and order.period > 1 else group
+    group = group_of(order) if order is not None and order.period > 1 else group
     for x in tensors:
-        block = [1, 1, rows, padded(x.shape[-1])]
+        rows_block, shape, strides = [rows], [x.shape[2]], [x.stride(2)]
+        if period:
+            rows_block, shape = [rows // group, group], [x.shape[2] // period, period]
+            strides = [period * x.stride(2), x.stride(2)]
+        block = [1, 1, *rows_block, padded(x.shape[-1])]
         layout = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
-        found.append(TensorDescriptor.from_tensor(x, block, layout))
+        shape, strides = [*x.shape[:2], *shape, x.shape[3]], [*x.stride()[:2], *strides, x.stride(3)]
+        found.append(TensorDescriptor(x, shape, strides, block, layout))
     return found
 
 
