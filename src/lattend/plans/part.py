@@ -203,13 +203,6 @@ def largest(part: Part) -> int:
     return max(found)
 
 
-def has_large_numbers(part: Part) -> bool:
-    """Whether a number on the way to its bounds and conditions may need 64 bits."""
-    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
-    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
-
-
 class _Solver:
     """The bounds that a conjunction puts on each axis."""
 

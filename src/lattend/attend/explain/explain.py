@@ -20,8 +20,8 @@ from lattend.attend.explain.prediction import (
     Masks,
     PartWork,
     PredictedTime,
-    choices,
     executed_work,
+    format_gradients,
     masks_of,
     predicted_time,
 )
@@ -418,25 +418,13 @@ def _part(work: PartWork, others: Sequence[PartWork]) -> ExplainedPart:
 
 def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
-    hopper = _on_hopper(asked) if back == "triton" else ""
+    hopper = format_gradients(asked.call, asked.q, asked.v) if back == "triton" else ""
     if back in (taken, "sdpa"):
         anyhow = back == "sdpa" and asked.q.device.type != "cpu"
         said = f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run{hopper}"
         steps = chosen(replace(asked.call, trains=True), asked.q, asked.k, asked.v)
         return said if steps == taken else f"{said}; a training step has {steps} in its forward pass too"
     return f"{back}{hopper}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
-
-
-def _on_hopper(asked: MetaCall) -> str:
-    """Which gradients the kernels for that chip make."""
-    made = choices("backward", asked.call, asked.q, asked.v)
-    names = {"backward_dq": "queries", "backward_dkdv": "keys"}
-    taken = [
-        names[name] for name, each in made.items() if any(choice.shape.hopper for choice in each.choices)
-    ]
-    said = f", gradients of {' and '.join(taken)} by the kernels for Hopper" if taken else ""
-    chunks = sum(choice.chunks for choice in made["backward_dkdv"].choices)
-    return f"{said}; tiles of keys that meet many queries are cut into {chunks:,} chunks" if chunks else said
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:

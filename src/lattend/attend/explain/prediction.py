@@ -304,6 +304,17 @@ def _of_keys(call: AttentionCall, found: Plan, q: Tensor, v: Tensor, size: int) 
         yield in_chunks(choice, part, tiles, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
 
 
+def format_gradients(call: AttentionCall, q: Tensor, v: Tensor) -> str:
+    """Which gradients the kernels for Hopper make, and what is cut into chunks."""
+    made, names = choices("backward", call, q, v), {"backward_dq": "queries", "backward_dkdv": "keys"}
+    taken = [
+        names[name] for name, each in made.items() if any(choice.shape.hopper for choice in each.choices)
+    ]
+    said = f", gradients of {' and '.join(taken)} by the kernels for Hopper" if taken else ""
+    chunks = sum(choice.chunks for choice in made["backward_dkdv"].choices)
+    return f"{said}; tiles of keys that meet many queries are cut into {chunks:,} chunks" if chunks else said
+
+
 def predicted_time(
     kernel: str | None, way: str, call: AttentionCall, q: Tensor, v: Tensor, work: ExecutedWork
 ) -> PredictedTime:

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose
-from lattend.attend.kernels.triton.tables import in_order
-from lattend.plans.part import Part, has_large_numbers
+from lattend.attend.kernels.triton.tables import has_large_numbers, in_order
+from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, Tiles
 

@@ -44,12 +44,12 @@ from lattend.attend.kernels.triton.prepared import (
 )
 from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
 from lattend.attend.kernels.triton.source import Generated, generated
-from lattend.attend.kernels.triton.tables import with_known_lists, without_full
+from lattend.attend.kernels.triton.tables import has_large_numbers, with_known_lists, without_full
 from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides, strides
 from lattend.attend.tape import Tape
-from lattend.plans.part import Part, has_large_numbers
+from lattend.plans.part import Part
 from lattend.plans.plan import PROBE, Plan
 from lattend.plans.tiles import Tiles
 from lattend.recent import Recent

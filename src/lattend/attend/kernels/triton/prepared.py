@@ -22,8 +22,9 @@ from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, padded
 from lattend.attend.kernels.triton.source import Generated
+from lattend.attend.kernels.triton.tables import has_large_numbers
 from lattend.plans.order import Order
-from lattend.plans.part import Part, has_large_numbers
+from lattend.plans.part import Part
 from lattend.recent import Recent
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.tensor_terms import ELEMENT, evaluate
-from lattend.plans.part import Part
+from lattend.plans.part import Part, largest
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -29,6 +29,8 @@ from lattend.plans.tiles import (
     Tiles,
 )
 from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Num
 
 OFFSET_BITS = 31
 OFFSET_HIGH = len(PER_AXIS)  # of a table with lists: the bits of an offset that the inner base does not hold
@@ -93,10 +95,16 @@ def in_boxes(part: Part, kernel: str) -> bool:
         if order.period > 1 and not (whole and order.group in BOXES):
             return False
     starts = axis.slots[0] % axis.outer_order.group
-    single = (
-        kernel != "backward_dkdv" or axis.inner_order.group == 1
-    )  # whose queries have numbers of their own
+    # numbers of queries are copied by themselves, those of a residue class together
+    single = kernel != "backward_dkdv" or axis.inner_order.group == 1
     return axis.class_slots is None and not starts.any() and single
+
+
+def has_large_numbers(part: Part) -> bool:
+    """Whether a number on the way to its bounds and conditions may need 64 bits."""
+    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
+    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
+    return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
 def without_full(table: Tensor) -> Tensor:
