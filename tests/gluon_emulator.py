@@ -34,6 +34,8 @@ from triton.experimental.gluon.language.nvidia import hopper
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import JITFunction
 
+from lattend.attend.kernels.triton.hopper.backward_fused import add_to_global
+
 JITTED = (JITFunction, InterpretedFunction)
 KINDS = ("loads", "products", "copies")  # what is asynchronous
 MOST_IDLE = 10_000  # draws without anything to do: it is a deadlock
@@ -98,6 +100,12 @@ def load(pointer: Pointer, mask: Any = None, other: Any = 0) -> Tensor:
     return torch.where(meant, found, torch.as_tensor(other, dtype=found.dtype))
 
 
+def atomic_add(pointer: Pointer, value: Any, sem: str, scope: str) -> Tensor:
+    before = load(pointer)
+    store(pointer, before + value)
+    return before
+
+
 def store(pointer: Pointer, value: Tensor, mask: Any = None) -> None:
     whole, offset, meant = pointer.places(mask)
     whole[offset[meant]] = value.to(whole.dtype).expand(offset.shape)[meant]
@@ -152,6 +160,9 @@ class Shared:
 
     def reshape(self, shape: Sequence[int]) -> Shared:
         return Shared(self.data.view(*shape), self.written)
+
+    def slice(self, start: int, length: int, dim: int = 0) -> Shared:
+        return Shared(self.data.narrow(dim, start, length), self.written)
 
     def permute(self, order: Sequence[int]) -> Shared:
         return Shared(self.data.permute(*order), self.written)
@@ -341,7 +352,7 @@ class Emulator:
         self.chip, self.known = chip, dict[int, Any]()
         self.language = types.SimpleNamespace(
             **{name: getattr(torch, name) for name in ("int32", "int64", "float32", "bfloat16", "float16")},
-            int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store,
+            int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store, atomic_add=atomic_add,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),
@@ -353,6 +364,7 @@ class Emulator:
             exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
             convert_layout=lambda x, layout: x, inline_asm_elementwise=_assembly,
             allocate_shared_memory=self.allocate, warp_specialize=self.specialize,
+            NVMMASharedLayout=types.SimpleNamespace(get_default_for=lambda *given: None),
             **dict.fromkeys(
                 (
                     "SliceLayout", "NVMMADistributedLayout", "DotOperandLayout", "BlockedLayout",
@@ -372,6 +384,7 @@ class Emulator:
         self.stands = {
             id(gl): self.language, id(tl): self.language, id(hopper.mbarrier): self.mbarrier,
             id(hopper.tma): self.tma, id(hopper.fence_async_shared): self.fence,
+            id(add_to_global): self.add,
             id(hopper.warpgroup_mma): self.product, id(hopper.warpgroup_mma_wait): self.product_wait,
         }  # fmt: skip
 
@@ -441,6 +454,12 @@ class Emulator:
         self.chip.group().copies.append(lambda: block.write(begin, source.data))
         self.chip.pause()
 
+    def add(self, block: Block, begin: Sequence[Any], source: Shared) -> None:
+        if source.written[0]:
+            raise Emulated("a copy of what was written without a fence")
+        self.chip.group().copies.append(lambda: block.write(begin, block.read(begin) + source.data))
+        self.chip.pause()
+
     def store_wait(self, pending: int) -> None:
         copies = self.chip.group().copies
         while len(copies) > pending:
@@ -478,7 +497,9 @@ def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 
 
 def _assembly(text: str, constraints: str, given: Sequence[Any], *how: Any) -> Tensor:
-    """What tiles.py has in assembly."""
+    """What the kernels have in assembly."""
+    if "wait_group" in text:  # store_wait has carried out all
+        return given[0]
     if "shl" in text:  # bits from the first to before the end, of 32
         first, end = (x.long().clamp(0, 32) for x in given)
         return (((1 << end) - 1) & ~((1 << first) - 1)) & 0xFFFFFFFF

@@ -84,7 +84,7 @@ def innermost_loops(machine_code: str) -> list[list[str]]:
             code.append(instruction[1])
     ends = [(re.match(r"@.*BRA.*`\((\.L_\w+)\)", one), place) for place, one in enumerate(code)]
     spans = [(labels[to[1]], place + 1) for to, place in ends if to is not None and labels[to[1]] <= place]
-    spans = [span for span in spans if sum("WARPGROUP.DEPBAR" in one for one in code[slice(*span)]) in (2, 3)]
+    spans = [span for span in spans if sum("WARPGROUP.DEPBAR" in one for one in code[slice(*span)]) in (2, 3, 4)]
     inner = [a for a in spans if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in spans)]
     return [code[slice(*span)] for span in inner]
 

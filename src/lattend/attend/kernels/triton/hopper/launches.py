@@ -17,8 +17,9 @@ from lattend.attend.call import BackwardInputs
 from lattend.attend.kernels.triton import launched
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
+from lattend.attend.kernels.triton.hopper.backward_fused import attention_bwd_fused_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
-from lattend.attend.kernels.triton.hopper.tiles import OPTIONS, ROWS, described, processors
+from lattend.attend.kernels.triton.hopper.tiles import GROUPS, OPTIONS, ROWS, described, processors
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.memory import row_strides
@@ -114,3 +115,29 @@ def _numbers(step: int, x: Tensor) -> Any:
 def _by_fours(tape: Tape, x: Tensor) -> Tensor:
     """Numbers of queries, so many for each head that TMA can begin with the first: a multiple of 16 bytes."""
     return tape.do(partial(pad, pad=(0, -x.shape[-1] % 4)), x) if x.shape[-1] % 4 else x
+
+
+def backward_fused(
+    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor, queries: Any,
+    sums: tuple[Tensor, Tensor], found: tuple[Tensor, Tensor], constants: Constants,
+) -> None:  # fmt: skip
+    """One part of all gradients; those of queries are added to their sums."""
+    grad, _, q, k, v, _, lse = given
+    (batch, heads, _, _), kv_heads, keys = q.shape, k.shape[1], k.shape[2]
+    works, step = ready.tiles * batch * kv_heads, ready.shape.step
+    lse, delta = (_by_fours(tape, x) for x in (lse, delta))
+    arguments = (
+        *described(ROWS.value, k, v), *described(step, q, grad), *(_numbers(step, x) for x in (lse, delta)),
+        _halves(step, queries.sums), queries.first, queries.counters,
+        *described(ROWS.value, *found), *sums, *found, *_tables(ready, lse), scale,
+        *row_strides(found[0]), *row_strides(found[1]),
+        kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
+    )  # fmt: skip
+    constants = constants | _widths(q, v) | {"ORDERED": queries.ordered}
+    _launch(tape, attention_bwd_fused_hopper_kernel, works, arguments, ready, constants, q)
+
+
+def _halves(step: int, x: Tensor) -> Any:
+    """Sums as TMA adds to them: of a step's rows the half that one group has."""
+    block = [1, 1, step, padded(x.shape[-1]) // GROUPS.value]
+    return TensorDescriptor.from_tensor(x, block, gl.NVMMASharedLayout.get_default_for(block, gl.float32))
