@@ -352,7 +352,8 @@ class Emulator:
         self.chip, self.known = chip, dict[int, Any]()
         self.language = types.SimpleNamespace(
             **{name: getattr(torch, name) for name in ("int32", "int64", "float32", "bfloat16", "float16")},
-            int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store, atomic_add=atomic_add,
+            int1=torch.bool, constexpr=gl.constexpr, static_range=range, load=load, store=store,
+            atomic_add=atomic_add,
             program_id=lambda axis: torch.tensor(chip.program),
             num_programs=lambda axis: torch.tensor(chip.programs),
             where=lambda c, a, b: torch.where(torch.as_tensor(c), *_alike(a, b)),

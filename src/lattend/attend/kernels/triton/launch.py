@@ -27,6 +27,8 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.fused import fused_backward
+from lattend.attend.kernels.triton.hopper.query_order import by_keys, first_tiles
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.launched import launch
@@ -38,7 +40,7 @@ from lattend.attend.kernels.triton.prepared import (
     header_numbers,
     is_wide,
 )
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import FUSED_SHAPE, TileShape, choose
 from lattend.attend.kernels.triton.source import generated
 from lattend.attend.kernels.triton.tables import with_known_lists, without_full
 from lattend.attend.kernels.triton.turns import Turn, sequence
@@ -53,6 +55,8 @@ from lattend.rules.language.expr import Term
 # Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
 # from which on it takes long in float32
 FEW_KEYS, MANY_ROWS = 128 * 64, 2048
+FUSED = ("backward", "backward_ordered")  # kernels that make all gradients
+BY_KEYS = ("backward_dkdv", *FUSED)  # whose tiles are of keys
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
@@ -80,7 +84,7 @@ class Runner:
         hopper: bool = False,
     ) -> Prepared:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
-        part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
+        part = (self.plan.transposed if kernel in BY_KEYS else self.plan.parts)[place]
         given = (part, kernel, place, q, v, arrays, hopper)
         if any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(tape, *given)
@@ -89,7 +93,7 @@ class Runner:
         else:
             key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        for known in (ready.table, ready.header, ready.row_bounds):
+        for known in (ready.table, ready.header, ready.row_bounds, ready.first_tiles):
             if known is not None:
                 tape.keep(known)
         return ready
@@ -98,16 +102,24 @@ class Runner:
         self, tape: Tape, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
         hopper: bool,
     ) -> Prepared:  # fmt: skip
-        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
-        if self.shapes is None:
+        size, transposed = max(q.shape[-1], v.shape[-1]), kernel in BY_KEYS
+        ordered = kernel == "backward_ordered"
+        if kernel in FUSED:
+            shape = FUSED_SHAPE
+        elif self.shapes is None:
             shape = choose(self.plan, place, kernel, size, q.dtype, hopper=hopper).shape
         else:
             shape = self.shapes(kernel, place)
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
-        tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
+        tiles, order = self.plan.tiles(place, shape.outer, transposed=transposed), None
+        if ordered:
+            tiles = replace(tiles, table=by_keys(tiles.table))
+            first = first_tiles(tiles.table, part.axes[0].inner_size, shape.step)
+            order = tape.keep(torch.from_numpy(first).to(self.device))
         table = self.sent.find(
-            (transposed, place, shape.outer), lambda: _sent(part, with_known_lists(tiles, self.device))
+            (transposed, ordered, place, shape.outer),
+            lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
         functions = generated(part, self.term, self.tensors)
         numbers = header_numbers(part, functions, arrays)
@@ -122,7 +134,7 @@ class Runner:
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data, row_bounds)
+        return Prepared(part, shape, functions, table, header, data, row_bounds, order)
 
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -186,11 +198,53 @@ class Runner:
         q, k, v, grad, out = (_rows_together(tape, x) for x in whole)
         grad_lse, lse = given.grad_lse, given.lse
         given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+        if self.takes_fused(call, given):
+            return (*self.backward_fused(tape, call, given, arrays), [])
         delta = tape.empty(lse.shape, lse.dtype, lse.device)
         fixed = FixedPointSums.of(tape, self.plan, call, arrays, given)
         grad_q = self.backward_dq(tape, call, given, delta, arrays, fixed)
         grad_k, grad_v = self.backward_dkdv(tape, call, given, delta, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients(tape)
+
+    def takes_fused(self, call: AttentionCall, given: BackwardInputs) -> bool:
+        """Whether one kernel makes all gradients."""
+        q, k, v = given.q, given.k, given.v
+        if self.shapes is not None or self._few_keys(q, k):
+            return False
+        wide = any(is_wide(part, q, k, v) for part in self.plan.transposed)
+        return not wide and fused_backward(self.plan, call, q, v) is not None
+
+    def backward_fused(
+        self, tape: Tape, call: AttentionCall, given: BackwardInputs, arrays: Arrays
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients of queries, keys and values by one kernel, part by part."""
+        q, k, v = given.q, given.k, given.v
+        turns, begins, ends = sequence(self.plan.transposed)
+        from lattend.attend.kernels.triton.hopper import query_sums
+
+        queries = query_sums.begin(tape, given, FUSED_SHAPE.step)
+        found_k, sums_k = _sums(tape, k, turns, begins)
+        found_v, sums_v = _sums(tape, v, turns, begins)
+        for number, turn in enumerate(turns):
+            kernel = "backward_ordered" if call.deterministic else "backward"
+            ready = self.part(tape, kernel, turn.place, q, v, arrays, hopper=True)
+            if not ready.tiles * k.shape[0] * k.shape[1]:
+                continue
+            if number:
+                tape.do(_filled(0), queries.counters)
+            sums, found = (sums_k, sums_v), (found_k, found_v)
+            _on_hopper().backward_fused(tape, ready, call.scale, given, queries, sums, found, turn.constants)
+        grad_q = tape.empty(q.shape, q.dtype, q.device, strides(q, q.shape[-1]))
+        query_sums.end(tape, queries.sums, call.scale, grad_q)
+        if ends:
+            return grad_q, found_k, found_v
+        return grad_q, tape.in_dtype(sums_k, k.dtype), tape.in_dtype(sums_v, v.dtype)
+
+    def _few_keys(self, q: Tensor, k: Tensor) -> bool:
+        """Whether heads share keys, and these are too few to keep the chip busy."""
+        share = q.shape[1] // max(1, k.shape[1])
+        many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
+        return share > 1 and k.shape[:3].numel() < FEW_KEYS and share * self.most_queries >= many
 
     def backward_dq(
         self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays,
@@ -237,9 +291,7 @@ class Runner:
         Where heads share keys, and these are too few to keep the chip busy, each head has its own first.
         """
         q, k, v = given.q, given.k, given.v
-        share = q.shape[1] // max(1, k.shape[1])
-        many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
-        if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * self.most_queries < many:
+        if not self._few_keys(q, k):
             return self._dkdv(tape, call, given, delta, arrays)
         repeat = partial(per_query_head, heads=q.shape[1])
         apart = given._replace(k=tape.do(repeat, k), v=tape.do(repeat, v))

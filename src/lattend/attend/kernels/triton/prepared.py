@@ -47,6 +47,7 @@ class Prepared:
     header: Tensor
     data: tuple[Tensor, ...]
     row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
+    first_tiles: Tensor | None = None  # that add to each block of queries (hopper/query_order.py)
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property

@@ -112,6 +112,15 @@ _HOPPER: dict[tuple[str, int], ShapeCost] = {
     ("backward_dkdv", 128): ShapeCost(_hopper(64, 3), 20.0, 11.0, 10.6),
 }
 
+# the same of the kernel for Hopper that makes all gradients, by whether its tiles add to the queries' one in
+# order, and nanoseconds for a row of what comes before and after it
+FUSED_SHAPE = _hopper(64, 2)
+_FUSED = {
+    False: ShapeCost(FUSED_SHAPE, 40.0, 17.5, 17.0),
+    True: ShapeCost(FUSED_SHAPE, 40.0, 21.0, 20.5),
+}
+FUSED_ROW = 0.42
+
 # the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
 _APART: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("forward", 64): (
@@ -225,6 +234,13 @@ def choose(
     if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best
+
+
+def fused_cost(plan: Plan, place: int, *, ordered: bool) -> Choice:
+    """The shape and time of the kernel that makes all gradients, for one part of keys."""
+    cost = _FUSED[ordered]
+    table = plan.tiles(place, cost.shape.outer, transposed=True)
+    return Choice(cost.shape, _expected(cost, table, plan.transposed[place]), cost.measured)
 
 
 def apart(part: Part) -> bool:

@@ -19,6 +19,7 @@ from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkd
 from lattend.attend.kernels.triton.hopper.backward_dq import attention_bwd_dq_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_fused import attention_bwd_fused_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
+from lattend.attend.kernels.triton.hopper.query_sums import QuerySums
 from lattend.attend.kernels.triton.hopper.tiles import GROUPS, OPTIONS, ROWS, described, processors
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
@@ -118,22 +119,23 @@ def _by_fours(tape: Tape, x: Tensor) -> Tensor:
 
 
 def backward_fused(
-    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor, queries: Any,
+    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, queries: QuerySums,
     sums: tuple[Tensor, Tensor], found: tuple[Tensor, Tensor], constants: Constants,
 ) -> None:  # fmt: skip
-    """One part of all gradients; those of queries are added to their sums."""
+    """One part of all gradients; those of queries are added to their sums, in order where one is known."""
     grad, _, q, k, v, _, lse = given
     (batch, heads, _, _), kv_heads, keys = q.shape, k.shape[1], k.shape[2]
     works, step = ready.tiles * batch * kv_heads, ready.shape.step
-    lse, delta = (_by_fours(tape, x) for x in (lse, delta))
+    lse, delta = (_by_fours(tape, x) for x in (lse, queries.delta))
+    first = queries.counters if ready.first_tiles is None else ready.first_tiles
     arguments = (
         *described(ROWS.value, k, v), *described(step, q, grad), *(_numbers(step, x) for x in (lse, delta)),
-        _halves(step, queries.sums), queries.first, queries.counters,
+        _halves(step, queries.sums), first, queries.counters,
         *described(ROWS.value, *found), *sums, *found, *_tables(ready, lse), scale,
         *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
     )  # fmt: skip
-    constants = constants | _widths(q, v) | {"ORDERED": queries.ordered}
+    constants = constants | _widths(q, v) | {"ORDERED": ready.first_tiles is not None}
     _launch(tape, attention_bwd_fused_hopper_kernel, works, arguments, ready, constants, q)
 
 

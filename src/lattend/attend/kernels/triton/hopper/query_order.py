@@ -11,14 +11,14 @@ Ints = NDArray[np.int32]
 
 
 def by_keys(table: Ints) -> Ints:
-    """The table [heads, tiles, columns] with its tiles in the order of their keys, those without queries last."""
+    """The table [heads, tiles, columns] with its tiles ordered by their keys, those without queries last."""
     position = table[0, :, OUTER_SLOT].astype(np.int64) + table[0, :, OUTER_BASE]
     empty = (table[..., INNER_END] <= table[..., INNER_FIRST]).all(0)
     return np.ascontiguousarray(table[:, np.lexsort((position, empty))])
 
 
 def first_tiles(table: Ints, queries: int, step: int) -> Ints | None:
-    """The first tile that meets each block of `step` queries, if those that do follow each other in the table.
+    """The first tile that meets each block of `step` queries, if those that do follow each other there.
 
     So many tiles as lie between it and another one add to the block before that. None where heads differ, or
     where tiles go back.
