@@ -58,9 +58,9 @@ gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by
 gpu-rules: ## a thousand random rules and the catalogue on a GPU, beside float64 (make gpu-rules PY=python3)
 	$(PY) tests/attend/rules_on_gpu.py
 
-gpu-check: ## most kernels once under compute-sanitizer: memory, then races
-	for tool in memcheck racecheck; do compute-sanitizer --tool $$tool --error-exitcode 9 \
-		$(PY) tests/attend/each_kernel.py || exit 1; done
+gpu-check: ## each kernel under compute-sanitizer, memory, then races: a process a part (make gpu-check PY=python3)
+	for tool in memcheck racecheck; do $(PY) tests/attend/each_kernel.py --processes $(JOBS) \
+		--under "compute-sanitizer --tool $$tool --report-api-errors no --error-exitcode 9" || exit 1; done
 
 smoke: $(STAMP) ## the wheel, built and installed into an empty environment; a part of test-long
 	$(PY) -m pytest -m long tests/test_wheel.py

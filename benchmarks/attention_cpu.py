@@ -57,11 +57,11 @@ def ours(case: Case, **options: Any) -> Attend:
     return lambda q, k, v: lt.attention(q, k, v, case.rule, **options, **case.sizes)
 
 
-def masked(case: Case) -> Attend:
+def masked(case: Case, device: str = "cpu") -> Attend:
     import torch
 
-    at = torch.arange(case.n, dtype=torch.int32)
-    mask = torch.empty(case.n, case.n, dtype=torch.bool)
+    at = torch.arange(case.n, dtype=torch.int32, device=device)
+    mask = torch.empty(case.n, case.n, dtype=torch.bool, device=device)
     for rows, out in zip(at.split(256), mask.split(256), strict=True):
         out.copy_(case.attended(rows[:, None], at[None]))
     return partial(torch.nn.functional.scaled_dot_product_attention, attn_mask=mask)
@@ -135,8 +135,10 @@ def compiled_flex() -> Callable[..., Any]:
 # Checking
 
 
-def errors(case: Case, attend: Attend, q: Any, k: Any, v: Any) -> dict[str, float]:
-    """Relative errors on sampled queries against plain attention in float32, with gradients if q needs them.
+def errors(case: Case, attend: Attend, q: Any, k: Any, v: Any, exact: Any = None) -> dict[str, float]:
+    """Relative errors on sampled queries against plain attention, with gradients if q needs them.
+
+    That is computed in float32, or in the dtype `exact`.
 
     Only the sampled queries get a gradient, so the whole of q's, k's and v's is known from their rows.
     """
@@ -146,9 +148,9 @@ def errors(case: Case, attend: Attend, q: Any, k: Any, v: Any) -> dict[str, floa
     drawn = torch.randint(n, (30,), generator=torch.Generator().manual_seed(0))
     rows = torch.cat([drawn, torch.tensor([0, n - 1])]).unique().to(q.device)
     seen = case.attended(rows[:, None], torch.arange(n, device=q.device)[None])
-    exact = [x.detach().float().requires_grad_(x.requires_grad) for x in (q, k, v)]
-    scores = exact[0][:, :, rows] @ exact[1].mT * q.shape[-1] ** -0.5
-    expected = scores.masked_fill(~seen, -math.inf).softmax(-1) @ exact[2]
+    wide = [x.detach().to(exact or torch.float32).requires_grad_(x.requires_grad) for x in (q, k, v)]
+    scores = wide[0][:, :, rows] @ wide[1].mT * q.shape[-1] ** -0.5
+    expected = scores.masked_fill(~seen, -math.inf).softmax(-1) @ wide[2]
     given = [x.detach().requires_grad_(x.requires_grad) for x in (q, k, v)]
     out = attend(*given)
     found = {"out": relative(out[:, :, rows], expected)}
@@ -157,12 +159,12 @@ def errors(case: Case, attend: Attend, q: Any, k: Any, v: Any) -> dict[str, floa
     towards = torch.zeros_like(out)
     towards[:, :, rows] = torch.randn_like(towards[:, :, rows])
     grads = torch.autograd.grad(out, given, towards)
-    wanted = torch.autograd.grad(expected, exact, towards[:, :, rows].float())
+    wanted = torch.autograd.grad(expected, wide, towards[:, :, rows].to(expected.dtype))
     return found | {"gradients": max(relative(a, b) for a, b in zip(grads, wanted, strict=True))}
 
 
 def relative(found: Any, wanted: Any) -> float:
-    found, wanted = found.detach().float(), wanted.detach().float()
+    found, wanted = found.detach().double(), wanted.detach().double()
     return float((found - wanted).norm() / wanted.norm())
 
 

@@ -2,6 +2,7 @@
 
     python benchmarks/calibrate_crossovers.py            # prints every case and the limits: two minutes
     python benchmarks/calibrate_crossovers.py --save     # and writes them
+    python benchmarks/calibrate_crossovers.py --only windows "hopper causal" --save    # others stay
 
 kernel="triton" and kernel="sdpa" take turns on the same tensors, through lt.attention, so that kernel, launch
 and Python count for both: loops of calls that are waited for at their end, medians of turns. Forward passes
@@ -167,29 +168,29 @@ def between(sizes: Sequence[float]) -> list[int]:
 
 
 def told(rows: Timed) -> dict[str, Any]:
-    """All limits, as the file has them."""
+    """The limits as the file has them, those of groups that were measured made anew."""
     groups: dict[str, list[tuple[Case, Mapping[str, float]]]] = {}
     for case, times in rows:
         groups.setdefault(case.group, []).append((case, times))
-    forward: dict[str, Any] = {}
+    found = json.loads(FILE.read_text())
     for group, some in groups.items():
-        if group.count(",") == 2:
+        if group == "windows":
+            found["windows"] = fitted(some)
+        elif group == "windows, backward":
+            limits = between(sorted({case.numbers for case, _ in some}))
+            best = min((0, *limits), key=lambda at: cost(some, lambda case: case.numbers < at))
+            found["backward"] = {"windows": best}
+        elif group == "hopper causal":
+            found["hopper causal"] = fitted_hopper(some)
+        else:
             precision, blocks, width = group.split(", ")
-            forward.setdefault(precision, {}).setdefault(blocks, {})[width] = fitted(some)
-    windows = groups["windows, backward"]
-    limits = between(sorted({case.numbers for case, _ in windows}))
-    best = min((0, *limits), key=lambda at: cost(windows, lambda case: case.numbers < at))
-    return {
-        "forward": forward,
-        "windows": fitted(groups["windows"]),
-        "backward": {"windows": best},
-        "hopper causal": fitted_hopper(groups["hopper causal"]),
-    }
+            found["forward"][precision][blocks][width] = fitted(some)
+    return found
 
 
-def warm(processes: int, seconds: float) -> None:
+def warm(wanted: Sequence[Case], processes: int, seconds: float) -> None:
     """Runs our kernel of each case once, in several processes, so that it is compiled and on the disk."""
-    context, wanted = multiprocessing.get_context("spawn"), [*cases()]
+    context = multiprocessing.get_context("spawn")
     running = [
         context.Process(target=run_once, args=(wanted[place::processes],), daemon=True)
         for place in range(processes)
@@ -211,15 +212,17 @@ def run_once(some: Sequence[Case]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--save", action="store_true", help=f"write {FILE.name}")
+    parser.add_argument("--only", nargs="+", metavar="GROUP", help="groups that begin so")
     parser.add_argument("--warm", type=int, default=14, metavar="P", help="processes that compile first")
     parser.add_argument("--warm-seconds", type=float, default=120, help="for that, at most")
     args = parser.parse_args(argv)
     if not torch.cuda.is_available():
         raise SystemExit("no CUDA device here: these are crossovers of a GPU")
     measured()["backward"]["windows"] = 0  # kernel="sdpa" is to run both passes of every window
-    warm(args.warm, args.warm_seconds)
+    wanted = [case for case in cases() if not args.only or case.group.startswith(tuple(args.only))]
+    warm(wanted, args.warm, args.warm_seconds)
     rows: list[tuple[Case, dict[str, float]]] = []
-    for case in cases():
+    for case in wanted:
         rows.append((case, timed(case)))
         ours, theirs = (rows[-1][1][kernel] for kernel in KERNELS)
         print(f"{ours / theirs:.2f}×  {case}: {ours:.1f} and {theirs:.1f} µs", flush=True)
@@ -228,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.save:
         about = {key: value for key, value in report.machine().items() if key in ("date", "device", "torch")}
         made = {"made by": "python benchmarks/calibrate_crossovers.py --save", "machine": about}
-        FILE.write_text(json.dumps(made | found, indent=1) + "\n")
+        FILE.write_text(json.dumps(found | made, indent=1) + "\n")
         print("saved:", FILE)
 
 

@@ -1,4 +1,4 @@
-"""What a program and a step of each kernel cost on this GPU: the numbers in attend/kernels/triton/shapes.py.
+"""What a program and a step of each kernel cost on this GPU, for attend/kernels/triton/tile_costs.py.
 
     python benchmarks/calibrate_gpu.py --json costs.json
 

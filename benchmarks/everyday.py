@@ -41,8 +41,8 @@ from typing import Any
 import numpy as np
 import report
 from attention_cpu import rate, relative, say
-from attention_gpu import Timer
 from report import OURS, short
+from timing_gpu import Timer
 
 import lattend as lt
 from lattend.machines import MACHINES

@@ -3,9 +3,9 @@
     python benchmarks/predictions_gpu.py                     # all rows: a minute
     python benchmarks/predictions_gpu.py --only blocks-384 prefix-5000
 
-Costs of kernels (attend/kernels/triton/shapes.py) were fitted to runs of other rules. A prediction is made
-before anything runs, from exact counts of tiles and steps. A time is the median of CUDA events around calls
-that wait in a queue, after a pause, so that neither Python nor a clock that fell under load is in it.
+Costs of kernels (attend/kernels/triton/tile_costs.py) were fitted to runs of other rules. A prediction is
+made before anything runs, from exact counts of tiles and steps. A time is the median of CUDA events around
+calls that wait in a queue, after a pause, so that neither Python nor a clock that fell under load is in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import torch
-from attention_gpu import Timer
+from timing_gpu import Timer
 
 import lattend as lt
 

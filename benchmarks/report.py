@@ -1,4 +1,4 @@
-"""What the benchmarks of attention share: the ten rules, the machine, tables, JSON files and charts.
+"""What the benchmarks of attention share: the twelve rules, the machine, tables, JSON files and charts.
 
 python benchmarks/report.py rows.json --chart rows.svg     # table and chart of an earlier run
 """
@@ -55,7 +55,7 @@ class Case:
 
 NAMES = (
     *("causal", "strided-255", "strided-1023", "strided-4095", "windowed-256", "windowed-1024"),
-    *("neighbourhood-7", "neighbourhood-13", "sparse-strided", "sparse-fixed"),
+    *("neighbourhood-7", "neighbourhood-13", "sparse-strided", "sparse-fixed", "sinks", "prefix"),
 )
 
 
@@ -92,6 +92,24 @@ def case(name: str, n: int) -> Case:
             return Case(
                 *(name, f"Sparse fixed l={l}, c={c}", n, lt.rules.sparse_fixed(l, c), attended),
                 lambda q: q % l + 1 + q // l * c,
+            )
+        case ["sinks"]:
+            attended = lambda q, k: (k <= q) & ((k < 4) | (q - k <= 1023))  # noqa: E731
+            rule = lt.rules.sinks(s=4, t=1023)
+            return Case(
+                name, "4 sinks, window of 1,024", n, rule, attended, lambda q: np.minimum(q + 1, 1028)
+            )
+        case ["prefix"]:
+            p = min(3000, 3 * n // 16)  # 3,000 of 16,384
+            return Case(
+                *(
+                    name,
+                    f"prefix of {p:,}",
+                    n,
+                    lt.rule(f"k <= q or k < {p}"),
+                    lambda q, k: (k <= q) | (k < p),
+                ),
+                lambda q: np.maximum(q + 1, p),
             )
     raise SystemExit(f"no rule {name!r}; there are {', '.join(NAMES)}")
 
@@ -144,6 +162,7 @@ class Row:
     host: dict[str, float] = field(default_factory=dict)  # milliseconds the call keeps Python busy
     peak: dict[str, float] = field(default_factory=dict)  # GiB of memory
     notes: list[str] = field(default_factory=list)
+    dtype: str = ""  # of the numbers, where a file has several; "TF32" are float32 rounded in products
 
 
 def machine() -> dict[str, Any]:
@@ -217,11 +236,15 @@ def extras(row: Row) -> str:
     return "; ".join(parts + row.notes)
 
 
+def size_of(row: Row) -> str:
+    return f"n = {row.n:,}, D = {row.head_dim}" + (f", {row.dtype}" if row.dtype else "")
+
+
 def line(row: Row) -> str:
     """The row on one line, for progress."""
     times = ", ".join(f"{name} {cell(row, name)}" for name in contenders([row]))
     aim = f", aim {short(row.aim)}" if row.aim else ""
-    head = f"{row.title}, n = {row.n:,}, D = {row.head_dim}, {row.work}: floor {short(row.floor)}{aim}"
+    head = f"{row.title}, {size_of(row)}, {row.work}: floor {short(row.floor)}{aim}"
     return f"{head}, {times or 'nothing timed'} [ms]" + (f"; {extras(row)}" if extras(row) else "")
 
 
@@ -261,7 +284,12 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
             aim = [short(row.aim) if row.aim else "–"] if aimed else []
             aim += [short(row.predicted) if row.predicted else "–"] if told else []
             sizes = (f"{row.n:,}", str(row.head_dim), f"{row.needed:,}", short(row.floor))
-            grid.add_row(row.title, *sizes, *aim, *(cell(row, name) for name in names))
+            grid.add_row(
+                row.title + (f", {row.dtype}" if row.dtype else ""),
+                *sizes,
+                *aim,
+                *(cell(row, name) for name in names),
+            )
         console.print(grid)
     print(
         "In brackets: lattend's distance from the floor; a peer's time over lattend's (above 1, lattend is\n"
@@ -270,7 +298,7 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
     for row in rows:
         words = extras(row) if details else "; ".join(row.notes)
         if words:
-            print(f"  {row.title}, n = {row.n:,}, D = {row.head_dim}, {row.work}: {words}")
+            print(f"  {row.title}, {size_of(row)}, {row.work}: {words}")
 
 
 # Charts
@@ -306,7 +334,7 @@ def chart(rows: Sequence[Row], about: dict[str, Any], title: str) -> Figure:
         middles.append((low + y) / 2)
         floors.append(ax.vlines(row.floor, low - 0.03, y + 0.01, "#1f2328", linewidth=1.5, label="floor"))
         y += GAP
-    labels = [f"{row.title}\nn = {row.n:,}, D = {row.head_dim}" for row in rows]
+    labels = [f"{row.title}\n{size_of(row)}" for row in rows]
     ax.set(xscale="log", ylim=(plot, 0), xlabel="milliseconds, logarithmic")
     ax.set_xlim(min(v for row in rows for v in (row.floor, *row.times.values())) / 1.5)
     ax.set_yticks(middles, labels)
@@ -346,10 +374,10 @@ def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: st
 
 
 def _one_a_rule(rows: Sequence[Row]) -> list[Row]:
-    """For each rule and head dimension the row with the most contenders, the largest n among those."""
-    best: dict[tuple[str, int], Row] = {}
+    """For each rule, head dimension and dtype the row with the most contenders, the largest n among those."""
+    best: dict[tuple[str, int, str], Row] = {}
     for row in rows:
-        key = (row.case, row.head_dim)
+        key = (row.case, row.head_dim, row.dtype)
         if key not in best or (len(row.times), row.n) >= (len(best[key].times), best[key].n):
             best[key] = row
     return list(best.values())

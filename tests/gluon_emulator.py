@@ -127,7 +127,7 @@ class Block:
     def __init__(self, described: Any) -> None:
         self.base, self.box = described.base, described.block_shape
         self.shape, self.strides = described.shape, described.strides
-        self.dtype, self.layout = described.base.dtype, None
+        self.dtype, self.layout, self.block_shape = described.base.dtype, None, list(self.box)
         size = self.base.itemsize
         for value in self.box:
             size *= value

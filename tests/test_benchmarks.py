@@ -42,6 +42,8 @@ PEERS = {
     "neighbourhood-13": (2_630_884, 0.062),
     "sparse-strided": (3_129_408, 0.062),
     "sparse-fixed": (9_379_840, 0.096),
+    "sinks": (32_768 * 1028 - 1028 * 1027 // 2, 0.34),
+    "prefix": (3000 * 3000 + 134_225_920 - 3000 * 3001 // 2, 1.42),
 }
 
 
@@ -196,6 +198,37 @@ def test_without_a_gpu_one_line_says_so() -> None:
     script = str(BENCHMARKS / "attention_gpu.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "no CUDA device here: attention on a GPU is not timed\n"
+
+
+def test_float32_has_rows_with_tf32_and_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    file = tmp_path / "rows.json"
+    asked = ["--dry-run", "--no-peers", "--head-dim", "64", "--dtype", "float32", "TF32", "--json", str(file)]
+    gpu.main([*asked, "--cases", "causal", "windowed"])  # windows have no row in float32
+    _, rows = report.load(file)
+    assert [(row.case, row.n, row.dtype, row.work) for row in rows] == [
+        ("causal", 64, dtype, work) for dtype in ("float32", "TF32") for work in gpu.WORK
+    ]
+    assert max(error for row in rows for error in row.errors.values()) < 1e-6
+    assert not torch.backends.cuda.matmul.allow_tf32
+    assert "causal, TF32" in capsys.readouterr().out
+
+
+def test_the_floor_in_float32_is_that_of_its_numbers_and_products() -> None:
+    case = gpu.case_of("causal", gpu.TF32)
+    pairs, heads, D = 4096 * 4097 // 2, 16, 128
+    found = gpu.row_of(case, D, "forward", gpu.TF32, 400e12)
+    assert found.floor == pytest.approx(1e3 * 2 * 2 * pairs * heads * D / 400e12)  # 0.172 ms
+    assert (found.aim, found.dtype) == (None, "TF32")
+    least = gpu.row_of(case, D, "forward", gpu.FLOAT32, 1e30).floor  # copies alone, of 4 bytes a number
+    assert least == pytest.approx(1e3 * 4 * 4 * 4096 * heads * D / gpu.BANDWIDTH)
+
+
+def test_sdpa_with_a_mask_is_the_rule() -> None:
+    case = report.case("strided-255", 600)
+    given = inputs(case)
+    assert cpu.relative(gpu.efficient(case, "cpu")(*given), dense(case)(*given)) < 1e-5
 
 
 def small(group: str, work: str = "forward") -> Any:

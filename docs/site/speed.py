@@ -1,7 +1,8 @@
 """The tables and charts of docs/speed.md, from the rows in benchmarks/results: `python docs/site/speed.py`.
 
-A table stands under a comment that names its rows, `<!-- h200_d128 forward -->`; so does its chart. A test
-compares both with the rows, so that table, chart and data cannot differ.
+A table stands under a comment that names its rows, `<!-- h200_d128 forward -->`; so does its chart. Where
+nothing was measured yet it is empty. A test compares both with the rows, so that table, chart and data cannot
+differ.
 """
 
 from __future__ import annotations
@@ -20,28 +21,40 @@ from report import Row, short  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "speed.md"
-TABLE = re.compile(r"(<!-- (\w+) (forward|backward) -->\n\n)((?:\|.*\n)+)")
+TABLE = re.compile(r"(<!-- (\w+) (forward|backward) -->\n\n)((?:\|.*\n)*)")
 PLANS = re.compile(r"(<!-- plans -->\n\n)((?:\|.*\n)+)")
-CHARTS = ("h200_d128", "h200_d64", "cpu")
+CHARTS = ("h200_d128", "h200_d64", "h200_d256", "h200_float32", "cpu")
 SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 HEAD = "Attention under a rule"
+ON_A_GPU = {"cuDNN": "cuDNN SDPA", "FlexAttention": "FlexAttention"}
 PEERS = {
-    "h200_d128": {"cuDNN": "cuDNN SDPA", "FlexAttention": "FlexAttention"},
+    "h200_d128": ON_A_GPU,
+    "h200_d64": ON_A_GPU,
+    "h200_d256": ON_A_GPU,
+    "h200_float32": {"SDPA, memory-efficient": "SDPA, memory-efficient", "FlexAttention": "FlexAttention"},
     "cpu": {"FlexAttention": "FlexAttention", "SDPA with mask": "SDPA mask", "chunks": "SDPA chunks"},
 }
 
 
 def rows(file: str, work: str) -> list[Row]:
     """What was measured of one pass, Lattend among it."""
+    if not (RESULTS / f"{file}.json").exists():
+        return []
     _, found = report.load(RESULTS / f"{file}.json")
     return [row for row in found if row.work == work and report.OURS in row.times]
 
 
 def table(file: str, work: str) -> str:
-    """The rows of one pass as Markdown; empty columns are left out."""
+    """The rows of one pass as Markdown; empty columns are left out, and what all rows have in common."""
+    some = rows(file, work)
+    if not some:
+        return ""
     columns: dict[str, Callable[[Row], str]] = {"rule": lambda row: title(row.title)}
     if work == "forward":
         columns["n"] = lambda row: f"{row.n:,}"
+    if len({row.head_dim for row in some}) > 1:
+        columns["D"] = lambda row: str(row.head_dim)
+    columns["products"] = lambda row: row.dtype
     columns["floor"] = lambda row: short(row.floor)
     columns["Lattend"] = lambda row: short(row.times[report.OURS])
     columns["from the floor"] = lambda row: ratio(row.times[report.OURS], row.floor)
@@ -49,7 +62,6 @@ def table(file: str, work: str) -> str:
     columns["nondeterministic"] = lambda row: _time(row, "lattend, not deterministic")
     for peer, name in PEERS[file].items():
         columns[peer] = lambda row, name=name: beside(row, name)
-    some = rows(file, work)
     filled = {name: [write(row) for row in some] for name, write in columns.items()}
     filled = {name: cells for name, cells in filled.items() if any(cells)}
     lines = [list(filled), *map(list, zip(*filled.values(), strict=True))]
@@ -130,6 +142,7 @@ def charts(folder: Path) -> list[Path]:
     return [
         path
         for file in CHARTS
+        if (RESULTS / f"{file}.json").exists()
         for path in report.draw(folder / f"{file}.svg", *report.load(RESULTS / f"{file}.json"), HEAD)
     ]
 

@@ -1,6 +1,6 @@
 """Compiles kernels for Hopper, no GPU needed: what Triton's interpreter does not look at.
 
-The kernels in Gluon, of whose machine code it prints counts, those of images, and the kernels in Triton with
+The kernels in Gluon, for images too, of whose machine code it prints counts, and the kernels in Triton with
 arrays of every dtype.
 """
 
@@ -25,7 +25,7 @@ from triton.runtime import driver
 import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton import device_tables, launch, launched
-from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
+from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
@@ -33,9 +33,14 @@ SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
 RULES = (SHARED, "k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
 HEAD_DIMS = (64, 128, 256)
 FEW = (SHARED, "doc[q] == doc[k] and k <= q")  # rules for which a wide head is compiled
+# every l-th position, and 8 of each l beside blocks, which join them
+ORDERED = ("k <= q and (q - k) % 128 == 0", "k <= q and (q // 128 == k // 128 or k % 128 >= 120)")
+# takes what is chosen: products in turn, and steps that halves of a tile leave out
+NARROW = "k <= q and q - k <= 255"
 KERNELS = ("forward", "backward_dq", "backward_dkdv")
 ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
 LOOKED_UP = ("seg[q] - seg[k] <= 0", "seg[seg[q]] == seg[k]")
+Compiled = list[tuple[Any, dict[str, Any]]]  # kernels, and what they were told
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
@@ -97,28 +102,36 @@ def shape_of(kernel: str, head_dim: int) -> TileShape:
     return costs[0].shape
 
 
-def in_gluon(compiled: list[Any]) -> dict[str, dict[str, int]]:
-    """The machine code of the kernels in Gluon, by rule, head_dim and kernel."""
+def in_gluon(compiled: Compiled) -> dict[str, dict[str, int]]:
+    """The machine code of the kernels in Gluon, by rule, head_dim, kernel, and orders of rows and columns."""
     found: dict[str, dict[str, int]] = {}
-    for text in RULES:
+    for text in (*RULES, NARROW, *ORDERED):
         names = [name for name in ("doc", "begin") if name in text]
         ids = {name: torch.zeros(1, 4096, dtype=torch.int64) for name in names}
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
-        for head_dim in HEAD_DIMS if text in FEW else HEAD_DIMS[:2]:
+        for head_dim in HEAD_DIMS if text in FEW else HEAD_DIMS[:2] if text in RULES else HEAD_DIMS[1:2]:
+            begin = len(compiled)
             q, lse = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16), torch.empty(1, 2, 4096)
             k = q[:, :1] if text == SHARED else q
-            shapes = {kernel: shape_of(kernel, head_dim) for kernel in KERNELS}
-            runner = launch.Runner(plan(rule, n=4096), q.device, shapes=lambda name, _, all=shapes: all[name])
+            shapes, planned = {kernel: shape_of(kernel, head_dim) for kernel in KERNELS}, plan(rule, n=4096)
+            if text == NARROW:
+                for kernel in KERNELS:
+                    shapes[kernel] = choose(planned, 0, kernel, head_dim, q.dtype, hopper=True).shape
+            runner = launch.Runner(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
             call = AttentionCall(rule, 0.1)
             runner.forward(Tape(), call, q, k, k, ids)
             runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
-            last = [one for one in compiled if "hopper" in one.metadata.name][-len(KERNELS) :]
-            names = [f"{text}, D = {head_dim}, {kernel}" for kernel in KERNELS]
-            found |= dict(zip(names, map(described, last), strict=True))
+            if text == NARROW:
+                told = [constants for _, constants in compiled[begin:]]
+                assert all(any(one.get(name) for one in told) for name in ("IN_TURN", "LEAVES")), told
+            for one, constants in compiled[begin:]:
+                orders = tuple(constants.get(name, 0) for name in ("OUTER", "INNER"))
+                if "hopper" in one.metadata.name:
+                    found[f"{text}, D = {head_dim}, {one.metadata.name}, orders {orders}"] = described(one)
     return found
 
 
-def of_8_bits(compiled: list[Any]) -> dict[str, dict[str, int]]:
+def of_8_bits(compiled: Compiled) -> dict[str, dict[str, int]]:
     """The same of the kernel of 8 bits."""
     found: dict[str, dict[str, int]] = {}
     scales = (torch.ones(1, 2), torch.ones(1, 1), torch.ones(1, 1))
@@ -128,12 +141,12 @@ def of_8_bits(compiled: list[Any]) -> dict[str, dict[str, int]]:
             q = torch.empty(1, 2, 4096, head_dim, dtype=torch.float8_e4m3fn)
             runner = launch.Runner(plan(rule, n=4096), q.device)
             runner.forward(Tape(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})
-            found[f"{text}, D = {head_dim}"] = described(compiled[-1])
+            found[f"{text}, D = {head_dim}"] = described(compiled[-1][0])
     return found
 
 
-def on_images(compiled: list[Any]) -> dict[str, dict[str, int]]:
-    """The machine code of the kernel in Gluon for images, by rule; the forward pass is compiled too."""
+def on_images(compiled: Compiled) -> dict[str, dict[str, int]]:
+    """The machine code of the kernels in Gluon for images, by rule and kernel."""
     found: dict[str, dict[str, int]] = {}
     for r in (3, 6):
         q, lse = torch.empty(1, 2, 16_384, 128, dtype=torch.bfloat16), torch.empty(1, 2, 16_384)
@@ -141,13 +154,14 @@ def on_images(compiled: list[Any]) -> dict[str, dict[str, int]]:
         runner, call = launch.Runner(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
         runner.forward(Tape(), call, q, q, q, {})
         runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), {})
-        last = compiled[-1]
-        assert "images" in last.metadata.name, last.metadata.name
-        found[f"{2 * r + 1} by {2 * r + 1}"] = described(last)
+        last = [one for one, _ in compiled[-len(KERNELS) :]]
+        assert all("images" in one.metadata.name for one in last), [one.metadata.name for one in last]
+        names = [f"{2 * r + 1} by {2 * r + 1}, {kernel}" for kernel in KERNELS]
+        found |= dict(zip(names, map(described, last), strict=True))
     return found
 
 
-def with_arrays(compiled: list[Any]) -> dict[str, int]:
+def with_arrays(compiled: Compiled) -> dict[str, int]:
     """How many kernels were compiled for arrays of each dtype."""
     q, lse = torch.empty(1, 2, 64, 16, dtype=torch.bfloat16), torch.empty(1, 2, 64)
     found: dict[str, int] = {}
@@ -164,10 +178,10 @@ def with_arrays(compiled: list[Any]) -> dict[str, int]:
 
 def main() -> None:
     driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
-    compiled: list[Any] = []
+    compiled: Compiled = []
 
     def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
-        compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
+        compiled.append((kernel.warmup(*arguments, grid=(programs,), **constants), constants))
 
     launch.launch = device_tables.launch = launched.launch = instead
     asked = {"gluon": in_gluon, "fp8": of_8_bits, "images": on_images, "arrays": with_arrays}

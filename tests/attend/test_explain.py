@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -219,14 +220,17 @@ def test_kernels_on_a_gpu_that_is_not_here() -> None:
     found = lt.explain(R.windowed(), n=65536, w=512, **GPU)
     assert (found.kernel, found.backward) == ("sdpa", "triton")
     assert found.backward_text.startswith("triton; not sdpa: its backward pass is nondeterministic (atomics)")
-    loose = lt.explain(R.windowed(), n=65536, w=512, deterministic=False, **GPU)
+    loose = lt.explain(R.windowed(), n=65536, w=4096, deterministic=False, **GPU)
     assert (loose.backward, loose.backward_text) == ("sdpa", "sdpa, nondeterministic (atomics)")
+    small = lt.explain(R.windowed(), n=65536, w=512, deterministic=False, **GPU)
+    assert small.backward == "triton"
+    assert "not sdpa: its backward pass is slower on windows this small" in small.backward_text
     added = lt.explain(R.causal(), n=4096, bias=lt.Bias.alibi(8), **GPU)
     assert (added.kernel, added.kernels["sdpa"]) == ("triton", "there is a bias")
     shared = lt.explain(R.causal(), like=((1, 8, 4096, 64), (1, 2, 4096, 64), (1, 2, 4096, 32)), **GPU)
     assert (shared.kernel, shared.backward_text) == (
         "sdpa",
-        "triton; tiles of keys that meet many queries are cut into 374 chunks; not sdpa: its backward pass "
+        "triton; tiles of keys that meet many queries are cut into 219 chunks; not sdpa: its backward pass "
         "is nondeterministic (atomics): ask with deterministic=False",
     )
     grouped = lt.explain(R.windowed(w=512), n=4096, kv_heads=2, **GPU)
@@ -237,9 +241,13 @@ def test_kernels_on_a_gpu_that_is_not_here() -> None:
 def test_tf32() -> None:
     single: dict[str, Any] = {"n": 4096, "t": 9, "device": "cuda", "dtype": "float32"}
     assert lt.explain(R.strided(), **single).tf32.startswith("not used: torch.backends.cuda.matmul.allow")
+    exact = lt.explain(R.strided(), **single).forward_time
+    assert exact is not None and exact.bound == "about"
     torch.backends.cuda.matmul.allow_tf32 = True
     try:
-        assert lt.explain(R.strided(), **single).tf32.startswith("used: ")
+        rounded = lt.explain(R.strided(), **single)
+        assert rounded.tf32.startswith("used: ")
+        assert rounded.forward_time == replace(exact, bound="at most")  # costs are those of three products
     finally:
         torch.backends.cuda.matmul.allow_tf32 = False
     assert lt.explain(R.strided(), n=9, t=1).tf32 == "not used: it is a format of GPUs, and q is on cpu"

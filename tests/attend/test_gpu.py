@@ -15,7 +15,7 @@ import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton import chunks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
@@ -226,7 +226,7 @@ def test_products_of_numbers_and_positions_beyond_32_bits(text: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query head has gradients of its own first; they are added up in float32, whatever the parts."""
-    monkeypatch.setattr(launch, "MANY_ROWS", 1)
+    monkeypatch.setattr(chunks, "MANY_ROWS", 1)
     shares: list[int] = []
     alone = Runner._dkdv  # pyright: ignore[reportPrivateUsage]
 
@@ -237,7 +237,7 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
     monkeypatch.setattr(Runner, "_dkdv", noted)
     for rule in (R.strided(t=9).at(n=37), R.sparse_strided(l=5).at(n=37), lt.rule("q % 4 == 0").at(n=21)):
         check(rule, batch=2, heads=4, kv_heads=2, dtype=dtype)
-    monkeypatch.setattr(launch, "FEW_KEYS", 1)
+    monkeypatch.setattr(chunks, "FEW_KEYS", 1)
     check(R.strided(t=9).at(n=37), batch=2, heads=4, kv_heads=2, dtype=dtype)
     assert shares == [1, 1, 1, 2]
 

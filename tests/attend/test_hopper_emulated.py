@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -22,11 +22,11 @@ from torch import Tensor
 import lattend as lt
 from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton import chunks, launch
 from lattend.attend.kernels.triton.chunks import steps_of
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
-from lattend.attend.kernels.triton.tables import in_order, refined
+from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 
@@ -47,6 +47,17 @@ RULES = (
     "k <= q and (q + k) % 3 != 1",
     "doc[q] == doc[k] and k <= q",
     "k <= q and k >= begin[q]",
+)
+
+
+ORDERED = (  # every l-th position, or c of each l
+    "k <= q and (q - k) % 32 == 0",
+    "(q - k) % 16 == 5",
+    "k <= q and (q - k < 32 or (q - k) % 32 == 0)",
+    "k <= q and (q // 32 == k // 32 or k % 32 >= 24)",
+    "k <= q and (q // 32 == k // 32 or k % 32 == 31)",
+    "k % 16 == 3 or k <= q and q - k < 200",
+    "(q - k) % 64 == 0 and k <= q and q - k <= 192",
 )
 
 
@@ -72,7 +83,7 @@ def schedule(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
     def seeded(seed: int) -> None:
         seeds[0] = seed
 
-    monkeypatch.setattr(launches.launched, "launch", instead)
+    monkeypatch.setattr(launches, "launched", SimpleNamespace(launch=instead))  # not of those in Triton
     yield seeded
 
 
@@ -89,9 +100,12 @@ def error(found: Tensor, wanted: Tensor) -> float:
 
 def check(
     text: str, n: int, m: int, heads: tuple[int, int], head_dim: int, batch: int, seed: int,
-    value_dim: int | None = None, scale: float | None = None, like: int | None = None, **numbers: int,
+    value_dim: int | None = None, scale: float | None = None, like: int | None = None,
+    forward: TileShape | None = None, **numbers: int,
 ) -> None:  # fmt: skip
-    """Output, log-sum-exp and gradients beside float64, by the kernels for a head_dim, or `like` another."""
+    """Output, log-sum-exp and gradients beside float64, by the kernels for a head_dim, or `like` another, or
+    a shape of the `forward` kernel.
+    """
     source = torch.Generator().manual_seed(seed)
     arrays: dict[str, Tensor] = {}
     if "doc" in text:
@@ -111,7 +125,11 @@ def check(
     )
     q, k, v, grad = (x.to(DTYPE) for x in (q, k, v, grad))
     size = like or padded(max(head_dim, width))
-    runner = launch.Runner(found, q.device, shapes=partial(shape_of, head_dim=size))
+
+    def shape(kernel: str, place: int) -> TileShape:
+        return forward if forward and kernel == "forward" else shape_of(kernel, place, size)
+
+    runner = launch.Runner(found, q.device, shapes=shape)
     call, data = (
         AttentionCall(rule.at(**numbers), factor),
         {name: x[None] for name, x in arrays.items()},
@@ -152,6 +170,21 @@ def test_results_and_gradients(
     check(text, n, m, heads, head_dim, batch, seed)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+@pytest.mark.parametrize("text", ORDERED)
+@pytest.mark.parametrize(
+    ("n", "heads", "head_dim", "batch"), [(384, (2, 2), 128, 1), (64, (4, 2), 72, 2), (832, (2, 1), 64, 1)]
+)
+def test_positions_in_an_order(
+    schedule: Callable[[int], None], text: str, n: int, heads: tuple[int, int], head_dim: int, batch: int
+) -> None:
+    found = plan(lt.rule(text), n=n)
+    for kernel, parts in (("forward", found.parts), ("backward_dkdv", found.transposed)):
+        assert all(in_order(part) or in_boxes(part, kernel) for part in parts)
+    schedule(n)
+    check(text, n, n, heads, head_dim, batch, n, like=128)
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=SLOW)
 @given(
     text=affine(),
@@ -183,6 +216,14 @@ def test_long_tiles_of_keys_in_chunks(
     monkeypatch.setattr(launch, "chunk_counts", counts)
     schedule(3)
     check(text, 301, 301, (2, 2) if "head" in text else (2, 1), 72, 1, 3)
+
+
+@pytest.mark.parametrize("text", [RULES[0], RULES[1], RULES[3], RULES[6], ORDERED[2]])
+def test_groups_that_begin_their_products_in_turn(schedule: Callable[[int], None], text: str) -> None:
+    shape = next(cost.shape for cost in on_hopper("forward", 128, DTYPE) if cost.shape.in_turn)
+    for seed in range(3):
+        schedule(seed)
+        check(text, 416, 416, (2, 1), 64, 1, seed, like=128, forward=shape)
 
 
 def test_a_part_of_one_step_joins_another(
@@ -221,7 +262,7 @@ def test_few_keys_that_many_heads_share(
     schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each head's gradients come first, in float32, which are not these kernels'."""
-    monkeypatch.setattr(launch, "MANY_ROWS", 1)
+    monkeypatch.setattr(chunks, "MANY_ROWS", 1)
     asked: list[bool] = []
 
     def noted(self: Any, *given: Any, hopper: bool = False) -> Any:
@@ -274,11 +315,13 @@ KERNELS = {
 }
 
 
+SHARED = ("orders", "tiles", "masks", "shared")
+
+
 def broken(name: str, right: str, wrong: str, folder: Path) -> dict[str, Any]:
     """The kernels by name, where one place in the source of a module is changed."""
-    sources = {
-        each: Path(launches.__file__).with_name(f"{each}.py").read_text() for each in ("tiles", *KERNELS)
-    }
+    folder_of = Path(launches.__file__)
+    sources = {each: folder_of.with_name(f"{each}.py").read_text() for each in (*SHARED, *KERNELS)}
     assert sources[name].count(right) == 1, f"{right} is there {sources[name].count(right)} times"
     sources[name] = sources[name].replace(right, wrong)
     package = f"broken_{uuid4().hex}"
@@ -300,9 +343,7 @@ WRONG = {
     "values are not waited for": ("forward", "                arrived(v_ready, last, VALUES)\n", ""),
     "values are never freed": ("forward", FREED, ""),
     "values come before they have room": (
-        "forward",
-        "                load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])\n",
-        "                load_step(V, v_buffer, v_ready, k_free, now - 1, values, v_free.shape[0])\n",
+        "forward", "joined, v_buffer, v_ready, v_free,", "joined, v_buffer, v_ready, k_free,"
     ),
     "keys are freed before they are read": (
         "backward_dq",
@@ -317,18 +358,31 @@ WRONG = {
     "the next tile's scores are of this one's keys": (
         "backward_dkdv", "k_buffer.index((following % TILES)", "k_buffer.index((turn % TILES)"
     ),
-    "a sum goes on from tile to tile": ("backward_dkdv", "dv, index > 0,", "dv, True,"),
+    "a sum goes on from tile to tile": ("backward_dkdv", "dk, adds,", "dk, True,"),
     "a product is read before it is waited for": (
-        "backward_dkdv", "wait(1, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
+        "backward_dkdv", "wait(1 if EARLY else 0, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
     ),
     "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, HEIGHT, ", "HAS_FULL, 1, HEIGHT, "),
-    "groups do not take turns": ("tiles", "order.index((GROUP + 1) % order.shape[0])", "order.index(GROUP)"),
+    "a step that is left out is never freed": (
+        "backward_dkdv", "                    let_pass(g_ready, g_free, now + 1, STAGES, passed > 0)\n", ""
+    ),
+    "a step that is left out is freed before it is there": (
+        "shared", "    arrived(ready, index, STAGES, pred)\n    mbarrier.arrive", "    mbarrier.arrive"
+    ),
+    "a step that is needed is left out": (
+        "tiles", "(gl.load(entry + 7) <= first + (steps - 1) * STEP)", "(first < first + STEP)"
+    ),
+    "scores go on from a step that was left out": (
+        "backward_dkdv", "product(k, q_buffer, upcoming, STEP", "product(k, q_buffer, now + 1, STEP"
+    ),
+    "groups do not take turns": ("shared", "order.index((GROUP + 1) % order.shape[0])", "order.index(GROUP)"),
     "the next tile's scores are of this one's queries": (
         "forward_narrow", "q_buffer.index((following % TILES)", "q_buffer.index((turn % TILES)"
     ),
     "queries are not waited for": (
-        "backward_dkdv_narrow", "                arrived(q_ready, now + 1, STAGES, following < turns)\n", ""
+        "backward_dkdv", "                arrived(q_ready, upcoming, STAGES, following < turns)\n", ""
     ),
+    "a third group frees no queries": ("backward_dkdv_narrow", "STAGES, False, GROUPS)", "STAGES, False, 2)"),
     "a tile's rows are not waited for": ("backward_dq_wide", "        arrived(ready, turn, 1)\n", ""),
     "keys of the step before are read": (
         "backward_dq_wide", "weighed(slopes, k_buffer, now, dq", "weighed(slopes, k_buffer, now - 1, dq"
@@ -341,7 +395,7 @@ WRONG = {
         "backward_dkdv_wide", "            tma.store_wait(0)\n", ""
     ),
     "a tile is freed while it is written": (
-        "tiles", "        tma.store_wait(0)\n        mbarrier", "        mbarrier"
+        "shared", "        tma.store_wait(0)\n        mbarrier", "        mbarrier"
     ),
     "a tile's numbers are those of the next": (
         "tiles", "at = turn % (noted", "at = (turn + 1) % (noted"
@@ -363,6 +417,47 @@ def test_a_kernel_that_is_wrong_is_found(
             schedule(seed)
             rule = FEW_STEPS if seed % 2 else MORE_STEPS
             check(rule, 700, 700, (1, 1), head_dim, 1, seed, like=like)
+
+
+WRONG_ORDERED = {
+    "rows are those of another class": ("orders", "slot // ORDER, base, 0]", "slot // ORDER, 0, 0]"),
+    "bounds are positions": (
+        "masks", "        low, high = slots_below(low, base, period, INNER), slots_below(high + 1",
+        "        low, high = low, slots_below(high + 1"
+    ),
+    "a group's rows lie apart": (
+        "orders", "slot // ORDER * period + slot % ORDER + base", "slot * period + base"
+    ),
+    "rows that no class has are the tile's": (
+        "orders", "whole * ORDER + gl.minimum(gap - whole * period, ORDER)", "whole * ORDER"
+    ),
+    "numbers of queries are those of another class": (
+        "backward_dkdv", "row = at + base * (query_rows // tile[len(tile) - 2])", "row = at"
+    ),
+    "keys that join lie as the others": (
+        "forward", "load_either(K, JoinedK, theirs,", "load_either(K, JoinedK, False,"
+    ),
+    "values of the last step that joins lie as the others": (
+        "forward", "values, joined = now + 1, place, theirs", "values, joined = now + 1, place, False"
+    ),
+    "all steps have one part's bounds": (
+        "masks", "gl.where(theirs, joined[2], own[2])", "own[2]"
+    ),
+    "steps that join are not counted": (
+        "tiles", "(step - tile[JOINED + 2]) * STEP", "step * STEP"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_ORDERED)
+def test_a_kernel_that_is_wrong_about_orders_is_found(
+    what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, kernel in broken(*WRONG_ORDERED[what], tmp_path).items():
+        monkeypatch.setattr(launches, name, kernel)
+    with pytest.raises((AssertionError, emulator.Emulated)):
+        for text in ORDERED[2:4]:
+            check(text, 384, 384, (1, 1), 64, 1, 1, like=128)
 
 
 def drawn_for(module: str) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def speed() -> Any:
 def test_tables_are_those_of_the_rows(speed: Any) -> None:
     text = speed.PAGE.read_text()
     assert speed.page() == text, "docs/speed.md is old: make pictures"
-    assert len(speed.TABLE.findall(text)) == 3
+    assert len(speed.TABLE.findall(text)) == 5
     assert len(speed.PLANS.findall(text)) == 1
 
 
@@ -68,14 +68,35 @@ def test_errors_on_the_page_are_within_the_limits(speed: Any) -> None:
 def test_a_wrong_number_is_seen(speed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = speed.PAGE.read_text()
     copy = tmp_path / "speed.md"
-    copy.write_text(text.replace("| 1.38 | 1.75 |", "| 1.38 | 1.57 |"))
+    copy.write_text(text.replace("| 1.38 | 1.57 |", "| 1.38 | 1.75 |"))
     monkeypatch.setattr(speed, "PAGE", copy)
     assert copy.read_text() != text and speed.page() == text
 
 
+def test_rows_of_several_dtypes_and_head_dimensions_are_told_apart(
+    speed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "RESULTS", tmp_path)
+    assert speed.table("h200_float32", "forward") == ""  # not measured
+    times = {"lattend": 2.0, "SDPA, memory-efficient": 6.0, "FlexAttention": 3.0}
+    rows = [
+        speed.Row("causal", "causal", 4096, 16, D, "forward", 1, 1.0, times=times, dtype=dtype)
+        for dtype, D in (("float32", 64), ("TF32", 128))
+    ]
+    speed.report.save(tmp_path / "h200_float32.json", {}, rows)
+    head, _, exact, rounded = speed.table("h200_float32", "forward").splitlines()
+    assert head == (
+        "| rule | n | D | products | floor | Lattend | from the floor | "
+        "SDPA, memory-efficient | FlexAttention |"
+    )
+    assert exact == "| causal | 4,096 | 64 | float32 | 1.00 | 2.00 | 2.00× | 6.00 (3.00×) | 3.00 (1.50×) |"
+    assert rounded == exact.replace("64 | float32", "128 | TF32")
+    assert len(speed.charts(tmp_path)) == 1
+
+
 def test_charts_are_those_of_the_rows(speed: Any, tmp_path: Path) -> None:
     drawn = speed.charts(tmp_path)
-    assert len(drawn) == 6
+    assert len(drawn) == 2 * sum((speed.RESULTS / f"{file}.json").exists() for file in speed.CHARTS)
     for chart in drawn:
         assert chart.read_text() == (speed.RESULTS / chart.name).read_text(), (
             f"{chart.name} is old: make pictures"

@@ -3,6 +3,9 @@
 No stream of random numbers is drawn in any order: a pair's number is a hash of the seed, its head, its query
 and its key. So forward and backward agree, and the same pairs drop on every kernel, whatever its tiles are.
 The same sums in Triton are in kernels/triton/pairs.py.
+
+A seed is a tensor [1]; where a call is a part of a larger one, whose pairs it must drop, a tensor [8]: the
+seed and the places of the part, as `placed_seed` makes it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,18 @@ def new_seed(like: Tensor) -> Tensor:
     return torch.randint(MOST_SEED, (1,), dtype=torch.int64, device=like.device)
 
 
+def placed_seed(
+    seed: Tensor, query: int, keys: tuple[int, int, int], heads: tuple[int, int, int] = (1, 1, 0)
+) -> Tensor:
+    """The seed of a part of a larger call: its query i is that call's i + query, its head h + heads[2].
+
+    Its keys are (start, size, period): number j is the larger call's start + period*(j // size) + j % size.
+    `heads` are how many the part has, how many there are in all, and the first of the part.
+    """
+    places = torch.tensor([query, *keys, *heads], dtype=torch.int64, device=seed.device)
+    return torch.cat([seed[:1], places])
+
+
 def limit_of(rate: float) -> int:
     """The numbers below it are dropped, out of 2^BITS."""
     return round(rate * 2**BITS)
@@ -35,6 +50,9 @@ def kept_share(rate: float) -> float:
 
 def kept(seed: Tensor, rate: float, members: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """Whether each pair is kept; `members` are batch * heads + head, positions flat, and all broadcast."""
+    if len(seed) > 1:
+        members, queries, keys = _in_the_whole(seed, members, queries, keys)
+        seed = seed[:1]
     low, high = seed & MASK, (seed >> 32) & MASK
     row = _mixed(_mixed(_mixed(members ^ low) + queries) ^ high)
     odd = _mixed(row + ODD) | 1
@@ -49,6 +67,15 @@ def kept_weights(
         raise ValueError("the call has no dropout")
     found = kept(call.seed.to(queries.device), call.dropout, members, queries, keys)
     return found.to(dtype).mul_(kept_share(call.dropout))
+
+
+def _in_the_whole(
+    seed: Tensor, members: Tensor, queries: Tensor, keys: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a part calls members, queries and keys, as the larger call does."""
+    _, query, start, size, period, heads, all_heads, head = seed
+    members = members // heads * all_heads + members % heads + head
+    return members, queries + query, start + period * (keys // size) + keys % size
 
 
 def _mixed(x: Tensor) -> Tensor:

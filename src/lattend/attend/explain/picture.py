@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from lattend.attend.arrays import arrays_of
 from lattend.attend.call import AttentionCall
 from lattend.attend.explain.meta_call import MetaCall
-from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
+from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cuts_of, table_of
 from lattend.attend.explain.text import format_box, format_condition, format_numbers
-from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.draw.grid import overlay
 from lattend.draw.grid.overlay import Tile
 from lattend.draw.grid.panel import Panel, Side, cell_side
@@ -63,7 +62,7 @@ def plan_picture(
         raise LattendError("there is nothing to draw: a size is 0")
     kernel = found.kernel or "triton"
     true = plan(asked.call.rule)
-    cuts = [_cut(kernel, true, place, asked) for place in range(len(true.parts))]
+    cuts = _cuts(kernel, true, asked)
     data = arrays_of(asked.call, 0)
     heading = found.title if title is None else clipped(title)
     lines = [found.subtitle] if title is None else [found.title, found.subtitle]
@@ -79,16 +78,16 @@ def plan_picture(
     return _line(drawn, heading, lines, found if shrink > 1 or small.values != rule.values else None)
 
 
-def _cut(kernel: str, found: Plan, place: int, asked: MetaCall) -> Cut:
+def _cuts(kernel: str, found: Plan, asked: MetaCall) -> list[Cut]:
     if kernel in ("triton", "native", "cpu"):
-        hopper, size = may_take_hopper(asked.call, asked.q, asked.v), min(256, asked.q.shape[-1])
-        tma = all(map(whole_16_bytes, (asked.q, asked.v)))
-        return cut_of(kernel, found, place, size, asked.q.dtype, hopper=hopper, tma=tma)
+        return cuts_of(kernel, asked.call, found, asked.q, asked.v)
     if kernel == "sdpa":
-        return Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
-    if kernel == "reference":
-        return Cut((1,) * len(found.axes), 1)
-    return Cut(tuple(axis.outer_size for axis in found.axes), None)
+        cut = Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
+    elif kernel == "reference":
+        cut = Cut((1,) * len(found.axes), 1)
+    else:
+        cut = Cut(tuple(axis.outer_size for axis in found.axes), None)
+    return [cut] * len(found.parts)
 
 
 # Lines

@@ -16,11 +16,13 @@ from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
-from lattend.attend.kernels.triton.chunks import in_chunks
+from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.kernels.triton.chunks import heads_apart, in_chunks
+from lattend.attend.kernels.triton.image_tables import image_table, steps_met
 from lattend.attend.kernels.triton.joining import Arranged, arranged
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
-from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.kernels.triton.tables import is_wide, refined
 from lattend.attend.kernels.triton.turns import rows_of, sequence
 from lattend.attend.tape import Tape
 from lattend.machines import MACHINES
@@ -120,16 +122,17 @@ def executed_work(
             return ExecutedWork((), None)
 
 
-def cut_of(
-    kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype, *, hopper: bool = False,
-    tma: bool = True,
-) -> Cut:  # fmt: skip
-    """How the kernel takes one part of a plan; `hopper` and `tma` as in shapes.py."""
-    if kernel == "triton":
-        made = arranged(found, "forward", head_dim, dtype, hopper=hopper, tma=tma)
-        shape, hosts = made.choices[place].shape, {guest: host for host, guest in made.joined.items()}
-        return Cut(shape.outer, shape.step, shape, hosts.get(place))
-    return Cut((native.best_rows if kernel == "native" else best_rows)(found, place), None)
+def cuts_of(kernel: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> list[Cut]:
+    """How the kernel takes each part of a plan."""
+    if kernel != "triton":
+        rows = native.best_rows if kernel == "native" else best_rows
+        return [Cut(rows(found, place), None) for place in range(len(found.parts))]
+    made = _of_queries("forward", call, found, q, v)
+    hosts = {guest: host for host, guest in made.joined.items()}
+    return [
+        Cut(choice.shape.outer, choice.shape.step, choice.shape, hosts.get(place))
+        for place, choice in enumerate(made.choices)
+    ]
 
 
 def _of_tiles(
@@ -137,18 +140,19 @@ def _of_tiles(
 ) -> ExecutedWork:
     works: list[PartWork] = []
     bound = ""
-    for place, part in enumerate(found.parts):
-        hopper, tma = may_take_hopper(call, q, v), all(map(whole_16_bytes, (q, v)))
-        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype, hopper=hopper, tma=tma)
+    for place, (part, cut) in enumerate(zip(found.parts, cuts_of(kernel, call, found, q, v), strict=True)):
         table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
         table = table if call.key_range is None else np.repeat(table, many.batch // len(table), axis=0)
         batch, heads = table.shape[:2]
         each = many.batch // batch * (many.heads // heads)
         spans = [None] * batch if call.key_range is None else [_ends_of(row) for row in call.key_range]
-        numbers = [
-            _counted(part, cut, Tiles(cut.rows, element), span)
-            for element, span in zip(table, spans, strict=True)
-        ]
+        if cut.shape is not None and cut.shape.strips:
+            numbers = [_counted_in_strips(found, place, cut.shape)]
+        else:
+            numbers = [
+                _counted(part, cut, Tiles(cut.rows, element), span)
+                for element, span in zip(table, spans, strict=True)
+            ]
         count, taken, full, pairs = (sum(column) * each for column in zip(*numbers, strict=True))
         seen = part.knows_full and known if cut.shape is not None else part.block_table is None
         works.append(PartWork(part, cut, count, taken, full if seen else None, pairs))
@@ -195,6 +199,13 @@ def _counted(part: Part, cut: Cut, tiles: Tiles, real: tuple[int, int] | None) -
     rows = rows_in(part, tiles)
     full = 0 if part.block_table else int((live & _full(part, tiles)).sum())
     return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
+
+
+def _counted_in_strips(found: Plan, place: int, shape: TileShape) -> tuple[int, int, int, int]:
+    """The same of an image whose tiles are two boxes, each with steps of its own."""
+    met = int(steps_met(image_table(found, place, *shape.cut, transposed=False)).sum())
+    live = int((found.tiles(place, shape.outer).inner > 0).sum())
+    return live, met, 0, met * shape.step * shape.rows // 2
 
 
 def _ends_of(row: Tensor) -> tuple[int, int]:
@@ -286,23 +297,33 @@ class PredictedTime:
 
 def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, Arranged]:
     """What the Triton kernels of a pass, `way` forward or backward, choose for each part of their plan."""
-    found, size = plan(call.rule), max(q.shape[-1], v.shape[-1])
-    made, tma = dict[str, Arranged](), all(map(whole_16_bytes, (q, v)))
-    for name in ("forward",) if way == "forward" else ("backward_dq",):
-        hopper = may_take_hopper(call, q, v, name)
-        made[name] = arranged(found, name, size, q.dtype, hopper=hopper, tma=tma)
-    if way == "backward":
-        made["backward_dkdv"] = Arranged(tuple(_of_keys(call, found, q, v, size)), {})
-    return made
+    found = plan(call.rule)
+    if way == "forward":
+        return {"forward": _of_queries("forward", call, found, q, v)}
+    keys = Arranged(tuple(_of_keys(call, found, q, v)), {})
+    return {"backward_dq": _of_queries("backward_dq", call, found, q, v), "backward_dkdv": keys}
 
 
-def _of_keys(call: AttentionCall, found: Plan, q: Tensor, v: Tensor, size: int) -> Iterator[Choice]:
+def _of_queries(name: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> Arranged:
+    """The choices for the parts of queries."""
+    may, tma = may_take_hopper(call, q, v, name), all(map(whole_16_bytes, (q, v)))
+    hopper = [may and not is_wide(part, q, v, v) for part in found.parts]
+    return arranged(found, name, max(q.shape[-1], v.shape[-1]), q.dtype, hopper=hopper, tma=tma)
+
+
+def _of_keys(call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> Iterator[Choice]:
     """The choices for the parts of keys, with their chunks."""
-    hopper, tma = may_take_hopper(call, q, v, "backward_dkdv"), all(map(whole_16_bytes, (q, v)))
+    apart, tma = heads_apart(found, q, v), all(map(whole_16_bytes, (q, v)))
+    own = q.shape[:2] if apart else v.shape[:2]
+    size, share = max(q.shape[-1], v.shape[-1]), q.shape[1] // max(1, own[1])
+    may = not apart and may_take_hopper(call, q, v, "backward_dkdv")
     for place, part in enumerate(found.transposed):
-        choice = choose(found, place, "backward_dkdv", size, q.dtype, hopper=hopper, tma=tma)
+        hopper = may and not is_wide(part, q, v, v)
+        choice = choose(
+            found, place, "backward_dkdv", size, q.dtype, hopper=hopper, tma=tma, shared=share != 1
+        )
         tiles = found.tiles(place, choice.shape.outer, transposed=True)
-        yield in_chunks(choice, part, tiles, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
+        yield in_chunks(choice, part, tiles, own.numel(), share)
 
 
 def format_gradients(call: AttentionCall, q: Tensor, v: Tensor) -> str:
@@ -345,6 +366,7 @@ def predicted_time(
             + carried / MACHINES["H200 measured"].bandwidth
         )
         fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
+        fewer = fewer or (q.dtype == torch.float32 and uses_tf32())  # one product in place of three
         more = call.softcap is not None or call.dropout > 0  # work on a pair
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)

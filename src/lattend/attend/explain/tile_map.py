@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
+from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cuts_of, table_of
 from lattend.attend.kernels.cpu.kernel import rows_along
-from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.counts import tile_counts
 from lattend.draw import Picture
 from lattend.draw.formats.palette import SHADES
@@ -107,7 +106,7 @@ def tile_map(
             "any rule"
         )
     axis = made.axes[0]
-    cuts = [_cut(found.kernel, made, place, asked) for place in range(len(made.parts))]
+    cuts = _cuts(found.kernel, made, asked)
     units = [max((cut.rows[0] for cut in cuts), default=1), max((cut.step or 1 for cut in cuts), default=1)]
     rows, cols = (
         _edges(span, size, unit, most)
@@ -127,12 +126,10 @@ def tile_map(
     return TileMap(tuple(rows.tolist()), tuple(cols.tolist()), executed, needed)
 
 
-def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
+def _cuts(kernel: str | None, made: Plan, asked: MetaCall) -> list[Cut]:
     if kernel in ("triton", "native", "cpu"):
-        hopper = may_take_hopper(asked.call, asked.q, asked.v)
-        tma = all(map(whole_16_bytes, (asked.q, asked.v)))
-        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype, hopper=hopper, tma=tma)
-    return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
+        return cuts_of(kernel, asked.call, made, asked.q, asked.v)
+    return [Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)] * len(made.parts)
 
 
 def _edges(span: Span | None, size: int, unit: int, most: int) -> Ints:

@@ -171,7 +171,7 @@ def attention_bwd_dq_kernel(
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
             if DROPS:
                 dp = tl.where(
-                    kept_pairs(Seed, limit, pair, place[:, None], at[None, :]), dp * kept_share, 0.0
+                    kept_pairs(Seed, limit, pair, place[:, None], at[None, :], DROPS), dp * kept_share, 0.0
                 )
             ds = tl.where(attended, p * (dp - delta[:, None]), 0.0)
             if SLOPES is not None:
@@ -293,7 +293,7 @@ def attention_bwd_dkdv_kernel(
                 dp = product(v, tl.trans(grad), PRECISION, UPCAST)
                 weights = p
                 if DROPS:
-                    kept = kept_pairs(Seed, limit, batch * heads + head, at[None, :], place[:, None])
+                    kept = kept_pairs(Seed, limit, batch * heads + head, at[None, :], place[:, None], DROPS)
                     weights, dp = tl.where(kept, p * kept_share, 0.0), tl.where(kept, dp * kept_share, 0.0)
                 acc_v += product(weights.to(grad.dtype), grad, PRECISION, UPCAST)
                 ds = tl.where(attended, p * (dp - delta[None, :]), 0.0)

@@ -1,4 +1,4 @@
-"""The kernel that adds up what the chunks of a tile of keys (chunks.py) have found."""
+"""The kernel that adds up what the chunks of a tile of keys (chunks.py) have found, and its launch."""
 
 # Kernels are compiled by Triton, whose values have no Python types
 # pyright: basic, reportGeneralTypeIssues=false
@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from torch import Tensor
 
+from lattend.attend.kernels.triton import launched
 from lattend.attend.kernels.triton.backward import store_sum
 from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis
+from lattend.attend.kernels.triton.prepared import Prepared, order_kind
+from lattend.attend.kernels.triton.shapes import padded
+from lattend.attend.kernels.triton.tables import has_large_numbers
+from lattend.attend.kernels.triton.turns import Turn
+from lattend.attend.memory import row_strides
+from lattend.attend.tape import Tape
 
 AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
 
@@ -56,3 +64,25 @@ def chunk_sums_kernel(
         SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
         summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
+
+
+def add_chunks(
+    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
+    found: tuple[Tensor, ...], written: Tensor | None,
+) -> None:  # fmt: skip
+    """Adds up the shares of the chunks of each tile."""
+    assert ready.chunks is not None
+    k, v = found
+    tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
+    arguments = (
+        *shares, *sums, *found, shares[0] if written is None else written, ready.chunks, ready.header,
+        *row_strides(k), *row_strides(v),
+        k.shape[1], k.shape[2], tiles, ready.tiles,
+    )  # fmt: skip
+    constants = turn.constants | {
+        **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
+        **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
+        **{"SOME": written is not None, "WIDE": has_large_numbers(ready.part)},
+    }
+    programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
+    launched.launch(tape, chunk_sums_kernel, programs, arguments, constants)

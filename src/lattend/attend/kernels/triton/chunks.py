@@ -8,12 +8,16 @@ a tile are added up in their order, so that the result has the same bits on ever
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lattend.attend.kernels.triton.shapes import Choice, TileShape
 from lattend.plans.part import Part
+from lattend.plans.plan import MAX_KNOWN, PROBE, Plan
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -31,8 +35,12 @@ BESIDE = 2  # programs of a Triton kernel that run beside each other on one
 # What a tile costs beside its steps, what a chunk does to write its sums and have them added, and another
 # launch, in steps
 BEGIN, SHARE, LAUNCH = 4, 6, 8
-FINER = (1, 2, 3, 4, 6, 8)  # times as many chunks as programs that run at once
-WORTH = 0.6  # of the time without chunks, at most
+FINER = (1, 1.25, 1.5, 2, 3, 4, 6, 8)  # times as many chunks as programs that run at once
+WORTH, FEWER = 0.6, 64  # of the time without chunks at most, or so many steps fewer
+EVEN = 0.9  # of the most steps, on average, in tiles that are all alike
+# Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
+# from which on it takes long in float32
+FEW_KEYS, MANY_ROWS = 128 * 64, 2048
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,28 @@ class Chunks:
 
     table: NDArray[np.int32]  # [heads or 1, chunks, columns + 1]
     tiles: NDArray[np.int32]
+
+
+@lru_cache(MAX_KNOWN)
+def most_queries(plan: Plan) -> int:
+    """The queries of one head that a tile of keys meets, at most."""
+    places = range(len(plan.transposed))
+    found = (plan.tiles(place, PROBE[len(plan.axes)], transposed=True) for place in places)
+    return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
+
+
+def heads_apart(plan: Plan, q: Tensor, k: Tensor) -> bool:
+    """Whether heads that share keys have gradients of these of their own first: few keys, many queries.
+
+    >>> from lattend import rules
+    >>> from lattend.plans.plan import plan
+    >>> q, k = (torch.empty(1, heads, 4096, 64, device="meta") for heads in (8, 1))
+    >>> heads_apart(plan(rules.causal(), n=4096), q, k), heads_apart(plan(rules.strided(t=9), n=4096), q, k)
+    (True, False)
+    """
+    share = q.shape[1] // max(1, k.shape[1])
+    many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
+    return share > 1 and k.shape[:3].numel() < FEW_KEYS and share * most_queries(plan) >= many
 
 
 def busy(lengths: Ints, pairs: int, shape: TileShape) -> float:
@@ -67,6 +97,22 @@ def steps_of(tiles: Tiles, shape: TileShape) -> Ints:
     return np.maximum(-(-tiles.inner // shape.step), 1).max(0)
 
 
+def is_even(part: Part, tiles: Tiles, shape: TileShape) -> bool:
+    """Whether the plan knows that nearly all tiles have as many steps.
+
+    >>> from lattend import rules
+    >>> from lattend.plans.plan import plan
+    >>> shape = TileShape((128,), 128, hopper=True)
+    >>> [
+    ...     is_even(found.parts[0], found.tiles(0, (128,)), shape)
+    ...     for found in (plan(rules.strided(t=255), n=8192), plan(rules.causal(), n=8192))
+    ... ]
+    [True, False]
+    """
+    steps = steps_of(tiles, shape)
+    return not part.cut_by and part.block_table is None and float(steps.mean()) >= EVEN * int(steps.max())
+
+
 def chunk_counts(part: Part, tiles: Tiles, shape: TileShape, pairs: int, share: int = 1) -> Ints | None:
     """Into how many chunks each tile is cut, if that pays; `pairs` of batch elements and kv heads have them,
     and `share` heads each.
@@ -87,9 +133,10 @@ def chunk_counts(part: Part, tiles: Tiles, shape: TileShape, pairs: int, share: 
         return None
     steps = steps_of(tiles, shape)
     slots = PROCESSORS * (1 if shape.hopper else BESIDE)
-    best, found = WORTH * busy(steps * share + BEGIN, pairs, shape), None
+    alone = busy(steps * share + BEGIN, pairs, shape)
+    best, found = max(WORTH * alone, alone - FEWER), None
     for finer in FINER:
-        most = max(1, -(-int(steps.sum()) * pairs // (slots * finer)))  # of a head
+        most = max(1, -(-int(steps.sum()) * pairs // int(slots * finer)))  # of a head
         counts = -(-steps // most)
         lengths = np.repeat(-(-steps // counts), counts)
         time = busy(lengths * share + BEGIN + SHARE, pairs, shape) + LAUNCH
@@ -110,13 +157,14 @@ def in_chunks(choice: Choice, part: Part, tiles: Tiles, pairs: int, share: int) 
     return replace(choice, nanoseconds=choice.nanoseconds * longer, chunks=int(counts.sum()))
 
 
-def chunked(tiles: Tiles, counts: Ints, shape: TileShape) -> Chunks:
+def chunked(part: Part, tiles: Tiles, counts: Ints, shape: TileShape) -> Chunks:
     """The chunks of tiles, of so many each.
 
     >>> from lattend import rule
     >>> from lattend.plans.plan import plan
-    >>> tiles = plan(rule("k <= q and k < 4"), n=300).tiles(0, (64,), transposed=True)
-    >>> made = chunked(tiles, np.array([2]), TileShape((64,), 32))
+    >>> found = plan(rule("k <= q and k < 4"), n=300)
+    >>> tiles = found.tiles(0, (64,), transposed=True)
+    >>> made = chunked(found.transposed[0], tiles, np.array([2]), TileShape((64,), 32))
     >>> made.table[0, :, 3:].tolist(), made.tiles.tolist()  # ten steps of 32, five each
     ([[0, 160, 3, 160, 0], [160, 300, 160, 300, 1]], [[0, 0, 0, 2]])
     """
@@ -126,7 +174,8 @@ def chunked(tiles: Tiles, counts: Ints, shape: TileShape) -> Chunks:
     whole = tiles.table[:, which].astype(np.int64)
     begin, end = whole[..., INNER_FIRST], whole[..., INNER_END]
     # the kernels for Hopper go on by steps from a multiple of four
-    origin = begin - ((whole[..., INNER_BASE] + begin) % 4 if shape.hopper else 0)
+    at = begin + (whole[..., INNER_BASE] if part.axes[0].inner_order.period == 1 else 0)
+    origin = begin - (at % 4 if shape.hopper else 0)
     steps = -(-(end - origin) // shape.step)
     low, high = (np.clip(origin + steps * cut // of * shape.step, begin, end) for cut in (number, number + 1))
     whole[..., INNER_FIRST], whole[..., INNER_END] = low, high

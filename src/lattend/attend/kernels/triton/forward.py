@@ -251,7 +251,9 @@ def attention_fwd_kernel(
             shrink = tl.math.exp2(m - base)
             total = total * shrink + tl.sum(p, 1)
             if DROPS:
-                p = tl.where(kept_pairs(Seed, limit, pair, place[:, None], at[None, :]), p * kept_share, 0.0)
+                p = tl.where(
+                    kept_pairs(Seed, limit, pair, place[:, None], at[None, :], DROPS), p * kept_share, 0.0
+                )
             v = block_of(
                 V, at, there, v_row, batch, kv_head, first, across, DV, DVP, BLOCK_N, not FULL, TMA, BOX
             )

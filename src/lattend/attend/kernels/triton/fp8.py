@@ -10,7 +10,7 @@ from torch import Tensor
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.triton.kernel import FEWEST_ROWS, may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import on_hopper, padded
-from lattend.attend.kernels.triton.tables import in_order
+from lattend.attend.kernels.triton.tables import in_order, is_wide
 from lattend.plans.plan import plan
 
 DTYPE = torch.float8_e4m3fn
@@ -44,14 +44,8 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if not may_take_hopper(call, q, v):
         return "this GPU is no Hopper, or this Triton has another Gluon: products of 8 bits need both"
     found = plan(call.rule)
-    if not found.fits or any(_is_wide(part, q, k, v) for part in found.parts):
+    if not found.fits or any(is_wide(part, q, k, v) for part in found.parts):
         return "places or numbers of the rule need 64 bits"
     if not all(part.block_table is None and in_order(part) for part in found.parts):
         return "the kernel of 8 bits takes rules on a line whose keys follow each other"
     return None
-
-
-def _is_wide(*given: object) -> bool:
-    from lattend.attend.kernels.triton.prepared import is_wide
-
-    return is_wide(*given)  # pyright: ignore[reportArgumentType]

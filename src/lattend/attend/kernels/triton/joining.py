@@ -1,4 +1,4 @@
-"""Parts that join another: their keys of a tile are one step, which its programs take before their own.
+"""Parts that join another: programs of the other take their steps of a tile before their own.
 
 4 sinks and a window are two parts that share all queries. In a launch of its own the first would read the
 queries, compute one step for each tile, and write sums that the second reads again.
@@ -6,18 +6,20 @@ queries, compute one step for each tile, and write sums that the second reads ag
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose
+from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import has_large_numbers, in_order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, Tiles
+
+MOST_STEPS = 16  # of a part that joins, in a tile: all have masks, whether they need them or not
 
 
 def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, int]:
@@ -32,8 +34,10 @@ def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, 
     for guest, place in pairs:
         shape = shape_of(place)
         if shape.several and not {guest, place} & {*found, *found.values()}:
-            keys, own = (plan.tiles(one, shape.outer).inner for one in (guest, place))
-            if keys.max(initial=0) <= shape.step and keys.sum() <= own.sum():
+            own, guests = plan.tiles(place, shape.outer), plan.tiles(guest, shape.outer)
+            few = guests.inner.max(initial=0) <= MOST_STEPS * shape.step
+            fewer = guests.inner.sum() <= own.inner.sum() or not in_order(plan.parts[place])
+            if few and fewer:
                 found[place] = guest
     return found
 
@@ -47,17 +51,20 @@ class Arranged:
 
 
 def arranged(
-    plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool, tma: bool = True
+    plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: Sequence[bool], tma: bool = True
 ) -> Arranged:
-    """The choices for parts of queries; a part that joins has the other's shape, and a mask in each step."""
-    places = range(len(plan.parts))
-    made = [choose(plan, place, kernel, head_dim, dtype, hopper=hopper, tma=tma) for place in places]
+    """The choices for parts of queries; a part that joins has the other's shape, and all its steps masks.
+
+    `hopper` says of each part whether the kernels for Hopper may take it.
+    """
+    made = [
+        choose(plan, place, kernel, head_dim, dtype, hopper=may, tma=tma) for place, may in enumerate(hopper)
+    ]
     joined = joined_parts(plan, lambda place: made[place].shape)
     for place, guest in joined.items():
         host = made[place]
-        tiles = plan.tiles(guest, host.shape.outer)
-        steps = float((-(-tiles.inner // host.shape.step)).sum()) / len(tiles.table)
-        made[guest] = Choice(host.shape, steps * host.masked, host.measured, host.masked)
+        masked, full = steps(plan.tiles(guest, host.shape.outer), plan.parts[guest], host.shape)
+        made[guest] = Choice(host.shape, (masked + full) * host.masked, host.measured, host.masked)
     return Arranged(tuple(made), joined)
 
 
@@ -82,16 +89,18 @@ def with_joined(own: Tiles, guest: Tiles) -> NDArray[np.int32]:
     return np.stack([np.broadcast_to(x, (heads, x.shape[1])) for x in whole], -1)
 
 
-def _same_rows(a: Part, b: Part) -> bool:
-    """Whether two parts on a line have the same queries, in the same tiles."""
-    if not (in_order(a) and in_order(b)):
+def _same_rows(guest: Part, host: Part) -> bool:
+    """Whether two parts on a line have the same queries, in order and in the same tiles."""
+    x, y = guest.axes[0], host.axes[0]
+    if not in_order(guest) or y.outer_order.period > 1 or len(host.axes) > 1:
         return False
-    x, y = a.axes[0], b.axes[0]
     ends = (x.first, x.last, x.class_slots) == (y.first, y.last, y.class_slots)
     return ends and np.array_equal(x.outer_bases, y.outer_bases)
 
 
 def _may_join(guest: Part, host: Part) -> bool:
     """Whether the plan knows all that is asked of the guest's pairs, and the tiles of both."""
+    if host.axes[0].inner_size % host.axes[0].inner_order.group:  # TMA copies the guest's keys in such groups
+        return False
     known = guest.exact and not guest.data and guest.block_table is None and not has_large_numbers(guest)
     return known and host.block_table is None and not host.cut_by

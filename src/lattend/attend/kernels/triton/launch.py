@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +16,13 @@ from torch import Tensor
 
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_share, limit_of
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
-from lattend.attend.kernels.triton.chunk_sums import chunk_sums_kernel
-from lattend.attend.kernels.triton.chunks import chunk_counts, chunked
+from lattend.attend.kernels.triton.chunk_sums import add_chunks
+from lattend.attend.kernels.triton.chunks import chunk_counts, chunked, heads_apart, is_even
 from lattend.attend.kernels.triton.device_tables import (
     depends_on_data,
     device_table,
@@ -29,6 +30,8 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.halves import halved
+from lattend.attend.kernels.triton.image_tables import image_table, shares
 from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
@@ -39,26 +42,22 @@ from lattend.attend.kernels.triton.prepared import (
     Joined,
     Prepared,
     header_numbers,
-    is_wide,
-    order_kind,
 )
+from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.rooms import filled, results, sums_of
-from lattend.attend.kernels.triton.shapes import TileShape, choose, padded
+from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
-from lattend.attend.kernels.triton.tables import has_large_numbers, with_known_lists, without_full
+from lattend.attend.kernels.triton.tables import has_large_numbers, is_wide, with_known_lists, without_full
 from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides
 from lattend.attend.tape import Tape
 from lattend.plans.part import Part
-from lattend.plans.plan import PROBE, Plan
+from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term
 
-# Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
-# from which on it takes long in float32
-FEW_KEYS, MANY_ROWS = 128 * 64, 2048
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
@@ -75,20 +74,13 @@ class Runner:
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
         self.arranged: Recent[object, tuple[list[Turn], bool, bool]] = Recent(MOST_KNOWN)
 
-    @cached_property
-    def most_queries(self) -> int:
-        """The queries of one head that a tile of keys meets, at most."""
-        places = range(len(self.plan.transposed))
-        found = (self.plan.tiles(place, PROBE[len(self.plan.axes)], transposed=True) for place in places)
-        return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
-
     def turns(
         self, kernel: str, q: Tensor, k: Tensor, v: Tensor, *, hopper: bool
     ) -> tuple[list[Turn], bool, bool]:
         """The turns of the parts, as `sequence` has them; some parts of queries join others."""
         parts = self.plan.parts
         may = tuple(hopper and not is_wide(part, q, k, v) for part in parts)
-        key = (kernel, q.shape[-1], v.shape[-1], q.dtype, may)
+        key = (kernel, q.shape[-1], v.shape[-1], q.dtype, uses_tf32(), may)
 
         def shape(place: int) -> TileShape:
             return self.shape(kernel, place, q, v, hopper=may[place])
@@ -101,7 +93,8 @@ class Runner:
             return self.shapes(kernel, place)
         size = max(q.shape[-1], v.shape[-1])
         tma = all(map(whole_16_bytes, (q, v)))
-        return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma).shape
+        shared = q.shape[1] != v.shape[1]
+        return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma, shared=shared).shape
 
     def written(self, tape: Tape, turn: Turn, parts: Sequence[Part]) -> Tensor | None:
         """Which rows earlier turns have sums for, where they have none for some of this one's."""
@@ -125,10 +118,11 @@ class Runner:
         if self.term is not None:
             ready = self._prepared(Tape(), *given)
         else:
-            pairs = (q.shape[1], *v.shape[:2]) if kernel == "backward_dkdv" else None  # chunks fill the chip
-            key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype, hopper, joined, pairs)
+            pairs = (*q.shape[:2], v.shape[1])  # chunks fill the chip, and so do shares of images
+            kind = (q.shape[-1], v.shape[-1], q.dtype, uses_tf32())
+            key = (kernel, place, *kind, hopper, joined, pairs)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        own = (ready.table, ready.header, ready.row_bounds, ready.chunks)
+        own = (ready.table, ready.header, ready.row_bounds, ready.chunks, ready.shares)
         for known in (*own, None if ready.joined is None else ready.joined.header):
             if known is not None:
                 tape.keep(known)
@@ -141,7 +135,11 @@ class Runner:
         transposed, shape = kernel == "backward_dkdv", self.shape(kernel, place, q, v, hopper=hopper)
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
+        if shape.strips:
+            return self._of_images(tape, part, place, shape, q, arrays, transposed=transposed)
         tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
+        if shape.hopper:
+            tiles = read_together(part, tiles, shape.step)
         if joined is not None:
             guests = self.plan.tiles(joined, shape.outer)
             tiles = Tiles(tiles.shape, with_joined(tiles, guests))
@@ -149,16 +147,25 @@ class Runner:
         if transposed:
             counts = chunk_counts(part, tiles, shape, v.shape[:2].numel(), q.shape[1] // max(1, v.shape[1]))
         if counts is not None:
-            made = chunked(tiles, counts, shape)
+            made = chunked(part, tiles, counts, shape)
             tiles = Tiles(tiles.shape, made.table)
             chunks = tape.keep(torch.from_numpy(made.tiles).to(self.device))
+        # heads that share keys go through the steps of a tile one after another
+        shared = transposed and q.shape[1] != v.shape[1]
+        plain = joined is None and counts is None and not shared
+        halves = halved(self.plan, place, part, kernel, shape) if plain else None
+        if halves is not None:
+            tiles = read_together(part, halves, shape.step)
         table = self.sent.find(
             (
                 transposed,
                 place,
                 shape.outer,
                 joined,
-                None if counts is None else (*counts, shape.step, shape.hopper),
+                shape.step,
+                shape.hopper,
+                halves is not None,
+                None if counts is None else (*counts,),
             ),
             lambda: _sent(part, with_known_lists(tiles, self.device)),
         )
@@ -174,7 +181,24 @@ class Runner:
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
         data = tuple(arrays[name] for name in functions.arrays)
-        return Prepared(part, shape, functions, table, header, data, row_bounds, guest, chunks)
+        even = joined is None and chunks is None and is_even(part, tiles, shape)
+        return Prepared(
+            part, shape, functions, table, header, data, row_bounds, guest, chunks, even,
+            halves=halves is not None,
+        )  # fmt: skip
+
+    def _of_images(
+        self, tape: Tape, part: Part, place: int, shape: TileShape, q: Tensor, arrays: Arrays, *,
+        transposed: bool,
+    ) -> Prepared:  # fmt: skip
+        """A part of an image made ready for the kernels for Hopper."""
+        members = q.shape[:2].numel()
+        found = image_table(self.plan, place, *shape.cut, transposed=transposed)
+        programs = min(max(1, found.shape[1] * members), _on_hopper().processors(self.device))
+        functions, header = self._header(tape, part, arrays)
+        table = tape.keep(torch.from_numpy(found)[None].to(self.device))
+        begins = tape.keep(torch.from_numpy(shares(found, members, programs)).to(self.device))
+        return Prepared(part, shape, functions, table, header, (), shares=begins)
 
     def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
         """The functions of a part, and the numbers that they read."""
@@ -205,7 +229,9 @@ class Runner:
             if not programs:
                 continue
             constants = turn.constants
-            if ready.shape.hopper:
+            if ready.shape.strips:
+                _on_hopper().images_forward(tape, ready, call.scale, q, k, v, out, lse)
+            elif ready.shape.hopper:
                 _on_hopper().forward(tape, ready, call.scale, q, k, v, out, sums, lse, constants)
             else:
                 arguments = (
@@ -285,7 +311,11 @@ class Runner:
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            if ready.shape.hopper:
+            if ready.shape.strips:
+                given_delta = (other, delta, found)
+                made = {name: constants[name] for name in ("MAKES_DELTA", "HAS_GRAD_LSE")}
+                _on_hopper().images_dq(tape, ready, call.scale, given, *given_delta, made)
+            elif ready.shape.hopper:
                 given_sums = (other, delta, sums, found, written)
                 _on_hopper().backward_dq(tape, ready, call.scale, given, *given_sums, constants)
             else:
@@ -312,9 +342,7 @@ class Runner:
         Where heads share keys, and these are too few to keep the chip busy, each head has its own first.
         """
         q, k, v = given.q, given.k, given.v
-        share = q.shape[1] // max(1, k.shape[1])
-        many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
-        if share == 1 or k.shape[:3].numel() >= FEW_KEYS or share * self.most_queries < many:
+        if not heads_apart(self.plan, q, k):
             return self._dkdv(tape, call, given, delta, arrays)
         repeat = partial(per_query_head, heads=q.shape[1])
         apart = given._replace(k=tape.do(repeat, k), v=tape.do(repeat, v))
@@ -347,7 +375,7 @@ class Runner:
                 constants = {"CONTINUES": False, "ENDS": False}
                 shares = (batch, kv_heads, ready.tiles * ready.shape.rows)
                 sums = tuple(tape.empty((*shares, x.shape[-1]), torch.float32, x.device) for x in (k, v))
-            if ready.shape.hopper and ready.shape.inner:
+            if ready.shape.strips:
                 _on_hopper().images_dkdv(tape, ready, call.scale, given, delta, (found_k, found_v))
             elif ready.shape.hopper:
                 _on_hopper().backward_dkdv(
@@ -367,7 +395,7 @@ class Runner:
                 constants |= {"CHUNKED": ready.chunks is not None, "SOME": written is not None}
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
             if ready.chunks is not None:
-                _add_chunks(tape, ready, turn, sums, totals, found, written)
+                add_chunks(tape, ready, turn, sums, totals, found, written)
         if ends:
             return found_k, found_v
         return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
@@ -414,24 +442,3 @@ def _rows_together(tape: Tape, x: Tensor) -> Tensor:
 
 def _copied(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
-
-
-def _add_chunks(
-    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
-    found: tuple[Tensor, ...], written: Tensor | None,
-) -> None:  # fmt: skip
-    """Adds up the shares of the chunks of each tile."""
-    k, v = found
-    tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
-    arguments = (
-        *shares, *sums, *found, shares[0] if written is None else written, ready.chunks, ready.header,
-        *row_strides(k), *row_strides(v),
-        k.shape[1], k.shape[2], tiles, ready.tiles,
-    )  # fmt: skip
-    constants = turn.constants | {
-        **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
-        **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
-        **{"SOME": written is not None, "WIDE": has_large_numbers(ready.part)},
-    }
-    programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
-    launch(tape, chunk_sums_kernel, programs, arguments, constants)

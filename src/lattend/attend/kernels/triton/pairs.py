@@ -35,8 +35,17 @@ def mixed(x):
 
 
 @triton.jit
-def kept_pairs(Seed, limit, member, queries, keys):
-    """Whether each pair is kept; queries and keys are flat positions that broadcast to the tile."""
+def kept_pairs(Seed, limit, member, queries, keys, DROPS: tl.constexpr):
+    """Whether each pair is kept; queries and keys are flat positions that broadcast to the tile.
+
+    DROPS is 1, or 2 where the call is a part of a larger one, and its places there come after the seed.
+    """
+    if DROPS == 2:
+        heads = tl.load(Seed + 5)
+        member = member // heads * tl.load(Seed + 6) + member % heads + tl.load(Seed + 7)
+        queries = queries + tl.load(Seed + 1)
+        size = tl.load(Seed + 3)
+        keys = tl.load(Seed + 2) + tl.load(Seed + 4) * (keys // size) + keys % size
     seed = tl.load(Seed).to(tl.uint64, bitcast=True)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     row = mixed(mixed(mixed(member.to(tl.uint32) ^ low) + queries.to(tl.uint32)) ^ high)

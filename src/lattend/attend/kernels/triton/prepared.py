@@ -22,7 +22,7 @@ from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
-from lattend.attend.kernels.triton.tables import has_large_numbers
+from lattend.attend.kernels.triton.tables import REACH_32, furthest, is_wide
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.recent import Recent
@@ -31,7 +31,6 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 # Of float32: three products in TF32 are as exact as IEEE ones, four to seven times as fast. AMD has no TF32
 EXACT_PRODUCTS = "ieee" if torch.version.hip else "tf32x3"
 MOST_KNOWN = 64  # of the tables of one plan
-REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
 
 
@@ -56,6 +55,9 @@ class Prepared:
     row_bounds: Tensor | None = None  # of equal entries (device_tables.py)
     joined: Joined | None = None
     chunks: Tensor | None = None  # of each tile (chunks.py); the table's rows are these
+    even: bool = False  # whether nearly all tiles have as many steps, so that none need come first
+    shares: Tensor | None = None  # on images: where the tiles of each program begin (image_tables.py)
+    halves: bool = False  # whether the table says what each half of a tile needs (halves.py)
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -98,11 +100,12 @@ class Prepared:
 
     def constants(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         """The compile-time arguments; remembered."""
-        weighed = tuple(x is not None for x in (call.softcap, call.seed, call.key_range, call.key_mask))
-        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
+        drops = 0 if call.seed is None else 2 if call.seed.numel() > 1 else 1  # 2: a part of a larger call
+        weighed = (call.softcap is not None, drops, call.key_range is not None, call.key_mask is not None)
+        key = (q.dtype, q.shape[-1], v.shape[-1], furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
         return self.known.find(key, lambda: self._constants(weighed, q, k, v))
 
-    def _constants(self, weighed: tuple[bool, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+    def _constants(self, weighed: tuple[bool | int, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
             "BOUNDS": self.functions.bounds,
@@ -149,15 +152,6 @@ def _inner_kinds(part: Part, step: int) -> tuple[int, ...]:
     if part.block_table is not None:
         return (3 if part.block_table.inner % step else 4,)
     return tuple(order_kind(axis.inner_order) for axis in part.axes)
-
-
-def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether a place in memory, or a number of the rule, may need 64 bits."""
-    return _furthest(q, k, v) >= REACH_32 or has_large_numbers(part)
-
-
-def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
-    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
 
 
 def header_numbers(part: Part, functions: Generated, arrays: Arrays) -> list[int]:

@@ -1,12 +1,4 @@
-"""Which shape each kernel takes for a part: exact counts of its steps, times what a step costs.
-
-The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
-whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
-together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
-runs. Those of Hopper's kernels were fitted to rows of benchmarks/hopper_gpu.py. Lists of blocks were not
-measured: they are given the costs of rows that follow each other where a step lies within a block, and else
-those of rows that lie apart; no time is predicted from them.
-"""
+"""Which shape each kernel takes for a part: counts of its steps, times what each costs (tile_costs.py)."""
 
 from __future__ import annotations
 
@@ -14,216 +6,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from math import prod
 
 import numpy as np
 import torch
 
-from lattend.attend.kernels.triton.tables import in_order
+from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.kernels.triton.halves import halved, left_out
+from lattend.attend.kernels.triton.image_tables import image_table, steps_loaded, steps_met
+from lattend.attend.kernels.triton.tables import in_boxes, in_order
+from lattend.attend.kernels.triton.tile_costs import (
+    APART,
+    BOXES,
+    EXACT,
+    EXACT_OUTER,
+    FP8,
+    HOPPER,
+    HOPPER_BOXES,
+    HOPPER_CUTS,
+    INNER,
+    LARGE,
+    LARGE_OUTER,
+    LEAST_ROWS,
+    LINES,
+    OUTER,
+    TF32,
+    TMA_BOXES,
+    ShapeCost,
+    TileShape,
+)
+from lattend.attend.kernels.triton.turns import sequence
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles
-
-
-@dataclass(frozen=True)
-class TileShape:
-    """How a kernel cuts its work, and how the compiler is to lay it out."""
-
-    outer: tuple[int, ...]  # the box of outer slots of one program
-    step: int  # inner slots in a step
-    warps: int = 4
-    stages: int = 2  # steps in flight
-    tma: bool = False  # copy inner rows that follow each other by TMA
-    split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
-    registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
-    inner: tuple[int, ...] = ()  # on images: a step is such a box of inner slots, copied by TMA
-    hopper: bool = False  # of the warp-specialized kernels (hopper/)
-    several: bool = False  # whether those take a part that joins another, and chunks (joining.py, chunks.py)
-    aligned: int = 1  # the first step of a tile begins with an inner position that is a multiple of this
-
-    @property
-    def rows(self) -> int:
-        return prod(self.outer)
-
-
-@dataclass(frozen=True)
-class ShapeCost:
-    """Nanoseconds for a program, for a step with a mask, and for a step without."""
-
-    shape: TileShape
-    program: float
-    masked: float
-    full: float = 0.0
-    measured: bool = True
-
-
-def _line(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> TileShape:
-    return TileShape((rows,), step, warps, stages, True, split, registers)
-
-
-def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> TileShape:
-    return TileShape((rows,), step, warps, stages, False, split, registers)
-
-
-def _hopper(
-    step: int, stages: int, rows: int = 128, *, several: bool = False, aligned: int = 1
-) -> TileShape:  # fmt: skip
-    return TileShape((rows,), step, 12, stages, True, True, hopper=True, several=several, aligned=aligned)
-
-
-# kernel, head dimension at most, on a line
-_LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
-    ("forward", 64): (
-        ShapeCost(_line(64, 32, 4, 3, False, None), 5.71, 1.62),
-        ShapeCost(_line(64, 64, 4, 3, True, None), 10.3, 2.39, 2.39),
-        ShapeCost(_line(128, 64, 8, 3, True, None), 18.4, 5.82, 4.88),
-    ),
-    ("forward", 128): (
-        ShapeCost(_line(64, 32, 4, 2, False, None), 11.4, 2.38),
-        ShapeCost(_line(64, 64, 4, 3, True, None), 18.4, 3.87, 3.87),
-        ShapeCost(_line(128, 64, 8, 2, True, 128), 35.7, 8.29, 7.67),
-    ),
-    ("forward", 256): (ShapeCost(_line(64, 32, 8, 2, True, None), 43.3, 11.6, 11.6),),
-    ("backward_dq", 64): (
-        ShapeCost(_line(64, 32, 4, 3, False, None), 7.58, 1.48),
-        ShapeCost(_line(64, 32, 4, 3, True, None), 9.4, 1.26, 1.26),
-        ShapeCost(_line(64, 64, 4, 2, True, None), 11.8, 2.33, 2.33),
-    ),
-    ("backward_dq", 128): (
-        ShapeCost(_line(64, 32, 4, 2, False, None), 17.8, 2.91),
-        ShapeCost(_line(64, 32, 4, 2, True, None), 18.4, 2.65, 2.65),
-        ShapeCost(_line(64, 64, 4, 2, True, None), 20.8, 4.58, 4.58),
-        ShapeCost(_line(128, 64, 8, 3, True, None), 51.1, 9.34, 8.89),
-    ),
-    ("backward_dq", 256): (ShapeCost(_line(64, 32, 8, 2, True, None), 52.0, 15.8, 15.8),),
-    ("backward_dkdv", 64): (
-        ShapeCost(_line(64, 32, 4, 3, False, None), 13.4, 3.96),
-        ShapeCost(_line(64, 32, 4, 3, True, None), 20.2, 2.73, 2.73),
-        ShapeCost(_line(64, 64, 4, 2, True, None), 18.4, 4.87, 4.87),
-    ),
-    ("backward_dkdv", 128): (
-        ShapeCost(_line(64, 32, 4, 3, False, None), 21.2, 5.29),
-        ShapeCost(_line(64, 32, 4, 3, True, None), 26.7, 4.18, 4.18),
-        ShapeCost(_line(64, 64, 4, 2, True, None), 36.3, 7.24, 7.24),
-    ),
-    ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
-}
-
-# the same of the kernels for Hopper (hopper/), which take some calls; of 192 rows for three groups of warps
-_HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
-    ("forward", 64): (
-        ShapeCost(_hopper(128, 3, 192), 28.0, 14.5, 10.7),
-        ShapeCost(_hopper(128, 3, several=True), 13.5, 8.6, 8.15),
-    ),
-    ("forward", 128): (ShapeCost(_hopper(128, 2, several=True), 29.0, 12.0, 11.5),),
-    ("forward", 256): (ShapeCost(_hopper(64, 2), 27.0, 11.5, 10.8),),
-    ("backward_dq", 128): (ShapeCost(_hopper(64, 3, several=True), 36.0, 7.5, 7.4),),
-    ("backward_dq", 256): (ShapeCost(_hopper(64, 2), 85.0, 18.0, 16.4),),
-    ("backward_dkdv", 64): (ShapeCost(_hopper(64, 4, 192), 18.0, 9.6, 9.4),),
-    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3, several=True), 20.0, 11.0, 10.6),),
-    ("backward_dkdv", 256): (ShapeCost(_hopper(64, 2, 64), 10.0, 15.0, 14.9),),
-}
-
-# the forward pass of 8 bits, which only these kernels have, with the transposing of values; 64 is a guess
-_FP8: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
-    ("forward", 64): (ShapeCost(_hopper(128, 4, aligned=16), 22.0, 8.0, 7.0, measured=False),),
-    ("forward", 128): (ShapeCost(_hopper(128, 4, aligned=16), 27.0, 9.5, 8.8),),
-}
-
-# the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
-_APART: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
-    ("forward", 64): (
-        ShapeCost(_apart(64, 32, 4, 3, False, None), 3.85, 2.36),
-        ShapeCost(_apart(64, 64, 4, 3, True, None), 11.5, 2.55, 2.55),
-        ShapeCost(_apart(128, 64, 8, 3, True, None), 31.9, 6.75, 6.05),
-    ),
-    ("forward", 128): (
-        ShapeCost(_apart(64, 32, 4, 2, False, None), 15.2, 3.64),
-        ShapeCost(_apart(64, 64, 4, 3, True, None), 20.7, 4.9, 4.9),
-        ShapeCost(_apart(128, 64, 8, 2, True, 128), 35.3, 9.36, 8.3),
-    ),
-    ("forward", 256): (ShapeCost(_apart(64, 32, 8, 2, True, None), 40.9, 12.0, 12.0),),
-    ("backward_dq", 64): (
-        ShapeCost(_apart(64, 32, 4, 3, False, None), 6.28, 2.1),
-        ShapeCost(_apart(64, 32, 4, 3, True, None), 10.4, 1.44, 1.44),
-        ShapeCost(_apart(64, 64, 4, 2, True, None), 12.1, 2.9, 2.9),
-    ),
-    ("backward_dq", 128): (
-        ShapeCost(_apart(64, 32, 4, 2, False, None), 15.1, 5.14),
-        ShapeCost(_apart(64, 32, 4, 2, True, None), 24.1, 3.42, 3.23),
-        ShapeCost(_apart(64, 64, 4, 2, True, None), 23.3, 5.62, 5.62),
-        ShapeCost(_apart(128, 64, 8, 3, True, None), 60.0, 9.34, 9.16),
-    ),
-    ("backward_dq", 256): (ShapeCost(_apart(64, 32, 8, 2, True, None), 48.5, 16.7, 16.7),),
-    ("backward_dkdv", 64): (
-        ShapeCost(_apart(64, 32, 4, 3, False, None), 12.6, 4.08),
-        ShapeCost(_apart(64, 32, 4, 3, True, None), 19.9, 2.73, 2.62),
-        ShapeCost(_apart(64, 64, 4, 2, True, None), 21.0, 4.92, 4.92),
-    ),
-    ("backward_dkdv", 128): (
-        ShapeCost(_apart(64, 32, 4, 3, False, None), 26.7, 6.03),
-        ShapeCost(_apart(64, 32, 4, 3, True, None), 34.5, 4.26, 4.26),
-        ShapeCost(_apart(64, 64, 4, 2, True, None), 40.0, 9.75, 9.75),
-    ),
-    ("backward_dkdv", 256): (ShapeCost(_apart(64, 32, 8, 1, True, None), 80.2, 31.5, 31.5),),
-}
-
-# the same on images and volumes: boxes of 64 rows, every step with a mask
-_BOXES: dict[tuple[str, int], ShapeCost] = {
-    ("forward", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 9.0, 2.63),
-    ("forward", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, registers=128), 15.1, 3.79),
-    ("forward", 256): ShapeCost(TileShape((8, 8), 32, 8, 2), 45.2, 15.1),
-    ("backward_dq", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 10.8, 2.44),
-    ("backward_dq", 128): ShapeCost(TileShape((8, 8), 32, 4, 2), 23.2, 3.91),
-    ("backward_dq", 256): ShapeCost(TileShape((8, 8), 32, 8, 2), 54.7, 20.3),
-    ("backward_dkdv", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 14.4, 5.66),
-    ("backward_dkdv", 128): ShapeCost(TileShape((8, 8), 32, 4, 2), 27.4, 7.53),
-    ("backward_dkdv", 256): ShapeCost(TileShape((8, 8), 32, 8, 1), 67.9, 28.4),
-}
-
-# the same where both axes are in order and steps are boxes that TMA copies; fitted to neighbourhoods of 7 × 7
-# and 13 × 13, gradients of keys to the first of them. Smaller heads were not measured
-_TMA_BOXES: dict[tuple[str, int], ShapeCost] = {
-    ("forward", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True, registers=128), 14.4, 2.37),
-    ("backward_dq", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True), 26.2, 2.67),
-    ("backward_dkdv", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, True), 22.8, 4.92),
-}
-_INNER = ((2, 16), (4, 8), (8, 4), (1, 32), (32, 1))
-# the same by the kernel for Hopper (images_dkdv.py), whose tiles are two boxes, each with steps of its own
-_HOPPER_BOXES: dict[tuple[str, int], ShapeCost] = {
-    ("backward_dkdv", 128): ShapeCost(TileShape((16, 8), 64, 12, 3, True, hopper=True), 42.5, 6.65),
-}
-_HOPPER_CUTS = (((16, 8), (4, 16)), ((16, 8), (8, 8)), ((32, 4), (4, 16)))
-
-# float32 as three products in TF32, which hold factors twice, so that tiles are small: a program and a step
-# with and without a mask, on a line where rows follow each other, on one where they lie apart, and on
-# images. The last are within 40%, and guesses for the backward at 256
-_Costs = tuple[float, float, float]
-_EXACT: dict[tuple[str, int], tuple[_Costs, _Costs, _Costs]] = {
-    ("forward", 64): ((7.59, 7.84, 7.84), (13.3, 8.39, 8.39), (20.3, 10.5, 0.0)),
-    ("forward", 128): ((14.2, 18.0, 13.4), (28.9, 14.4, 14.4), (37.3, 18.0, 0.0)),
-    ("forward", 256): ((19.1, 13.1, 13.1), (25.8, 13.7, 13.7), (30.2, 16.6, 0.0)),
-    ("backward_dq", 64): ((15.2, 9.04, 9.04), (17.5, 9.9, 9.9), (24.6, 13.5, 0.0)),
-    ("backward_dq", 128): ((30.6, 19.2, 19.2), (33.9, 24.6, 24.6), (45.8, 29.2, 0.0)),
-    ("backward_dq", 256): ((27.2, 20.5, 20.5), (32.1, 23.1, 23.1), (43.0, 28.0, 0.0)),
-    ("backward_dkdv", 64): ((13.5, 14.2, 14.2), (16.4, 14.2, 13.3), (27.4, 20.2, 0.0)),
-    ("backward_dkdv", 128): ((34.6, 38.9, 32.7), (48.4, 37.2, 37.2), (65.3, 41.6, 0.0)),
-    ("backward_dkdv", 256): ((51.4, 32.0, 32.0), (40.1, 49.1, 37.3), (70.0, 48.0, 0.0)),
-}
-_EXACT_OUTER = {
-    64: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
-    128: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
-    256: {1: ((16,),), 2: ((4, 4), (1, 16), (16, 1)), 3: ((2, 2, 4), (1, 1, 16), (16, 1, 1))},
-}
-_OUTER = {2: ((8, 8), (4, 16), (1, 64), (64, 1)), 3: ((4, 4, 4), (1, 8, 8), (1, 1, 64), (64, 1, 1))}
-# head dimensions above 256, with guessed costs: few rows, so that sums fit the registers and factors the
-# shared memory, and no TMA, which copies 256 numbers of a row at most
-_LARGE = {"forward": (64, 120.0, 48.0), "backward_dq": (32, 150.0, 64.0), "backward_dkdv": (32, 230.0, 130.0)}
-_LARGE_OUTER = {
-    64: {1: ((64,),), **_OUTER},
-    32: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
-}
-LEAST_ROWS = 16  # of a product of matrices
 
 
 def padded(size: int) -> int:
@@ -244,25 +58,32 @@ class Choice:
 
 def choose(
     plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: bool = False,
-    tma: bool = True,
+    tma: bool = True, shared: bool = False,
 ) -> Choice:  # fmt: skip
     """The shape with the least expected time for one part; `kernel` is forward, backward_dq or backward_dkdv.
 
-    `hopper` says whether the call may take the kernels for Hopper, `tma` whether TMA can copy its rows.
+    `hopper` says whether the call may take the kernels for Hopper, `tma` whether TMA can copy its rows, and
+    `shared` whether heads share keys: then no half of a tile lets steps pass (halves.py).
     """
     parts = plan.transposed if kernel == "backward_dkdv" else plan.parts
-    part, best = parts[place], None
+    part, best, least = parts[place], None, float("inf")
     hopper = hopper and (len(part.axes) == 1 or len(parts) == 1)  # on images it adds to no sums
+    goes_on = any(turn.continues for turn in sequence(parts)[0] if turn.place == place)
     for cost in _for_part(part, kernel, head_dim, dtype, hopper, tma):
         table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
         programs = table.table.shape[1]
-        if cost.shape.hopper and cost.shape.inner:
-            half = (cost.shape.outer[0] // 2, *cost.shape.outer[1:])
-            table = plan.tiles(place, half, transposed=kernel == "backward_dkdv")
-        masked, full = steps(table, part, cost.shape)
+        if cost.shape.strips:
+            found = image_table(plan, place, *cost.shape.cut, transposed=kernel == "backward_dkdv")
+            masked, full = (float(x(found).sum()) / len(found) for x in (steps_met, steps_loaded))
+        else:
+            masked, full = steps(table, part, cost.shape)
+        halves = None if shared else halved(plan, place, part, kernel, cost.shape)
+        if halves is not None:
+            masked, full = (masked + full) * (1 - left_out(halves.table, cost.shape.step)), 0.0
         expected = cost.program * programs + cost.masked * masked + cost.full * full
-        if best is None or expected < best.nanoseconds:
-            best = Choice(cost.shape, expected, cost.measured, cost.masked)
+        compared = expected + cost.sums * programs * goes_on
+        if compared < least:
+            best, least = Choice(cost.shape, expected, cost.measured, cost.masked), compared
     if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best
@@ -283,27 +104,32 @@ def boxed(part: Part, shape: TileShape) -> bool:
 
 @lru_cache(maxsize=64)
 def candidates(
-    kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool
+    kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool, tf32: bool = False
 ) -> tuple[ShapeCost, ...]:
-    """The shapes a kernel may take; `apart` where inner rows do not follow each other."""
+    """The shapes a kernel may take; `apart` where inner rows do not follow each other.
+
+    `tf32` says whether float32 products may be rounded to TF32.
+    """
     if head_dim > 256:
         return _large(kernel, axes, dtype)
     size = next(limit for limit in (64, 128, 256) if head_dim <= limit)
+    if dtype == torch.float32 and tf32 and axes == 1 and not apart and (kernel, size) in TF32:
+        return TF32[kernel, size]
     if dtype == torch.float32:
-        costs = _EXACT[kernel, size][2 if axes > 1 else int(apart)]
+        costs = EXACT[kernel, size][2 if axes > 1 else int(apart)]
         line, step = axes == 1, 32 if size < 256 else 16
         return tuple(
             ShapeCost(TileShape(outer, step, 4, 2, tma=line and not apart, split=line), *costs)
-            for outer in _EXACT_OUTER[size][axes]
+            for outer in EXACT_OUTER[size][axes]
         )
     if axes == 1:
-        return (_APART if apart else _LINES)[kernel, size]
-    cost = _BOXES[kernel, size]
-    slots = tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
-    boxes = None if apart else _TMA_BOXES.get((kernel, size))
+        return (APART if apart else LINES)[kernel, size]
+    cost = BOXES[kernel, size]
+    slots = tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in OUTER[axes])
+    boxes = None if apart else TMA_BOXES.get((kernel, size))
     if boxes is None:
         return slots
-    return slots + tuple(_cut(boxes, *cut) for cut in product((*_OUTER[axes], (16, 4)), _INNER))
+    return slots + tuple(_cut(boxes, *cut) for cut in product((*OUTER[axes], (16, 4)), INNER))
 
 
 def _cut(cost: ShapeCost, outer: tuple[int, ...], inner: tuple[int, ...]) -> ShapeCost:
@@ -311,31 +137,33 @@ def _cut(cost: ShapeCost, outer: tuple[int, ...], inner: tuple[int, ...]) -> Sha
 
 
 def on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
-    """The shapes of the kernels for Hopper, for parts whose positions follow each other."""
+    """The shapes of the kernels for Hopper, for parts whose positions follow each other, or lie in boxes."""
     if dtype == torch.float8_e4m3fn:
-        yield from _FP8.get((kernel, padded(head_dim)), ())
+        yield from FP8.get((kernel, padded(head_dim)), ())
     elif dtype != torch.float32:
-        yield from _HOPPER.get((kernel, padded(head_dim)), ())
+        yield from HOPPER.get((kernel, padded(head_dim)), ())
 
 
 def images_on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator[ShapeCost]:
     """The same for images, for parts whose bounds say which pairs are attended."""
-    cost = _HOPPER_BOXES.get((kernel, padded(head_dim)))
+    size = padded(head_dim)
+    cost = HOPPER_BOXES.get((kernel, size))
     if cost is not None and dtype != torch.float32:
-        yield from (_cut(cost, *cut) for cut in _HOPPER_CUTS)
+        for cut in HOPPER_CUTS:
+            yield replace(_cut(cost, *cut), measured=size > 64 or cut == HOPPER_CUTS[0])
 
 
 def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
     """The shapes for head dimensions above 256."""
-    rows, program, step = _LARGE[kernel]
+    rows, program, step = LARGE[kernel]
     if dtype == torch.float32:
         return tuple(
             ShapeCost(TileShape(outer, 16, 8, 1), 4 * program, 4 * step, measured=False)
-            for outer in _EXACT_OUTER[256][axes]
+            for outer in EXACT_OUTER[256][axes]
         )
     return tuple(
         ShapeCost(TileShape(outer, 32, 8, 1), program, step, measured=False)
-        for outer in _LARGE_OUTER[rows][axes]
+        for outer in LARGE_OUTER[rows][axes]
     )
 
 
@@ -352,9 +180,15 @@ def _for_part(
         yield from on_hopper(kernel, head_dim, dtype)
         return
     if block is None:
-        yield from candidates(kernel, head_dim, axes, dtype, apart(part) or (axes > 1 and not tma))
+        scattered = apart(part) or (axes > 1 and not tma)
+        yield from candidates(kernel, head_dim, axes, dtype, scattered, hopper and uses_tf32())
         if hopper and in_order(part):
             yield from on_hopper(kernel, head_dim, dtype)
+        elif hopper and in_boxes(part, kernel):
+            group = part.axes[0].inner_order.group  # steps have whole ones
+            for cost in on_hopper(kernel, head_dim, dtype):
+                if cost.shape.several:
+                    yield replace(cost, shape=replace(cost.shape, aligned=group))
         if hopper and axes > 1 and not apart(part) and part.exact and not part.data:
             yield from images_on_hopper(kernel, head_dim, dtype)
         return
@@ -373,7 +207,8 @@ def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
         lines, across = (-(-side // size) for side, size in zip(sides, shape.inner, strict=True))
         return float((lines.astype(np.int64) * across).sum()) / heads, 0.0
     begin = table.column("inner_first").astype(np.int64)
-    more = (table.column("inner_base") + begin) % shape.aligned * (table.inner > 0)
+    base = table.column("inner_base") if part.axes[0].inner_order.period == 1 else 0
+    more = (base + begin) % shape.aligned * (table.inner > 0)
     every = float((-(-(table.inner + more) // shape.step)).sum()) / heads
     if not (shape.split and part.knows_full):
         return every, 0.0

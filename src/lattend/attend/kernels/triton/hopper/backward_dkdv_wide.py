@@ -23,31 +23,35 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.backward_dkdv import member_step, queries_of
-from lattend.attend.kernels.triton.hopper.tiles import (
-    GROUPS,
-    LOADER,
-    LOG2E,
+from lattend.attend.kernels.triton.hopper.masks import (
     OR_ZERO,
-    REGISTERS,
-    ROWS,
-    arrived,
-    barriers_of,
     bits_of,
     bounds_of,
+    where_pairs_kept,
+    where_set,
+)
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
     give_back,
     lay,
     load_step,
     load_tile,
-    notes,
     product,
     send,
+    unknown_zero,
+    weighed,
+)
+from lattend.attend.kernels.triton.hopper.tiles import (
+    GROUPS,
+    LOADER,
+    LOG2E,
+    REGISTERS,
+    ROWS,
+    notes,
     tile_noted,
     tile_of,
     turns_of,
-    unknown_zero,
-    weighed,
-    where_pairs_kept,
-    where_set,
 )
 
 

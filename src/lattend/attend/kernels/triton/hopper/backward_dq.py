@@ -24,75 +24,92 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from lattend.attend.kernels.triton.geometry import PLAIN
+from lattend.attend.kernels.triton.hopper.masks import (
+    OR_ZERO,
+    bits_of,
+    bounds_at,
+    bounds_of,
+    where_pairs_kept,
+    where_set,
+)
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
+    begun,
+    give_back,
+    hand_on,
+    has_sums,
+    lay,
+    load_either,
+    load_tile,
+    product,
+    room,
+    send,
+    take_turn,
+    weighed,
+)
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
     JOINED,
     LOADER,
     LOG2E,
-    OR_ZERO,
+    OWN,
     REGISTERS,
     ROWS,
     TILES,
-    arrived,
-    barriers_of,
-    bits_of,
-    bounds_of,
+    corner_of,
     early_of,
-    give_back,
-    hand_on,
-    lay,
-    load_step,
-    load_tile,
+    is_joined,
     notes,
-    place_loaded,
     place_of,
-    product,
     rows_of,
-    send,
-    take_turn,
     tile_noted,
     tile_of_queries,
     turns_of,
-    weighed,
-    where_pairs_kept,
-    where_set,
 )
 
 
 @gluon.jit
 def load(
-    Q, G, K, V, Table, Header, buffers, barriers, numbers,
+    Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
     ready, free, k_ready, k_free, v_ready, v_free = barriers
     share = numbers[1]
+    APART: gl.constexpr = JOINS and INNER > 0
     done = 0  # steps of earlier turns
-    turns, tile = turns_of(numbers[6]), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS)
-    load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile)
+    turns = turns_of(numbers[6])
+    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD)
+    load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile, OUTER)
     for turn in range(turns):
-        upcoming = tile_of_queries(
-            gl.minimum(turn + 1, turns - 1), Table, Header, numbers, STEP, HAS_FULL, JOINS
+        tile = tile_of_queries(
+            turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD
         )
         for index in range(tile[6]):
-            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
-            load_step(K, k_buffer, k_ready, k_free, done + index, place, STAGES)
-            load_step(V, v_buffer, v_ready, v_free, done + index, place, STAGES)
+            place, now = corner_of(index, tile, share, STEP, JOINS, INNER), done + index
+            theirs = is_joined(index, tile) if JOINS else False
+            load_either(K, JoinedK, theirs, k_buffer, k_ready, k_free, now, place, STAGES, APART)
+            load_either(V, JoinedV, theirs, v_buffer, v_ready, v_free, now, place, STAGES, APART)
             if (index == early_of(tile)) & (turn + 1 < turns):
-                load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, upcoming)
+                following = tile_of_queries(
+                    turn + 1, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD
+                )
+                load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, following, OUTER)
         done += tile[6]
-        tile = upcoming
 
 
 @gluon.jit
 def row_delta(
     Out, GradLse, Delta, grad, tile, before, out_strides,
     DP: gl.constexpr, DV: gl.constexpr, GROUP: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    OUTER: gl.constexpr = 0,
 ):  # fmt: skip
     """The row sums of out * dout, less the gradient of the log-sum-exp; written, and returned."""
     LAYOUT: gl.constexpr = gl.BlockedLayout([1, 8], [256 // DP, DP // 8], [4, 1], [1, 0])  # 16 bytes a thread
-    row, here = rows_of(tile, GROUP, gl.SliceLayout(1, LAYOUT))
+    row, here = rows_of(tile, GROUP, gl.SliceLayout(1, LAYOUT), OUTER)
     column = gl.arange(0, DP, gl.SliceLayout(0, LAYOUT))
     rows = Out + tile[0].to(gl.int64) * out_strides[0] + tile[1].to(gl.int64) * out_strides[1]
     rows += row.to(gl.int64)[:, None] * out_strides[2] + column[None, :]
@@ -109,16 +126,22 @@ def asked(
     tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds, out_strides, heads, rows, table_batch,
     BOUNDS: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, S: gl.constexpr,
     GROUP: gl.constexpr, ROW_BOUNDS: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
 ):  # fmt: skip
     """What a tile's steps need of its rows: bounds, log-sum-exp and delta."""
     OF_SCORES: gl.constexpr = gl.SliceLayout(1, S)
-    about = bounds_of(tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES)
-    oa, inside = rows_of(tile, GROUP, OF_SCORES)
+    about = bounds_of(
+        tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
+        OWN, OUTER, INNER,
+    )  # fmt: skip
+    oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
     before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
     lse = gl.load(Lse + before + oa, mask=inside, other=float("inf")) * LOG2E
     lse = gl.where(lse == -float("inf"), float("inf"), lse)  # a row without keys: all weights 0
     if MAKES_DELTA:
-        made = row_delta(Out, GradLse, Delta, grad, tile, before, out_strides, DP, DV, GROUP, HAS_GRAD_LSE)
+        made = row_delta(
+            Out, GradLse, Delta, grad, tile, before, out_strides, DP, DV, GROUP, HAS_GRAD_LSE, OUTER
+        )
         delta = gl.convert_layout(made, OF_SCORES)
     else:
         delta = gl.load(Delta + before + oa, mask=inside, other=0.0)
@@ -133,6 +156,7 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its queries."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -144,6 +168,7 @@ def compute(
     dtype: gl.constexpr = q_buffer.dtype
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
     sharpness = scale * LOG2E
+    unscaled = gl.where(scale == 0.0, 0.0, 1.0 / gl.where(scale == 0.0, 1.0, scale))
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
         held = (turn % TILES) * GROUPS + GROUP
@@ -151,28 +176,32 @@ def compute(
         arrived(ready, turn, TILES)
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
+        arrived(v_ready, done, STAGES)
+        dp_begun = product(grad, v_buffer, done, STEP, STAGES, DP, S)  # before the rows' outputs are read
         give_back(free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn, 2 * JOINS)
+        tile = tile_noted(noted, turn, 3 * JOINS + 3 * (OUTER + INNER > 0))
         steps, masked = tile[6], tile[7]
         about, lse, delta = asked(
             tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds,
             out_strides, heads, rows, table_batch,
-            BOUNDS, DP, DV, S, GROUP, ROW_BOUNDS, MAKES_DELTA, HAS_GRAD_LSE,
+            BOUNDS, DP, DV, S, GROUP, ROW_BOUNDS, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
         )  # fmt: skip
-        dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
-        arrived(v_ready, done, STAGES)
-        dp_begun = product(grad, v_buffer, done, STEP, STAGES, DP, S)
+        if CONTINUES:
+            known = has_sums(Written, tile, GROUP, SUMS, SOME, OUTER)
+            dq = begun(Sum, tile, known, heads, rows, GROUP, D, DP, SUMS, OUTER) * unscaled
+        else:
+            dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
         s, dp = warpgroup_mma_wait(0, deps=[s_begun, dp_begun])
         mbarrier.arrive(v_free.index(done % STAGES), count=1)
         ds = gl.exp2(s * sharpness - lse[:, None]) * (dp - delta[:, None])
+        joined = about
         if JOINS:
-            at, first = tile[JOINED], bounds_of(
+            joined = bounds_of(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
                 gl.SliceLayout(1, S), JOINED,
             )  # fmt: skip
-        else:
-            at, first = place_of(0, tile, STEP), about
-        ds = where_set(ds, bits_of(at, first, S, STEP), OR_ZERO, S)
+        at = place_of(0, tile, STEP, JOINS)
+        ds = where_set(ds, bits_of(at, joined, S, STEP), OR_ZERO, S)
         if PAIRS is not None and not JOINS:
             ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
         slopes = gl.convert_layout(ds, WEIGHTS)
@@ -189,7 +218,8 @@ def compute(
                 hand_on(order, GROUP)
                 if not FULL:
                     at = place_of(index, tile, STEP, JOINS)
-                    kept = bits_of(at, about, S, STEP)
+                    now_asked = bounds_at(index, tile, about, joined, JOINS)
+                    kept = bits_of(at, now_asked, S, STEP)
                 s = warpgroup_mma_wait(2, deps=[s_begun])
                 p = gl.exp2(s * sharpness - lse[:, None])
                 # a wait for the next keys, and so a branch, keeps the exponentials before the products' end
@@ -201,7 +231,7 @@ def compute(
                 if not FULL:
                     ds = where_set(ds, kept, OR_ZERO, S)
                     if PAIRS is not None:
-                        ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
+                        ds = where_pairs_kept(ds, at, now_asked, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
                 slopes = gl.convert_layout(ds, WEIGHTS)
         done += steps
         dq_begun = weighed(slopes.to(dtype), k_buffer, done - 1, dq, True, STEP, STAGES, DP)
@@ -209,37 +239,37 @@ def compute(
         mbarrier.arrive(k_free.index((done - 1) % STAGES), count=1)
         lay(
             Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
-            GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
+            GROUP, D, DP, SUMS, False, ENDS, False, OUTER,
         )  # fmt: skip
-        send((Rows,), (q_buffer,), held, tile, GROUP, ENDS)
+        send((Rows,), (q_buffer,), held, tile, GROUP, ENDS, OUTER)
     tma.store_wait(0)
 
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, JoinedHeader, Data,
-    RowBounds, scale,
+    Q, G, K, V, JoinedK, JoinedV, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written,
+    Table, Header, JoinedHeader, Data, RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of queries; the first part of them also makes Delta.
 
-    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own.
+    Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
+    are the orders of queries and keys (orders.py).
     """
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
-    g_buffer = gl.allocate_shared_memory(G.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], G.layout)
-    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [STAGES, 1, 1, STEP, DP], V.layout)
+    q_buffer, g_buffer = room(Q, TILES * GROUPS), room(G, TILES * GROUPS)
+    k_buffer, v_buffer = room(K, STAGES), room(V, STAGES)
     ready, free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2, 2 * JOINS))
+    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2, 3 * JOINS + 3 * (OUTER + INNER > 0)))
     barriers, order = (ready, free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
@@ -249,15 +279,18 @@ def attention_bwd_dq_hopper_kernel(
                 0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
             )),
             (compute, (
                 1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
             )),
-            (load, (Q, G, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
+            (load, (
+                Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER, BY_HEAD,
+            )),
         ],
         [4, 1],
         [REGISTERS, LOADER],

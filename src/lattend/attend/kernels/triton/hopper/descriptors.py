@@ -13,9 +13,11 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from lattend.attend.kernels.triton.shapes import padded
+from lattend.plans.order import Order
 
 OPTIONS = {"num_warps": 4, "maxnreg": 168}  # three groups of four warps, loader's included, at the beginning
 NARROW_OPTIONS = {"num_warps": 4, "maxnreg": 128}  # four groups
+IN_ORDER = Order()
 ELEMENTS = {
     torch.bfloat16: gl.bfloat16,
     torch.float16: gl.float16,
@@ -23,9 +25,21 @@ ELEMENTS = {
 }
 
 
-def described(rows: int, *tensors: Tensor) -> list[Any]:
-    """The tensors as TMA copies them, so many rows at once."""
-    return [described_block(x, rows, padded(x.shape[-1])) for x in tensors]
+def described(rows: int, *tensors: Tensor, order: Order = IN_ORDER) -> list[Any]:
+    """The tensors as TMA copies them, so many rows of an order at once."""
+    if order == IN_ORDER:
+        return [described_block(x, rows, padded(x.shape[-1])) for x in tensors]
+    return [described_groups(x, rows, order) for x in tensors]
+
+
+def described_groups(x: Tensor, rows: int, order: Order) -> Any:
+    """A view [batch, heads, periods, period, size], of which rows of a group are copied at once."""
+    (batch, heads, length, size), (of_batch, of_head, of_row, one) = x.shape, x.stride()
+    shape = [batch, heads, length // order.period, order.period, size]
+    strides = [of_batch, of_head, order.period * of_row, of_row, one]
+    block = [1, 1, rows // order.group, order.group, padded(size)]
+    layout: Any = gl.NVMMASharedLayout.get_default_for(block, ELEMENTS[x.dtype])
+    return TensorDescriptor(x, shape, strides, block, layout)
 
 
 def described_block(x: Tensor, rows: int, columns: int) -> Any:

@@ -29,68 +29,91 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from lattend.attend.kernels.triton.geometry import PLAIN
+from lattend.attend.kernels.triton.hopper.masks import (
+    OR_LEAST,
+    bits_of,
+    bounds_at,
+    bounds_of,
+    where_pairs_kept,
+    where_set,
+)
+from lattend.attend.kernels.triton.hopper.orders import corner
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
+    begun,
+    give_back,
+    hand_on,
+    lay,
+    load_either,
+    load_step,
+    load_tile,
+    product,
+    room,
+    send,
+    take_turn,
+    weighed,
+)
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
     JOINED,
     LN2,
     LOADER,
     LOG2E,
-    OR_LEAST,
+    OWN,
     REGISTERS,
     ROWS,
-    arrived,
-    barriers_of,
-    bits_of,
-    bounds_of,
+    corner_of,
     early_of,
-    give_back,
-    lay,
-    load_step,
-    load_tile,
+    is_joined,
     notes,
-    place_loaded,
     place_of,
-    product,
     rows_of,
-    send,
     tile_noted,
     tile_of_queries,
     turns_of,
-    weighed,
-    where_pairs_kept,
-    where_set,
 )
 
 
 @gluon.jit
 def load(
-    Q, K, V, Table, Header, buffers, barriers, numbers,
+    Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     share, works = numbers[1], numbers[6]
-    now, values = 0, [0, 0, 0, 0]  # a step's number, and where the values of the step before lie
+    APART: gl.constexpr = JOINS and INNER > 0
     HEIGHT: gl.constexpr = q_buffer.shape[0] // q_free.shape[0] * ROWS
-    turns, tile = turns_of(works), tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT)
-    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile)
+    now, values, joined = 0, corner(0, 0, 0, 0, INNER), False  # a step's number, and the values before it
+    turns, before = turns_of(works), 1  # steps of the tile before
+    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER)
+    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile, OUTER)
     for turn in range(turns):
-        after = gl.minimum(turn + 1, turns - 1)
-        upcoming = tile_of_queries(after, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT)
+        tile = tile_of_queries(turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER)
         for index in range(tile[6]):  # keys are needed a step before values
-            place = [tile[0], tile[1] // share, place_loaded(index, tile, STEP, JOINS), 0]
-            load_step(K, k_buffer, k_ready, k_free, now, place, STAGES)
+            place = corner_of(index, tile, share, STEP, JOINS, INNER)
+            theirs = is_joined(index, tile) if JOINS else False
+            load_either(K, JoinedK, theirs, k_buffer, k_ready, k_free, now, place, STAGES, APART)
             if now > 0:
-                load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])
-            if q_free.shape[0] == 1:  # there is room when the tile before has ended
-                if (index == 0) & (turn > 0):
-                    load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn, tile)
-            elif (index == early_of(tile)) & (turn + 1 < turns):
-                load_tile((Q,), (q_buffer,), noted, q_ready, q_free, turn + 1, upcoming)
-            now, values = now + 1, place
-        tile = upcoming
-    load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])
+                load_either(
+                    V, JoinedV, joined, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0], APART
+                )
+            # a tile's queries come with a step of the tile before, once that has begun; if it has but one,
+            # whose values would wait too, or there is room for one tile, behind the first keys of their own
+            early = (index == early_of(tile)) & (turn + 1 < turns) & (tile[6] > 1) & (q_free.shape[0] > 1)
+            late = (index == 0) & (turn > 0) & ((before == 1) | (q_free.shape[0] == 1))
+            if early | late:
+                which = gl.where(early, turn + 1, turn)
+                one = tile_of_queries(
+                    which, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER
+                )
+                load_tile((Q,), (q_buffer,), noted, q_ready, q_free, which, one, OUTER)
+            now, values, joined = now + 1, place, theirs
+        before = tile[6]
+    load_step(V, v_buffer, v_ready, v_free, now - 1, values, v_free.shape[0])  # the last are its own
 
 
 @gluon.jit
@@ -107,14 +130,14 @@ def softened(s, m, total, sharpness):
 def finish(
     o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides, heads, rows,
     DV: gl.constexpr, DVP: gl.constexpr, SUMS: gl.constexpr, OF_SCORES: gl.constexpr,
-    GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr, OUTER: gl.constexpr = 0,
 ):  # fmt: skip
     """Divides the sums of a tile by its weights and writes them, with what earlier parts found."""
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
-    oa, inside = rows_of(tile, GROUP, OF_SCORES)
+    oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
     if CONTINUES:
-        row, here = rows_of(tile, GROUP, OF_SUMS)
+        row, here = rows_of(tile, GROUP, OF_SUMS, OUTER)
         column = gl.arange(0, DVP, gl.SliceLayout(0, SUMS))
         states = State + (before + row)[:, None] * DV + column[None, :]
         earlier = gl.load(Lse + before + oa, mask=inside, other=-float("inf")) * LOG2E
@@ -132,20 +155,24 @@ def finish(
     gl.store(Lse + before + oa, lse, mask=inside)
     lay(
         Out, State, Lse, o, q_buffer.index(place), tile, heads, rows, out_strides,
-        GROUP, DV, DVP, SUMS, False, ENDS, False,
+        GROUP, DV, DVP, SUMS, False, ENDS, False, OUTER,
     )  # fmt: skip
-    send((Rows,), (q_buffer,), place, tile, GROUP, ENDS)
+    send((Rows,), (q_buffer,), place, tile, GROUP, ENDS, OUTER)
 
 
 @gluon.jit
 def compute(
     GROUP: gl.constexpr, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
-    scale, out_strides, numbers,
+    order, scale, out_strides, numbers,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr,
 ):  # fmt: skip
-    """The trade of a group of warps: output and log-sum-exp of its queries."""
+    """The trade of a group of warps: output and log-sum-exp of its queries.
+
+    IN_TURN, the groups begin the products of a step one after the other.
+    """
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
@@ -167,28 +194,39 @@ def compute(
         arrived(k_ready, done, STAGES)
         s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
         give_back(q_free, turn + 1, (turn > 0) & (TILES > 1))
-        tile = tile_noted(noted, turn, 2 * JOINS)
+        tile = tile_noted(noted, turn, 3 * JOINS + 3 * (OUTER + INNER > 0))
         steps, masked = tile[6], tile[7]
         about = bounds_of(
-            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES
-        )
-        m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
-        total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
-        o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
+            tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
+            OWN, OUTER, INNER,
+        )  # fmt: skip
+        if CONTINUES:  # what earlier parts have found has the weight 1
+            oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
+            earlier = Lse + (tile[0] * heads + tile[1]).to(gl.int64) * rows + oa
+            m = gl.load(earlier, mask=inside, other=-float("inf")) * LOG2E
+            total = gl.where(m == -float("inf"), 0.0, 1.0)
+            known = gl.convert_layout(total, OF_SUMS) > 0.0
+            o = begun(State, tile, known, heads, rows, GROUP, DV, DVP, SUMS, OUTER)
+        else:
+            m = gl.full([ROWS], -float("inf"), gl.float32, OF_SCORES)
+            total = gl.full([ROWS], 0.0, gl.float32, OF_SCORES)
+            o = gl.full([ROWS, DVP], 0.0, gl.float32, SUMS)
+        joined = about
         if JOINS:
-            at, first = tile[JOINED], bounds_of(
+            joined = bounds_of(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
                 OF_SCORES, JOINED,
             )  # fmt: skip
-        else:
-            at, first = place_of(0, tile, STEP), about
-        kept = bits_of(at, first, S, STEP)
+        at = place_of(0, tile, STEP, JOINS)
+        kept = bits_of(at, joined, S, STEP)
         s = warpgroup_mma_wait(0, deps=[s_begun])
         mbarrier.arrive(k_free.index(done % STAGES), count=1)
         s = where_set(s, kept, OR_LEAST, S)
         if PAIRS is not None and not JOINS:
             s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
         p, m, total, shrink = softened(s, m, total, sharpness)
+        if CONTINUES:
+            o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
         # weights of 16 bits that go from step to step would be taken apart and put together
         weights = gl.convert_layout(p, WEIGHTS)
         arrived(k_ready, done + 1, STAGES, steps > 1)
@@ -196,18 +234,23 @@ def compute(
             begin, end = (masked, steps) if FULL else (1, masked)
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
+                if IN_TURN:
+                    take_turn(order, GROUP, now - turn - 1)
                 s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
                 arrived(v_ready, last, VALUES)
                 o_begun = weighed(weights.to(dtype), v_buffer, last, o, True, STEP, VALUES, DVP)
+                if IN_TURN:
+                    hand_on(order, GROUP)
                 if not FULL:
                     at = place_of(index, tile, STEP, JOINS)
-                    kept = bits_of(at, about, S, STEP)
+                    now_asked = bounds_at(index, tile, about, joined, JOINS)
+                    kept = bits_of(at, now_asked, S, STEP)
                 s = warpgroup_mma_wait(1, deps=[s_begun])
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
                 if not FULL:
                     s = where_set(s, kept, OR_LEAST, S)
                     if PAIRS is not None:
-                        s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
+                        s = where_pairs_kept(s, at, now_asked, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
                 p, m, total, shrink = softened(s, m, total, sharpness)
                 # a wait for the next keys, and so a branch, keeps the exponentials before the wait for o
                 arrived(k_ready, now + 1, STAGES, index + 1 < steps)
@@ -222,7 +265,7 @@ def compute(
         mbarrier.arrive(v_free.index((done - 1) % VALUES), count=1)
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
-            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS,
+            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, False, ENDS, OUTER,
         )  # fmt: skip
         if TILES == 1:
             give_back(q_free, turn, True)
@@ -231,44 +274,47 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
-    Q, K, V, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
+    Q, K, V, JoinedK, JoinedV, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
     o_batch, o_head, o_row, heads, share, rows, tiles, table_batch, table_head, works,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
 
-    Where JOINED_BOUNDS are given, those of another part, its keys are one step before a tile's own. Of a wide
-    head one tile's queries have room beside keys, and then there is some for values.
+    Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
+    are the orders of queries and keys (orders.py). Of a wide head one tile's queries have room beside keys,
+    and then there is some for values.
     """
     TILES: gl.constexpr = 2 if DP <= 128 else 1
     VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
-    q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
-    k_buffer = gl.allocate_shared_memory(K.dtype, [STAGES, 1, 1, STEP, DP], K.layout)
-    v_buffer = gl.allocate_shared_memory(V.dtype, [VALUES, 1, 1, STEP, DVP], V.layout)
+    q_buffer, k_buffer, v_buffer = room(Q, TILES * GROUPS), room(K, STAGES), room(V, VALUES)
     q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
     fence_async_shared()
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES, 2 * JOINS))
-    barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free)
+    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES, 3 * JOINS + 3 * (OUTER + INNER > 0)))
+    barriers, order = (q_ready, q_free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
         [
             (compute, (
                 0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
-                scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, JOINS)),
+            (load, (
+                Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER,
+            )),
         ],
         [4, 1],
         [REGISTERS, LOADER],

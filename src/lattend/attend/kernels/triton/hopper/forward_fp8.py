@@ -31,29 +31,33 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.forward import finish
+from lattend.attend.kernels.triton.hopper.masks import (
+    OR_LEAST,
+    bits_of,
+    bounds_of,
+    where_pairs_kept,
+    where_set,
+)
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
+    load_step,
+    load_tile,
+    product,
+)
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
     LOADER,
     LOG2E,
-    OR_LEAST,
     REGISTERS,
     ROWS,
     TILES,
-    arrived,
-    barriers_of,
-    bits_of,
-    bounds_of,
     early_of,
-    load_step,
-    load_tile,
     notes,
     place_of,
-    product,
     tile_noted,
     tile_of,
     turns_of,
-    where_pairs_kept,
-    where_set,
 )
 
 PACK: gl.constexpr = gl.constexpr(

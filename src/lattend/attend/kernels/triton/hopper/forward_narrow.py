@@ -23,26 +23,30 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from lattend.attend.kernels.triton.geometry import PLAIN
 from lattend.attend.kernels.triton.hopper.forward import finish, load, softened
+from lattend.attend.kernels.triton.hopper.masks import (
+    OR_LEAST,
+    bits_of,
+    bounds_of,
+    where_pairs_kept,
+    where_set,
+)
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
+    give_back,
+    hand_on,
+    product,
+    take_turn,
+    weighed,
+)
 from lattend.attend.kernels.triton.hopper.tiles import (
     LOADER,
     LOG2E,
-    OR_LEAST,
     ROWS,
-    arrived,
-    barriers_of,
-    bits_of,
-    bounds_of,
-    give_back,
-    hand_on,
     notes,
     place_of,
-    product,
-    take_turn,
     tile_noted,
     turns_of,
-    weighed,
-    where_pairs_kept,
-    where_set,
 )
 
 GROUPS: gl.constexpr = gl.constexpr(3)
@@ -157,7 +161,10 @@ def attention_fwd_narrow_hopper_kernel(
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
             )),
-            (load, (Q, K, V, Table, Header, buffers, barriers, numbers, STEP, STAGES, HAS_FULL, False)),
+            (load, (
+                Q, K, V, K, V, Table, Header, buffers, barriers, numbers,
+                STEP, STAGES, HAS_FULL, False, 0, 0,
+            )),
         ],
         [4, 4, 1],
         [REGISTERS, REGISTERS, LOADER],

@@ -26,6 +26,7 @@ from lattend.attend.kernels.triton.hopper.descriptors import (
     described,
     described_block,
     described_boxes,
+    described_groups,
     described_numbers,
     processors,
 )
@@ -33,15 +34,21 @@ from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_ke
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_narrow import attention_fwd_narrow_hopper_kernel
 from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
+from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_images_kernel
+from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
 from lattend.attend.kernels.triton.hopper.tiles import ROWS
 from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.prepared import Prepared
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.memory import row_strides
 from lattend.attend.tape import Tape
+from lattend.plans.order import Order
 
 Constants = dict[str, Any]
-__all__ = ["backward_dkdv", "backward_dq", "forward", "forward_fp8", "images_dkdv", "transposed"]
+__all__ = [
+    "backward_dkdv", "backward_dq", "forward", "forward_fp8", "images_dkdv", "images_dq", "images_forward",
+    "processors", "transposed",
+]  # fmt: skip
 
 
 def forward(
@@ -49,18 +56,22 @@ def forward(
     lse: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of a forward pass: adds to the sums and the log-sum-exp of earlier ones, or ends them."""
-    (batch, heads, rows, _), step = q.shape, ready.shape.step
-    works = ready.tiles * batch * heads
-    kernel, tables, joined = attention_fwd_hopper_kernel, _tables_of_queries(ready, lse), _joined(ready)
+    (batch, heads, rows, _), (outer, inner) = q.shape, _orders(ready)
+    works, step = ready.tiles * batch * heads, ready.shape.step
     if _is_narrow(ready):
-        kernel, tables, joined = attention_fwd_narrow_hopper_kernel, _tables(ready, lse), {}
+        kernel, tables, more, joined = attention_fwd_narrow_hopper_kernel, _tables(ready, lse), {}, ()
+    else:
+        kernel, tables = attention_fwd_hopper_kernel, _tables_of_queries(ready, lse)
+        more = _several(ready) | {"IN_TURN": ready.shape.in_turn}
+        joined = _joined_columns(ready, k, v)
     arguments = (
-        *described(ROWS.value, q), *described(step, k, v), *described(ROWS.value, out),
+        *described(ROWS.value, q, order=outer), *described(step, k, v, order=inner), *joined,
+        *described(ROWS.value, out, order=outer),
         out, sums, lse, *tables, scale, *row_strides(out),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    _launch(tape, kernel, works, arguments, ready, constants | widths | joined, q)
+    _launch(tape, kernel, works, arguments, ready, constants | widths | more, q)
 
 
 def forward_fp8(
@@ -86,18 +97,22 @@ def backward_dq(
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
-    batch, heads, rows, _ = q.shape
-    works = ready.tiles * batch * heads
-    kernel, tables, joined = attention_bwd_dq_hopper_kernel, _tables_of_queries(ready, lse), _joined(ready)
+    (batch, heads, rows, _), (outer, inner) = q.shape, _orders(ready)
+    works, step = ready.tiles * batch * heads, ready.shape.step
     if _is_wide(q):
-        kernel, tables, joined = attention_bwd_dq_wide_hopper_kernel, _tables(ready, lse), {}
+        kernel, tables, more, joined = attention_bwd_dq_wide_hopper_kernel, _tables(ready, lse), {}, ()
+    else:
+        kernel, tables = attention_bwd_dq_hopper_kernel, _tables_of_queries(ready, lse)
+        more = _several(ready) | {"BY_HEAD": ready.even}
+        joined = _joined_columns(ready, k, v)
     arguments = (
-        *described(ROWS.value, q, grad), *described(ready.shape.step, k, v), *described(ROWS.value, found),
+        *described(ROWS.value, q, grad, order=outer), *described(step, k, v, order=inner), *joined,
+        *described(ROWS.value, found, order=outer),
         out, grad_lse, lse, delta, sums, found, lse if written is None else written,
         *tables, scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    constants = constants | _widths(q, v) | joined | {"SOME": written is not None}
+    constants = constants | _widths(q, v) | more | {"SOME": written is not None}
     _launch(tape, kernel, works, arguments, ready, constants, q)
 
 
@@ -108,14 +123,14 @@ def backward_dkdv(
     """One part of the gradients of keys and values."""
     grad, _, q, k, v, _, lse = given
     (batch, heads, _, _), kv_heads, keys = q.shape, k.shape[1], k.shape[2]
-    works, step = ready.tiles * batch * kv_heads, ready.shape.step
-    lse, delta = (_by_fours(tape, x) for x in (lse, delta))
+    works, step, (outer, inner) = ready.tiles * batch * kv_heads, ready.shape.step, _orders(ready)
+    lse, delta = (_by_fours(tape, _by_residue(tape, x, inner)) for x in (lse, delta))
     arguments = (
-        *described(ROWS.value, k, v), *described(step, q, grad),
+        *described(ROWS.value, k, v, order=outer), *described(step, q, grad, order=inner),
         *(described_numbers(step, x) for x in (lse, delta)),
-        *described(ROWS.value, *found), *sums, *found, lse if written is None else written,
+        *described(ROWS.value, *found, order=outer), *sums, *found, lse if written is None else written,
         *_tables(ready, lse), scale, *row_strides(found[0]), *row_strides(found[1]),
-        kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[-1],
+        kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[2:].numel(),
     )  # fmt: skip
     constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "SOME": written is not None}
     if _is_narrow(ready):
@@ -124,8 +139,36 @@ def backward_dkdv(
         kernel = attention_bwd_dkdv_wide_hopper_kernel
     else:
         kernel = attention_bwd_dkdv_hopper_kernel
-        constants |= {"CHUNKED": ready.chunks is not None}
+        constants |= {"CHUNKED": ready.chunks is not None, "LEAVES": ready.halves}
+        constants |= {"BY_HEAD": ready.even, **_groups(ready)}
     _launch(tape, kernel, works, arguments, ready, constants, q)
+
+
+def images_forward(
+    tape: Tape, ready: Prepared, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor
+) -> None:
+    """The forward pass on images."""
+    arguments = (
+        *_rows_in_boxes(ready, q), *_steps_in_boxes(ready, k, v), *_rows_in_boxes(ready, out), out, lse,
+        ready.table, ready.shares, ready.header, ready.data or (lse,), scale, *row_strides(out),
+        q.shape[1], q.shape[1] // k.shape[1],
+    )  # fmt: skip
+    widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
+    _launch_images(tape, attention_fwd_images_kernel, arguments, ready, widths)
+
+
+def images_dq(
+    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
+    found: Tensor, constants: Constants,
+) -> None:  # fmt: skip
+    """The gradients of queries on images, and delta."""
+    grad, _, q, k, v, out, lse = given
+    arguments = (
+        *_rows_in_boxes(ready, q, grad), *_steps_in_boxes(ready, k, v), *_rows_in_boxes(ready, found),
+        out, grad_lse, lse, delta, found, ready.table, ready.shares, ready.header, ready.data or (lse,),
+        scale, *row_strides(out), *row_strides(found), q.shape[1], q.shape[1] // k.shape[1],
+    )  # fmt: skip
+    _launch_images(tape, attention_bwd_dq_images_kernel, arguments, ready, constants | _widths(q, v))
 
 
 def images_dkdv(
@@ -134,21 +177,34 @@ def images_dkdv(
 ) -> None:  # fmt: skip
     """The gradients of keys and values on images."""
     grad, _, q, k, v, _, lse = given
-    (batch, heads, _, _), (down, across), inner = k.shape, ready.shape.outer, ready.shape.inner
-    works, half = ready.tiles * batch * heads, (down // 2, across)
-    keys = tuple(axis.outer_size for axis in ready.part.axes)
-    queries = tuple(axis.inner_size for axis in ready.part.axes)
     arguments = (
-        *(described_boxes(x, keys, half) for x in (k, v)),
-        *(described_boxes(x, queries, inner) for x in (q, grad)), lse, delta,
-        *(described_boxes(x, keys, half) for x in found), *found,
-        ready.table, ready.header, ready.data or (lse,), scale,
-        *row_strides(found[0]), *row_strides(found[1]), heads, ready.tiles, *ready.strides, works,
+        *_rows_in_boxes(ready, k, v), *_steps_in_boxes(ready, q, grad), lse, delta,
+        *_rows_in_boxes(ready, *found), *found, ready.table, ready.shares, ready.header,
+        ready.data or (lse,), scale, *row_strides(found[0]), *row_strides(found[1]), k.shape[1],
     )  # fmt: skip
-    constants = {"TY": half[0], "TX": half[1], "BY": inner[0], "BX": inner[1], "STAGES": ready.shape.stages}
-    constants |= {"BOUNDS": ready.functions.bounds, **_widths(q, v), **OPTIONS}
-    programs = min(works, processors(q.device))
-    launched.launch(tape, attention_bwd_dkdv_images_kernel, programs, arguments, constants)
+    _launch_images(tape, attention_bwd_dkdv_images_kernel, arguments, ready, _widths(q, v))
+
+
+def _launch_images(
+    tape: Tape, kernel: Any, arguments: tuple[Any, ...], ready: Prepared, constants: Constants
+) -> None:
+    assert ready.shares is not None
+    (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares) - 1
+    constants |= {"TY": down // 2, "TX": across, "BY": inner[0], "BX": inner[1]}
+    constants |= {"BOUNDS": ready.functions.bounds, "STAGES": ready.shape.stages, **OPTIONS}
+    launched.launch(tape, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
+
+
+def _rows_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+    """The tensors as TMA copies the boxes of a tile, one for each group of warps."""
+    (down, across), sizes = ready.shape.outer, tuple(axis.outer_size for axis in ready.part.axes)
+    return [described_boxes(x, sizes, (down // 2, across)) for x in tensors]
+
+
+def _steps_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+    """The tensors as TMA copies the boxes of steps."""
+    sizes = tuple(axis.inner_size for axis in ready.part.axes)
+    return [described_boxes(x, sizes, ready.shape.inner) for x in tensors]
 
 
 def _launch(
@@ -161,7 +217,7 @@ def _launch(
         "PAIRS": ready.functions.pairs,
         "STEP": ready.shape.step,
         "STAGES": ready.shape.stages,
-        "HAS_FULL": ready.part.knows_full,
+        "HAS_FULL": ready.part.knows_full and not ready.halves,  # steps are left out in their order
         "ROW_BOUNDS": ready.row_bounds is not None,
         **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
     }
@@ -178,8 +234,28 @@ def _tables_of_queries(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
     return table, header, header if ready.joined is None else ready.joined.header, *others
 
 
-def _joined(ready: Prepared) -> Constants:
-    return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds}
+def _several(ready: Prepared) -> Constants:
+    """What the kernels are told that take parts that join, and orders of positions."""
+    return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds, **_groups(ready)}
+
+
+def _orders(ready: Prepared) -> tuple[Order, Order]:
+    """In which order the positions of rows lie, and those of columns."""
+    return ready.part.axes[0].outer_order, ready.part.axes[0].inner_order
+
+
+def _groups(ready: Prepared) -> Constants:
+    """How many positions of each period follow each other, 0 where all do: of rows, and of columns."""
+    outer, inner = (order.group if order.period > 1 else 0 for order in _orders(ready))
+    return {"OUTER": outer, "INNER": inner}
+
+
+def _joined_columns(ready: Prepared, k: Tensor, v: Tensor) -> list[Any]:
+    """The keys and values of a part that joins, which follow each other, in boxes as large as the others'."""
+    step, (_, inner) = ready.shape.step, _orders(ready)
+    if ready.joined is None or inner.period == 1:
+        return described(step, k, v, order=inner)
+    return [described_groups(x, step, Order(inner.group, inner.group)) for x in (k, v)]
 
 
 def _widths(q: Tensor, v: Tensor) -> Constants:
@@ -194,6 +270,15 @@ def _is_narrow(ready: Prepared) -> bool:
 def _is_wide(q: Tensor) -> bool:
     """Whether a group has registers for the sums of one matrix only, and a tile room for one."""
     return padded(q.shape[-1]) > 128
+
+
+def _by_residue(tape: Tape, x: Tensor, order: Order) -> Tensor:
+    """Numbers of queries [batch, heads, queries]; if every l-th is taken, those of a class together."""
+    return x if order.period == 1 else tape.do(partial(_residues_apart, order.period), x)
+
+
+def _residues_apart(period: int, x: Tensor) -> Tensor:
+    return x.unflatten(-1, (-1, period)).transpose(-1, -2).contiguous()
 
 
 def _by_fours(tape: Tape, x: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
-"""What the kernels for Hopper share: which tiles a program takes, where their rows lie, who is attended.
+"""What a tile is for the kernels for Hopper: which ones a program takes, their rows, columns and steps.
 
 A tile is 128 rows, 64 for each of two groups of warps that compute, or 192 for three (*_narrow.py); where
 head_dim is above 128 (*_wide.py) there is less room. A step is so many of its columns. In the forward pass
-and for gradients of queries the rows are queries and the columns keys, else the other way round.
+and for gradients of queries the rows are queries and the columns keys, else the other way round. The warp
+that loads reads a tile's numbers from the plan's table and notes them in shared memory for the others.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -14,32 +15,18 @@ from __future__ import annotations
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import (
-    fence_async_shared,
-    mbarrier,
-    tma,
-    warpgroup_mma,
-)
+
+from lattend.attend.kernels.triton.hopper.orders import corner, position_of, slots_below
 
 GROUPS: gl.constexpr = gl.constexpr(2)  # of four warps that compute
 TILES: gl.constexpr = gl.constexpr(2)  # whose rows are in shared memory
 ROWS: gl.constexpr = gl.constexpr(64)  # of a group
 REGISTERS: gl.constexpr = gl.constexpr(240)  # of a thread that computes; of one that loads LOADER
 LOADER: gl.constexpr = gl.constexpr(24)
-# A number, or another where its column's bit is not set
-_WHERE_SET = (
-    "{ .reg .pred in; .reg .b32 bit; and.b32 bit, $2, $3; setp.ne.b32 in, bit, 0; selp.f32 $0, $1, %s, in; }"
-)
-# Bits from the first to before the end; a shift by 32 or more gives 0, which LLVM does not promise
-BITS: gl.constexpr = gl.constexpr(
-    "{ .reg .b32 first, end; max.s32 first, $1, 0; shl.b32 first, -1, first; "
-    "max.s32 end, $2, 0; shl.b32 end, -1, end; not.b32 end, end; and.b32 $0, first, end; }"
-)
-OR_ZERO: gl.constexpr = gl.constexpr(_WHERE_SET % "0f00000000")
-OR_LEAST: gl.constexpr = gl.constexpr(_WHERE_SET % "0fFF800000")  # -inf
 NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
 OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
-JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, with one step
+JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, and its steps
+LEFT: gl.constexpr = gl.constexpr(11)  # whether each group leaves out a step; such tiles join with none
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -60,77 +47,128 @@ def work_at(turn):
 @gluon.jit
 def tile_of(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
-    HEIGHT: gl.constexpr = 128, MORE: gl.constexpr = 0,
+    HEIGHT: gl.constexpr = 128, MORE: gl.constexpr = 0, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
+    BY_HEAD: gl.constexpr = False, LEAVES: gl.constexpr = False,
 ):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
-    that can have columns, and the end of these; and MORE numbers, as the table has them.
+    that can have columns, and the end of these; if groups LEAVE out steps, whether the first group does so
+    with the last, and the second with the first; and MORE numbers, as the table has them. Where rows or
+    columns have an order, the base of its columns and the periods of columns and rows come last; columns that
+    have one are slots.
 
-    The same tile of all heads comes first, then the next. It has HEIGHT rows, and its columns begin at a
-    multiple of ALIGNED. The first step has a mask, if only for this: ptxas 12.8 prepares what both loops over
-    steps share before the first of them, behind the branch that passes it by; with no step in it, products
-    of the second would read anywhere.
+    The same tile of all heads comes first, then the next; BY_HEAD, all tiles of one head do. It has HEIGHT
+    rows, and its columns begin at a multiple of ALIGNED. The first step has a mask, if only for this: ptxas
+    12.8 prepares what both loops over steps share before the first of them, behind the branch that passes it
+    by; with no step in it, products of the second would read anywhere.
     """
     heads, _, _, tiles, table_batch, table_head, works = numbers
     pairs = works // tiles
-    tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
+    if BY_HEAD:
+        tile, pair = work_at(turn) % tiles, work_at(turn) // tiles
+    else:
+        tile, pair = work_at(turn) // pairs, work_at(turn) % pairs
     batch, head = pair // heads, pair % heads
-    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * (7 + MORE)
+    entry = Table + (batch * table_batch + head * table_head + tile).to(gl.int64) * (7 + 2 * LEAVES + MORE)
     slot, outer_base, base = gl.load(entry), gl.load(entry + 1), gl.load(entry + 2)
     begin, end = gl.load(entry + 3), gl.load(entry + 4)
-    begin -= (base + begin) % ALIGNED
+    if INNER > 0:  # whole groups are copied
+        begin -= begin % (ALIGNED if ALIGNED > INNER else INNER)
+    else:
+        begin -= (base + begin) % ALIGNED
     steps = gl.maximum(gl.cdiv(end - begin, STEP), 1)  # without columns it is one of zeros: before the first
     full_first, full = steps, steps * 0
     if HAS_FULL:
         full_first = gl.minimum(gl.cdiv(gl.load(entry + 5) - begin, STEP), steps)
         full = gl.maximum((gl.load(entry + 6) - begin) // STEP - full_first, 0)
-    first, masked = gl.where(end > begin, base + begin, -STEP), gl.maximum(steps - full, 1)
-    at = slot + outer_base
-    rows_first = gl.maximum(gl.load(Header + 8) - at, 0)  # a class has Header[10] slots
-    rows_end = gl.minimum(gl.load(Header + 9) + 1 - at, gl.load(Header + 10) - slot)
+    first = gl.where(end > begin, begin if INNER > 0 else base + begin, -STEP)
+    masked, period = gl.maximum(steps - full, 1), gl.load(Header)
+    rows_first = gl.maximum(slots_below(gl.load(Header + 8), outer_base, period, OUTER) - slot, 0)
+    rows_end = slots_below(gl.load(Header + 9) + 1, outer_base, period, OUTER)
+    rows_end = gl.minimum(rows_end, gl.load(Header + 10)) - slot  # so many slots has a class
     rows_first = gl.minimum(rows_first, HEIGHT).to(gl.int32)
     rows_end = gl.maximum(gl.minimum(rows_end, HEIGHT), 0).to(gl.int32)
     found = batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
+    if LEAVES:  # the table has the end of the first half's columns, and the first of the second's
+        last = (gl.load(entry + 7) <= first + (steps - 1) * STEP) & (steps > 1)
+        before = (gl.load(entry + 8) >= first + STEP) & (steps > 1)
+        found = found + (last.to(gl.int32), before.to(gl.int32))  # noqa: RUF005
     for place in gl.static_range(MORE):
-        found = found + (gl.load(entry + 7 + place),)  # noqa: RUF005
+        found = found + (gl.load(entry + 7 + 2 * LEAVES + place),)  # noqa: RUF005
+    if OUTER + INNER > 0:
+        found = found + (base, gl.load(Header + 2).to(gl.int32), period.to(gl.int32))  # noqa: RUF005
     return found
 
 
 @gluon.jit
 def tile_of_queries(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
-    HEIGHT: gl.constexpr = 128,
+    HEIGHT: gl.constexpr = 128, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
+    BY_HEAD: gl.constexpr = False,
 ):  # fmt: skip
-    """The tile of queries of a turn; if a part JOINS, one step of its keys comes before the others."""
+    """The tile of queries of a turn; if a part JOINS, steps of its keys come before the others."""
+    own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT, 2 * JOINS, OUTER, INNER, BY_HEAD)
     if JOINS:
-        own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT, 2)
-        return own[:6] + (own[6] + 1, own[7] + 1, own[8] + 1) + own[9:]  # noqa: RUF005
-    else:
-        return tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT)
+        first, count = own[JOINED], own[JOINED + 1]
+        if INNER > 0:  # they are copied in boxes as large as the others'
+            count += first % INNER
+            first -= first % INNER
+        more = gl.maximum(gl.cdiv(count, STEP), 1)
+        counts = (own[6] + more, own[7] + more, own[8] + more)
+        own = own[:6] + counts + own[9:11] + (first, count, more) + own[13:]
+    return own
+
+
+@gluon.jit
+def step_at(index, tile):
+    """The step of an index: those with a mask come first, then the full ones that lie between them."""
+    steps, masked, full_first = tile[6], tile[7], tile[8]
+    with_mask = gl.where(index < full_first, index, index + steps - masked)
+    return gl.where(index < masked, with_mask, index - masked + full_first)
+
+
+@gluon.jit
+def is_joined(index, tile):
+    """Whether a step is one of the part that joins."""
+    return index < tile[JOINED + 2]
 
 
 @gluon.jit
 def place_of(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr = False):
-    """The first column of a tile's step; if a part JOINS, of a step after its own."""
+    """The first column of a tile's step; if a part JOINS, its steps come before."""
     step = step_at(index, tile)
     if JOINS:
-        step -= 1
-    return tile[OWN] + step * STEP
+        own = tile[OWN] + (step - tile[JOINED + 2]) * STEP
+        return gl.where(is_joined(index, tile), tile[JOINED] + index * STEP, own)
+    else:
+        return tile[OWN] + step * STEP
 
 
 @gluon.jit
-def place_loaded(index, tile, STEP: gl.constexpr, JOINS: gl.constexpr):
-    """The first column of any step of a tile."""
-    place = place_of(index, tile, STEP, JOINS)
-    if JOINS:
-        place = gl.where(index == 0, tile[JOINED], place)
-    return place
+def corner_of(index, tile, share, STEP: gl.constexpr, JOINS: gl.constexpr, INNER: gl.constexpr):
+    """Where TMA begins to copy the keys of a step."""
+    base = 0
+    if INNER > 0:
+        base = tile[len(tile) - 3]
+        if JOINS:
+            base = gl.where(is_joined(index, tile), 0, base)
+    return corner(tile[0], tile[1] // share, place_of(index, tile, STEP, JOINS), base, INNER)
 
 
 @gluon.jit
 def early_of(tile):
     """The index of the step with which the rows of the next tile are loaded: as soon as there is room."""
     return gl.minimum(tile[6] - 1, 2)
+
+
+# Noted in shared memory
+
+
+@gluon.jit
+def notes(COUNT: gl.constexpr = 2, MORE: gl.constexpr = 0):
+    """Room for the numbers of the tiles in shared memory, so many; some have MORE."""
+    layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    return gl.allocate_shared_memory(gl.int32, [COUNT * (NUMBERS + MORE), 1], layout)
 
 
 @gluon.jit
@@ -152,273 +190,18 @@ def tile_noted(noted, turn, MORE: gl.constexpr = 0):
     return found
 
 
-@gluon.jit
-def step_at(index, tile):
-    """The step of an index: those with a mask come first, then the full ones that lie between them."""
-    steps, masked, full_first = tile[6], tile[7], tile[8]
-    with_mask = gl.where(index < full_first, index, index + steps - masked)
-    return gl.where(index < masked, with_mask, index - masked + full_first)
-
-
-# Shared memory
+# The rows of a group
 
 
 @gluon.jit
-def barriers_of(COUNT: gl.constexpr, ARRIVALS: gl.constexpr):
-    """So many barriers, each passed when so many have arrived."""
-    found = gl.allocate_shared_memory(gl.int64, [COUNT, 1], mbarrier.MBarrierLayout())
-    for place in gl.static_range(COUNT):
-        mbarrier.init(found.index(place), count=ARRIVALS)
-    return found
-
-
-@gluon.jit
-def notes(COUNT: gl.constexpr = 2, MORE: gl.constexpr = 0):
-    """Room for the numbers of the tiles in shared memory, so many; some have MORE."""
-    layout: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
-    return gl.allocate_shared_memory(gl.int32, [COUNT * (NUMBERS + MORE), 1], layout)
-
-
-@gluon.jit
-def arrived(ready, index, STAGES: gl.constexpr, pred=True):
-    """Waits until the step's block is in shared memory."""
-    mbarrier.wait(ready.index(index % STAGES), (index // STAGES) & 1, pred=pred)
-
-
-@gluon.jit
-def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MORE: gl.constexpr = 0):
-    """Copies the block of a step to shared memory once its place is free; MORE bytes will follow."""
-    stage = index % STAGES
-    mbarrier.wait(free.index(stage), ((index // STAGES) & 1) ^ 1)
-    mbarrier.expect(ready.index(stage), Block.block_type.nbytes + MORE)
-    tma.async_copy_global_to_shared(Block, place, ready.index(stage), buffer.index(stage))
-
-
-@gluon.jit
-def load_tile(matrices, buffers, noted, ready, free, turn, tile):
-    """Copies the rows of a tile, of one matrix or of two alike, and notes its numbers."""
-    COUNT: gl.constexpr = free.shape[0]  # tiles in shared memory
-    BLOCKS: gl.constexpr = buffers[0].shape[0] // COUNT
-    held = turn % COUNT
-    mbarrier.wait(free.index(held), ((turn // COUNT) & 1) ^ 1)
-    note(noted, turn, tile)
-    mbarrier.expect(ready.index(held), len(matrices) * BLOCKS * matrices[0].block_type.nbytes)
-    for block in gl.static_range(BLOCKS):
-        place = [tile[0], tile[1], tile[2] + tile[3] + block * ROWS, 0]
-        for one in gl.static_range(len(matrices)):
-            to = buffers[one].index(held * BLOCKS + block)
-            tma.async_copy_global_to_shared(matrices[one], place, ready.index(held), to)
-
-
-@gluon.jit
-def give_back(free, turn, pred):
-    """Frees the rows of a tile, once its results, which lie there, are written."""
-    if pred:
-        tma.store_wait(0)
-        mbarrier.arrive(free.index(turn % free.shape[0]), count=1)
-
-
-@gluon.jit
-def take_turn(order, GROUP: gl.constexpr, count):
-    """Waits until the group before has begun its products of this turn, group 0 those of the last.
-
-    Products of two groups that begin at once would share the tensor cores, and their exponentials come at
-    once too.
-    """
-    mbarrier.wait(order.index(GROUP), (count & 1) ^ (GROUP == 0))
-
-
-@gluon.jit
-def hand_on(order, GROUP: gl.constexpr):
-    """Has the next group begin its products."""
-    mbarrier.arrive(order.index((GROUP + 1) % order.shape[0]), count=1)
-
-
-@gluon.jit
-def unknown_zero(index):
-    """0, which ptxas does not know: else it prepares the addresses of all products of a loop in front of it,
-    for which a wide head has no registers left.
-    """
-    return index >> 30
-
-
-@gluon.jit
-def product(rows, buffer, index, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, S: gl.constexpr):
-    """The product of a group's rows and a step's columns, begun."""
-    columns = buffer.index(index % STAGES).reshape((STEP, DP)).permute((1, 0))
-    nothing = gl.full([ROWS, STEP], 0.0, gl.float32, S)
-    return warpgroup_mma(rows, columns, nothing, use_acc=False, is_async=True)
-
-
-@gluon.jit
-def weighed(weights, buffer, index, total, adds, STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr):
-    """The sum of what a step's columns hold, by weights, begun; unless it `adds`, the total is begun anew."""
-    columns = buffer.index(index % STAGES).reshape((STEP, DP))
-    return warpgroup_mma(weights, columns, total, use_acc=adds, is_async=True)
-
-
-# Rows, and who is attended
-
-
-@gluon.jit
-def rows_of(tile, GROUP: gl.constexpr, LAYOUT: gl.constexpr):
+def rows_of(tile, GROUP: gl.constexpr, LAYOUT: gl.constexpr, OUTER: gl.constexpr = 0):
     """The positions of a group's rows, and which of them are the tile's."""
     row = GROUP * ROWS + gl.arange(0, ROWS, LAYOUT)
-    return tile[2] + tile[3] + row, (row >= tile[9]) & (row < tile[10])
+    period = 1 if OUTER == 0 else tile[len(tile) - 1]
+    return position_of(tile[2] + row, tile[3], period, OUTER), (row >= tile[9]) & (row < tile[10])
 
 
 @gluon.jit
 def whole(tile, GROUP: gl.constexpr):
     """Whether all of a group's rows are the tile's."""
     return (tile[9] <= GROUP * ROWS) & (tile[10] >= (GROUP + 1) * ROWS)
-
-
-@gluon.jit
-def bounds_of(
-    tile, table_batch, rows, Header, Data, RowBounds,
-    BOUNDS: gl.constexpr, ROW_BOUNDS: gl.constexpr, GROUP: gl.constexpr, LAYOUT: gl.constexpr,
-    COLUMNS: gl.constexpr = OWN,
-):  # fmt: skip
-    """The positions of a group's rows and what is asked of their pairs: the bounds of each row's columns and
-    its entries, whether more is to be asked, and of which head and element.
-    """
-    batch, head, first, count = tile[0], tile[1], tile[COLUMNS], tile[COLUMNS + 1]
-    oa, inside = rows_of(tile, GROUP, LAYOUT)
-    low, high, entries = BOUNDS(oa, oa, oa, head, batch, Header, Data, False)
-    asks = True
-    if ROW_BOUNDS:  # where entries that must be equal begin and end; -1 if pairs are to be asked
-        ends = RowBounds + gl.where(table_batch > 0, batch, 0) * 2 * rows + oa
-        own = gl.load(ends, mask=inside, other=0)
-        asks = gl.min(own, 0) < 0
-        low = gl.maximum(low, own)
-        high = gl.minimum(high, gl.where(asks, high, gl.load(ends + rows, mask=inside, other=0)))
-    # within the tile's columns, so that differences fit; a head that is left out has none
-    low = gl.minimum(gl.maximum(low, first), first + count).to(gl.int32)
-    high = gl.maximum(gl.minimum(high, first + count - 1), first - 1).to(gl.int32)
-    return oa, low, high, entries, asks, head, batch
-
-
-@gluon.jit
-def spread(tensors, LAYOUT: gl.constexpr):
-    """The tensors, handed to the threads that need them."""
-    found = ()
-    for place in gl.static_range(len(tensors)):
-        found = found + (gl.convert_layout(tensors[place], LAYOUT),)  # noqa: RUF005
-    return found
-
-
-@gluon.jit
-def number_of(column):
-    """Columns of a step numbered such that a thread's own are 0, 1, 2, …: known when it is compiled.
-
-    A thread has the columns 8j + c and 8j + c + 1 of a product of matrices, for one even c below 8.
-    """
-    return (column >> 3) * 2 + (column & 1)
-
-
-@gluon.jit
-def up_to(end, column):
-    """How many of a thread's columns, by number, lie up to `end`: the same for all columns with its c."""
-    ahead = end - (column & 6)
-    return (ahead >> 3) * 2 + 1 + (((ahead & 7) + 7) >> 3)
-
-
-@gluon.jit
-def bits_of(at, about, S: gl.constexpr, STEP: gl.constexpr):
-    """For each row of a thread a word with the bits of those columns, by number, that are within its bounds,
-    in a step that begins with `at`.
-    """
-    column = gl.arange(0, STEP, gl.SliceLayout(0, S))[None, :]
-    first, end = up_to(about[1][:, None] - at - 1, column), up_to(about[2][:, None] - at, column)
-    return gl.inline_asm_elementwise(BITS, "=r,r,r", [first, end], gl.int32, True, 1)
-
-
-@gluon.jit
-def where_set(x, bits, OTHERS: gl.constexpr, S: gl.constexpr):
-    """The numbers whose bits are set, and others: OR_ZERO or OR_LEAST. ptxas fetches several bits at once."""
-    column = gl.arange(0, x.shape[1], gl.SliceLayout(0, S))[None, :]
-    given = [x, bits, gl.full([1, 1], 1, gl.int32, S) << number_of(column)]
-    return gl.inline_asm_elementwise(OTHERS, "=f,f,r,r", given, gl.float32, True, 1)
-
-
-@gluon.jit
-def pairs_kept(
-    at, about, Header, Data,
-    COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr, STEP: gl.constexpr,
-):  # fmt: skip
-    """Which pairs of a step are kept by what bounds do not say."""
-    oa, _, _, entries, _, head, batch = about
-    one = at + gl.arange(0, STEP, gl.BlockedLayout([1], [32], [4], [0]))  # each is looked up by one thread
-    found = spread(COLUMNS(one, one, one, head, batch, Header, Data, False), gl.SliceLayout(0, S))
-    columns = at + gl.arange(0, STEP, gl.SliceLayout(0, S))
-    return PAIRS(oa, oa, oa, columns, columns, columns, entries, found, head, batch, Header, Data, False)
-
-
-@gluon.jit
-def where_pairs_kept(
-    x, at, about, Header, Data,
-    OTHERS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr, S: gl.constexpr,
-):  # fmt: skip
-    """The numbers of a step that begins with `at`, and others where more than bounds is asked and not so."""
-    if about[4]:
-        other = 0.0 if OTHERS == OR_ZERO else -float("inf")
-        x = gl.where(pairs_kept(at, about, Header, Data, COLUMNS, PAIRS, S, x.shape[1]), x, other)
-    return x
-
-
-@gluon.jit
-def lay(
-    Out, Sum, Written, value, buffer, tile, heads, rows, strides,
-    GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
-    CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr,
-):  # fmt: skip
-    """Adds rows to the sums of earlier parts; if SOME rows have none, Written says which have. The last part
-    lays the result where the tile's rows were, for `send`, or writes those of a tile that is not whole.
-    """
-    OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
-    batch, head = tile[0], tile[1]
-    row, here = rows_of(tile, GROUP, OF_SUMS)
-    column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
-    mask = here[:, None] & (column[None, :] < D)
-    before = (batch * heads + head).to(gl.int64) * rows
-    sums = Sum + (before + row)[:, None] * D + column[None, :]
-    if CONTINUES:
-        summed = mask
-        if SOME:
-            summed = mask & (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
-        value += gl.load(sums, mask=summed, other=0.0)
-    if ENDS:
-        final = value.to(buffer.dtype)
-        if whole(tile, GROUP):
-            buffer.reshape((ROWS, DP)).store(final)
-        else:
-            rows_out = Out + batch.to(gl.int64) * strides[0] + head.to(gl.int64) * strides[1]
-            rows_out += row.to(gl.int64)[:, None] * strides[2]
-            gl.store(rows_out + column[None, :], final, mask=mask)
-    else:
-        gl.store(sums, value, mask=mask)
-
-
-@gluon.jit
-def lay_share(
-    Sum, value, tile, heads, tiles,
-    GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
-):  # fmt: skip
-    """Writes what a chunk of a tile (chunks.py) has found of its rows to the chunk's own place."""
-    _, here = rows_of(tile, GROUP, gl.SliceLayout(1, SUMS))
-    row = GROUP * ROWS + gl.arange(0, ROWS, gl.SliceLayout(1, SUMS))
-    column = gl.arange(0, DP, gl.SliceLayout(0, SUMS))
-    first = ((tile[0] * heads + tile[1]).to(gl.int64) * tiles + tile[NUMBERS]) * (GROUPS * ROWS)
-    places = Sum + (first + row)[:, None] * D + column[None, :]
-    gl.store(places, value, mask=here[:, None] & (column[None, :] < D))
-
-
-@gluon.jit
-def send(matrices, buffers, place, tile, GROUP: gl.constexpr, ENDS: gl.constexpr):
-    """Has TMA write what was laid where a tile's rows were, of one matrix or of two."""
-    if ENDS:  # noqa: SIM102  (this is known when it is compiled, the next is not)
-        if whole(tile, GROUP):
-            fence_async_shared()
-            for one in gl.static_range(len(matrices)):
-                to = [tile[0], tile[1], tile[2] + tile[3] + GROUP * ROWS, 0]
-                tma.async_copy_shared_to_global(matrices[one], to, buffers[one].index(place))

@@ -1,0 +1,41 @@
+"""Dropout of a part of a larger call: the pairs that the whole would drop, on every kernel, both passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from lattend.attend.dropout import kept, new_seed, placed_seed
+from lattend.attend.operator import forward
+from lattend.rules.reader import read_rule
+
+RATE = 0.4
+HEADS, FIRST, QUERY = 2, 1, 9  # two of four heads, from the second on; queries from 9 on
+KEYS = (3, 2, 5)  # 3, 4, 8, 9, 13, 14
+PLACES = torch.tensor([3, 4, 8, 9, 13, 14])
+
+
+def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor:
+    rule = read_rule("full").at(m=6)
+    placed = placed_seed(seed, QUERY, KEYS, (HEADS, 4, FIRST))
+    how = (None, None, None, placed, RATE, None, None, kernel, True)
+    return forward(q, k, v, rule.key, [5, 6], [], None, [], *how)[0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+@pytest.mark.parametrize("kernel", ["dense", "cpu", "reference", "triton"])
+def test_a_part_drops_what_the_whole_does(kernel: str) -> None:
+    seed = new_seed(torch.zeros(1))
+    members = (torch.arange(3)[:, None] * 4 + torch.arange(HEADS) + FIRST).view(3, HEADS, 1, 1)
+    there = kept(seed, RATE, members, torch.arange(QUERY, QUERY + 5)[:, None], PLACES)
+    q, k = torch.zeros(3, HEADS, 5, 16), torch.zeros(3, HEADS, 6, 16)
+    v = torch.eye(6, 16).expand(3, HEADS, 6, 16).contiguous().requires_grad_()
+    out = run(kernel, seed, q, k, v)
+    assert torch.equal(out[..., :6] > 0, there)
+    assert 0 < there.sum() < there.numel()
+    weights = torch.autograd.grad(out.sum(), v)[0][
+        ..., 0
+    ]  # of each key, the sum of its weights that are kept
+    torch.testing.assert_close(weights, there.sum(-2) / 6 / (1 - RATE), rtol=1e-5, atol=1e-6)
