@@ -94,6 +94,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Witness": lambda: BAND.at(t=3).difference(lt.rule("windowed(4)")),
     "CountCheck": lambda: check(BAND, 4),
     "Growth": lambda: BAND.count().order(),
+    "ShardPlan": lambda: lt.parallel.plan(BAND, n=256, t=31, ranks=4, heads=2, head_dim=16),
     "Explanation": lambda: lt.explain(BAND, n=256, t=31, heads=2, head_dim=16),
     "Bias": bias,
     "KVCache": lambda: lt.KVCache(BAND, batch=1, heads=1, head_dim=4, t=3),

@@ -17,6 +17,7 @@ ORDER = (
     "counts",
     "plans",
     "attend",
+    "parallel",
     "cost",
     "nn",
     "study",
@@ -34,6 +35,26 @@ TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "st
 TORCH_FILES = {
     *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),
     *("study/images/handwritten.py", "study/heads/network.py", "study/heads/training.py"),
+    # shards that run; their plans count
+    *(
+        f"parallel/{name}.py"
+        for name in [
+            "arguments",
+            "arrays",
+            "context",
+            "distributed_tensors",
+            "exchange",
+            "heads",
+            "kv_cache",
+            "merge",
+            "ranks",
+            "running",
+            "sharded_attention",
+            "sharding",
+            "ways",
+            "work",
+        ]
+    ),
 }
 # Rule's methods and lt.cost open other folders when they are called
 DOORS = {"rules/rule.py", "cost/__init__.py"}
@@ -103,6 +124,10 @@ def test_files_stay_short(path: Path) -> None:
         ("import lattend as lt; lt.rules.strided().count(n=9, t=3)", {"torch", "sympy", *DRAWING}),
         ("import lattend as lt; print(lt.rules.strided().count())", {"torch", *DRAWING}),
         ("import lattend as lt; lt.rules.causal().draw(n=8).svg()", {"torch", "sympy", *DRAWING}),
+        (
+            "import lattend as lt; lt.parallel.plan('causal', n=64, ranks=4).json()",
+            {"torch", "sympy", *DRAWING},
+        ),
         (
             "import lattend as lt; lt.study.steer([[1, 0.5]], [1])",
             {"torch", "sympy", *DRAWING},

@@ -23,10 +23,12 @@ SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 OTHERS = {
     "rules/language/key.py: KNOWN": "rules that are alive",
     "rules/language/key.py: _DIGESTS": "arrays that are alive",
+    "attend/elsewhere.py: RUNNERS": "contexts that are open",
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",
     "cost/measure/elementwise.py: _EACH": "filled when it is imported",
+    "parallel/ranks.py: _MADE": "sets of ranks that were grouped, a number each",
 }
 EMPTY = {"dict", "list", "set", "deque", "OrderedDict", "defaultdict", "Counter"}
 EMPTY |= {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet"}

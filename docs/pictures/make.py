@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from opening import opening
 
@@ -18,6 +19,7 @@ LLAMA = {
     **{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336},
     **{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8},
 }
+GROUPED: dict[str, Any] = {"heads": 32, "kv_heads": 8, "head_dim": 128}
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
 
 
@@ -57,6 +59,8 @@ def pictures() -> dict[str, Picture]:
         "steering.svg": lt.study.steer(
             [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]], ["1/3", "2/3", 0, 0, 0], error=1e-4
         ).draw(),
+        "shards.svg": lt.parallel.plan("strided(5)", n=64, ranks=8).draw(),
+        "shard_strategies.svg": lt.parallel.plan("strided(4095)", n=10**9, ranks=1024, **GROUPED).chart(),
         "serving.svg": lt.cost.serving(LLAMA, 32768, machine="H100", batch=8, rule="strided(4095)").draw(),
         "gradients.svg": lt.study.gradients.measure(steps=0).draw(),
         "elbo_linear.svg": show_linear(),

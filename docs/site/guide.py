@@ -8,7 +8,7 @@ from collections.abc import Mapping
 GROUPS = {
     "Begin": "tour workbench notebooks coming_from transformers",
     "Rules and counts": "rules counting costs notation",
-    "Layers that run": "attention images convolution grid",
+    "Layers that run": "attention devices images convolution grid",
     "Understand": "worked steering derivations gradients heads generative games",
 }
 OTHER = "Layers that run"  # where a chapter goes that no group names

@@ -70,6 +70,11 @@ PAGES = (
         folders="lattend",
     ),
     Page(
+        *("parallel", "Many devices", FAST, "One rule over many devices, and what they send each other."),
+        names=" ".join(f"lattend.parallel.{name}" for name in ("plan", "ShardPlan", "Cluster", "Cut")),
+        folders="lattend.parallel",
+    ),
+    Page(
         *("modules", "Modules", FAST, "torch modules: attention, images, convolution, recurrent nets."),
         names="lattend.nn.MultiHeadAttention lattend.nn.replace_attention",
         folders="lattend.nn",

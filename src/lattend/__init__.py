@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lattend import cost as cost
     from lattend import errors as errors
     from lattend import nn as nn
+    from lattend import parallel as parallel
     from lattend import rules as rules
     from lattend import study as study
     from lattend.attend.attention import attention as attention
@@ -42,6 +43,7 @@ _HOME = {
     "explain": "lattend.attend.explain.explain",
     "cost": "lattend.cost",
     "nn": "lattend.nn",
+    "parallel": "lattend.parallel",
     "study": "lattend.study",
     "errors": "lattend.errors",
 }

@@ -162,6 +162,10 @@ class TensorError(LattendError):
     """A tensor whose shape, dtype or device does not fit the call."""
 
 
+class RankError(LattendError):
+    """Ranks that disagree about a call, or one that did not answer; every rank is told the same."""
+
+
 class ExtraMissing(LattendError, ImportError):
     """What was asked for needs a package that is not installed."""
 

@@ -145,14 +145,14 @@ def _own_machine(text: str) -> Machine:
             raise NamingError(f'a machine has no "{key}"; it has {", ".join(_UNITS)}, as in {OWN}')
         if key in found:
             raise NamingError(f'"{text}" gives {key} twice; give it once')
-        found[key] = _amount(key, value)
+        found[key] = amount(key, value)
     for key in ("flops", "bandwidth"):
         if key not in found:
             raise NamingError(f'"{text}" does not say {key}; write a machine as {OWN}')
     return Machine("your machine", found.pop("flops"), found.pop("bandwidth"), 2, "your numbers", **found)
 
 
-def _amount(key: str, text: str) -> float:
+def amount(key: str, text: str) -> float:
     """990T, 3.35TB/s, 80GB, 80GiB or 8e10 as a number."""
     match = _AMOUNT.fullmatch(text)
     if match is None or match[4] not in (None, *_UNITS[key]) or (match[3] and not match[2]):

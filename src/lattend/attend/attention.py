@@ -22,6 +22,7 @@ from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.decode.repeated import kind_of_step
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
+from lattend.attend.elsewhere import RUNNERS
 from lattend.attend.fp8 import ScalesLike
 from lattend.attend.guards import recall
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
@@ -139,6 +140,16 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
+    if RUNNERS:  # lt.parallel.sharded
+        how = {
+            "scale": scale, "scales": scales, "bias": bias, "padding": padding, "cu_seqlens": cu_seqlens,
+            "softcap": softcap, "sinks": sinks, "dropout": dropout, "cache": cache, "return_lse": return_lse,
+            "return_max_logit": return_max_logit, "kernel": kernel, "deterministic": deterministic,
+        }  # fmt: skip
+        given = {name: value for name, value in how.items() if value is not None and value is not False}
+        if rule is None:
+            raise no_rule(values)
+        return RUNNERS[-1].attention(q, k, v, rule, given | {"deterministic": deterministic}, values)
     if scales is not None:  # the rest is as if there were no such argument
         how = {
             "bias": bias, "padding": padding, "cu_seqlens": cu_seqlens, "softcap": softcap,

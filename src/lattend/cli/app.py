@@ -38,6 +38,7 @@ from lattend.cli import (
     rules,
     same,
     serve,
+    shard,
     steer,
     work,
 )
@@ -93,7 +94,8 @@ def name_of(module: ModuleType) -> str:
 
 
 COMMANDS = (
-    *(serve, ask, rules, draw, count, claim, reach, cache, same, check, explain, cost, compare, patches),
+    *(serve, ask, rules, draw, count, claim, reach, cache, same, check, explain, shard),
+    *(cost, compare, patches),
     *(heads, heads_train, heads_show, conv, grid, complete),
     *(work, steer, gradients, derive, elbo, elbo_gaussian, elbo_discrete, game),
 )

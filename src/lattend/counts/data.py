@@ -7,6 +7,7 @@ counted by its closed form.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,40 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_PAIRS // 256) -> in
 
 def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
     """The exact number of attended pairs in each tile between edges, for a complete rule on a line."""
+    tops, lefts, picks = _data_picks(rule, rows, cols)
+    total = np.zeros((len(rows) - 1, len(cols) - 1), object)
+    for residual, some in picks:
+        picked, sign = some, 1
+        if picked.mean() > 0.5:  # fewer boxes to look at: all tiles, less the boxes not picked
+            everywhere = np.ones(total.shape, bool)
+            total += _in_boxes(rule, residual, rows, cols, everywhere)[2].reshape(total.shape)
+            picked, sign = ~picked, -1
+        i, j, counts = _in_boxes(rule, residual, tops, lefts, picked)
+        np.add.at(
+            total,
+            (np.searchsorted(rows, tops[i], "right") - 1, np.searchsorted(cols, lefts[j], "right") - 1),
+            sign * counts,
+        )
+    return total
+
+
+def data_boxes(
+    rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]
+) -> Iterator[tuple[Condition, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Boxes between edges along which the data stays the same, by the affine condition left inside them.
+
+    Each condition comes with the tops, bottoms, lefts and rights of its boxes.
+    """
+    tops, lefts, picks = _data_picks(rule, rows, cols)
+    for residual, picked in picks:
+        i, j = np.nonzero(picked)
+        yield residual, tops[i], tops[i + 1], lefts[j], lefts[j + 1]
+
+
+def _data_picks(
+    rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[Condition, NDArray[np.bool_]]]]:
+    """Edges of boxes along which the data stays the same, and which boxes have which affine condition."""
     atoms = expr.data_comparisons(rule.condition)
     if len(atoms) > MAX_ATOMS:
         raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
@@ -58,23 +93,12 @@ def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
         )
         for atom in atoms
     }
-    total = np.zeros((len(rows) - 1, len(cols) - 1), object)
-    for chosen, residual in expr.choices(rule.condition, atoms):
-        if residual == Truth(False):
-            continue
-        picked = np.logical_and.reduce([truth[atom] == holds for atom, holds in chosen.items()])
-        sign = 1
-        if picked.mean() > 0.5:  # fewer boxes to look at: all tiles, less the boxes not picked
-            everywhere = np.ones(total.shape, bool)
-            total += _in_boxes(rule, residual, rows, cols, everywhere)[2].reshape(total.shape)
-            picked, sign = ~picked, -1
-        i, j, counts = _in_boxes(rule, residual, tops, lefts, picked)
-        np.add.at(
-            total,
-            (np.searchsorted(rows, tops[i], "right") - 1, np.searchsorted(cols, lefts[j], "right") - 1),
-            sign * counts,
-        )
-    return total
+    picks = [
+        (residual, np.logical_and.reduce([truth[atom] == holds for atom, holds in chosen.items()]))
+        for chosen, residual in expr.choices(rule.condition, atoms)
+        if residual != Truth(False)
+    ]
+    return tops, lefts, picks
 
 
 def _in_boxes(

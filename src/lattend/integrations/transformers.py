@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from lattend.attend.attention import attention
 from lattend.attend.compiled import constant
 from lattend.attend.decode import step
 from lattend.attend.decode.step import Scoring, StepMask
+from lattend.attend.elsewhere import RUNNERS
 from lattend.attend.sinks import with_sinks
 from lattend.attend.tensor_terms import evaluate
 from lattend.cost.models.configuration import RULE
@@ -102,6 +103,8 @@ def attention_forward(
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": s_aux, "bias": bias}
     how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
     whole = mask.from_the_start and not by_side
+    if RUNNERS and (arrays or not whole or position_bias is not None or added is not None):
+        _refuse_shards(arrays, whole)
     if whole and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
         how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
         how |= arrays
@@ -116,6 +119,20 @@ def attention_forward(
     else:
         out = _rows(query, key, value, rule, mask, arrays, options)
     return out.transpose(1, 2).contiguous(), None
+
+
+def _refuse_shards(arrays: Mapping[str, Tensor], whole: bool) -> NoReturn:
+    """Raises where a model under lt.parallel.sharded asks for what its shards cannot answer by themselves."""
+    if not whole:
+        error = "its keys are a cache's: give use_cache=False, and generate in one process"
+    elif PACKED in arrays:
+        error = (
+            "it takes position_ids that do not follow each other for packed sequences: give an "
+            "attention_mask of the shard too, torch.ones(…); sequences that are packed are cut no further"
+        )
+    else:
+        error = "its mask or bias is a table, or is counted from padding, of which each rank sees a part"
+    RUNNERS[-1].refuse(LattendError(f"a model under lt.parallel.sharded: {error}"))
 
 
 def _mask_and_bias(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from lattend.rules.axes import POSITIONS, Axis
+from lattend.rules.axes import HEADS, LINE, POSITIONS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term
@@ -24,6 +24,22 @@ def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
     written = expr.substituted(found, {**numbers, **_places(rule.axes, rule.values)})
     plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
     return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
+
+
+def on_line(rule: Rule) -> Rule:
+    """A complete rule without parameters, on a line: an image or a volume read row by row.
+
+    >>> from lattend.rules.reader import rule
+    >>> on_line(rule("ky == qy and kx <= qx + t").at(rows=3, cols=5, t=1))
+    <Rule k // 5 == q // 5 and k % 5 <= q % 5 + 1 with n = 15>
+    """
+    if len(rule.axes) == 1:
+        return rule.baked()
+    size = {"n": prod(rule.values[axis.queries] for axis in rule.axes)}
+    heads = {HEADS: rule.values[HEADS]} if rule.has_heads else {}
+    return Rule(
+        flat_condition(rule), LINE, values=size | heads, data=rule.data, open=rule.open, budget=rule.budget
+    )
 
 
 def _varies(node: Compare) -> bool:

@@ -1,0 +1,131 @@
+"""Cut: which positions each rank has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+
+Piece = tuple[int, int]  # positions from the first up to, but not with, the second
+
+
+@dataclass(frozen=True)
+class Cut:
+    """For each rank the pieces of positions that it has, in the order in which its tensors hold them.
+
+    >>> contiguous(10, 4)
+    <Cut contiguous: 0 … 2, 3 … 5, 6 … 7, 8 … 9>
+    """
+
+    name: str
+    pieces: tuple[tuple[Piece, ...], ...]
+
+    @property
+    def ranks(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def n(self) -> int:
+        """How many positions there are."""
+        return sum(map(self.length, range(self.ranks)))
+
+    @cached_property
+    def ends(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """First, second … pieces of all ranks: where they begin and end; empty ones for who has fewer."""
+        most = max(map(len, self.pieces), default=0)
+        table = np.zeros((most, 2, self.ranks), np.int64)
+        for i in range(most):
+            some = [rank for rank, pieces in enumerate(self.pieces) if len(pieces) > i]
+            table[i][:, some] = np.array([self.pieces[rank][i] for rank in some]).T
+        return [(first, end) for first, end in table]
+
+    def length(self, rank: int) -> int:
+        """How many positions a rank has."""
+        return sum(b - a for a, b in self.pieces[rank])
+
+    def place(self, rank: int, position: int) -> int:
+        """Where a rank's tensors hold a position of its own."""
+        before = 0
+        for a, b in self.pieces[rank]:
+            if a <= position < b:
+                return before + position - a
+            before += b - a
+        raise DomainError(f"position {position} is not on rank {rank}")
+
+    def times(self, unit: int) -> Cut:
+        """The same cut of rows of so many positions.
+
+        >>> contiguous(3, 2).times(10)
+        <Cut contiguous: 0 … 19, 20 … 29>
+        """
+        if unit == 1:
+            return self
+        return Cut(self.name, tuple(tuple((a * unit, b * unit) for a, b in some) for some in self.pieces))
+
+    def __repr__(self) -> str:
+        shown = [" and ".join(f"{a} … {b - 1}" for a, b in some) or "none" for some in self.pieces]
+        return f"<Cut {self.name}: {', '.join(shown)}>"
+
+
+def contiguous(n: int, ranks: int) -> Cut:
+    """Equal shards, one after another; where n is no multiple the first ones have one position more."""
+    small, more = divmod(n, ranks)
+    return of_lengths([small + (rank < more) for rank in range(ranks)])
+
+
+def of_lengths(lengths: Sequence[int], name: str = "contiguous") -> Cut:
+    """Shards of these lengths, one after another.
+
+    >>> of_lengths([3, 0, 2])
+    <Cut contiguous: 0 … 2, none, 3 … 4>
+    """
+    ends = [0, *accumulate(lengths)]
+    return Cut(name, tuple(((a, b),) if b > a else () for a, b in pairwise(ends)))
+
+
+def zigzag(n: int, ranks: int) -> Cut:
+    """Twice as many pieces, the first and the last to one rank, the second and the last but one to the next.
+
+    >>> zigzag(8, 2)
+    <Cut zigzag: 0 … 1 and 6 … 7, 2 … 3 and 4 … 5>
+    """
+    halves = [piece for (piece,) in contiguous(n, 2 * ranks).pieces if piece] if n >= 2 * ranks else []
+    if not halves:
+        return Cut("zigzag", contiguous(n, ranks).pieces)
+    return Cut("zigzag", tuple((halves[rank], halves[-1 - rank]) for rank in range(ranks)))
+
+
+def balanced(upto: Callable[[NDArray[np.int64]], NDArray[Any]], n: int, ranks: int) -> Cut:
+    """Shards one after another with as many pairs each as can be; `upto(a)` counts those of queries below a.
+
+    >>> balanced(lambda a: a * (a + 1) // 2, 100, 4)  # causal: 5,050 pairs, 1,262 or so each
+    <Cut balanced: 0 … 49, 50 … 70, 71 … 86, 87 … 99>
+    """
+    edges = np.unique(np.linspace(0, n, min(n, ranks) + 1).astype(np.int64))
+    before = upto(edges)
+    shares = np.array([-(-int(before[-1]) * rank // ranks) for rank in range(1, ranks)], object)
+    place = np.searchsorted(before, shares, "right")
+    low, high = edges[place - 1], np.append(edges, n + 1)[place]  # upto(low) <= share, and > share at high
+    at_low, at_high = before[place - 1], np.append(before, before[-1] + 1)[place]
+    while len(wide := np.flatnonzero(high - low > 1)):
+        # Three guesses: to both sides of where a straight line would have the share, and the middle
+        rest = ((shares[wide] - at_low[wide]) / np.maximum(at_high[wide] - at_low[wide], 1)).astype(float)
+        near = (high[wide] - low[wide]) >> 9
+        line = low[wide] + (rest * (high[wide] - low[wide])).astype(np.int64)
+        for wanted in (line - near, line + near + 1, (low[wide] + high[wide]) // 2):
+            guess = np.clip(wanted, low[wide], np.minimum(high[wide], n))  # at an end it finds what is known
+            found = upto(guess)
+            below = (found <= shares[wide]).astype(bool)
+            low[wide[below]], at_low[wide[below]] = guess[below], found[below]
+            high[wide[~below]], at_high[wide[~below]] = guess[~below], found[~below]
+    after = np.minimum(high, n)
+    nearer = (np.where(high > n, at_low, at_high) - shares < shares - at_low).astype(bool)
+    ends = np.maximum.accumulate(np.where(nearer, after, low)).tolist()
+    return of_lengths([b - a for a, b in pairwise([0, *ends, n])], "balanced")

@@ -1,0 +1,72 @@
+"""DTensors in and out: the local shards of those that are cut along their positions."""
+
+# torch.distributed has few types
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard
+
+from lattend.errors import TensorError
+
+POSITIONS = 2  # the axis of positions in [batch, heads, n, D]; on an image that of rows
+AsGiven = Callable[..., Any]
+
+
+def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tensor, Tensor], Any, AsGiven]:
+    """The local shards of q, k and v, the ranks that share them, and what makes results as q was given."""
+    given = [isinstance(x, DTensor) for x in (q, k, v)]
+    if not any(given):
+        return (q, k, v), mesh, lambda *found: found
+    if not all(given):
+        name = "qkv"[given.index(False)]
+        raise TensorError(
+            f"{name} is no DTensor, and others are: give all three as DTensors, or x.to_local() of each"
+        )
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        _check(name, x)
+        if x.device_mesh != q.device_mesh or x.placements != q.placements:
+            raise TensorError(
+                f"{name} is laid out as {x.placements} and q as {q.placements}: redistribute {name} as q is"
+            )
+    at = [
+        dim
+        for dim, placement in enumerate(q.placements)
+        if isinstance(placement, Shard) and placement.dim == POSITIONS
+    ]
+    over, placements, whole = q.device_mesh, q.placements, q.shape
+    if mesh is None:
+        mesh = over.get_group(at[0])
+
+    def as_given(*found: Tensor) -> tuple[Tensor, ...]:
+        """Results whose positions are those of q, as DTensors."""
+        return tuple(_made(x, over, placements, whole) for x in found)
+
+    return (q.to_local(), k.to_local(), v.to_local()), mesh, as_given
+
+
+def _check(name: str, x: Any) -> None:
+    cut = [one for one in x.placements if isinstance(one, Shard)]
+    if [one.dim for one in cut if one.dim != 0] != [POSITIONS] or not all(
+        isinstance(one, (Shard, Replicate)) for one in x.placements
+    ):
+        raise TensorError(
+            f"{name} is laid out as {x.placements}: positions, axis {POSITIONS}, must be cut along one "
+            f"dimension of the mesh, Shard({POSITIONS}), and all else but the batch, Shard(0), be whole: "
+            f"{name}.redistribute(…)"
+        )
+
+
+def _made(x: Tensor, mesh: Any, placements: Any, whole: Any) -> Tensor:
+    shape = [*whole[: x.dim()]]
+    if x.dim() == len(whole):
+        shape[-1] = x.shape[-1]
+    stride = [1] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        stride[axis] = stride[axis + 1] * shape[axis + 1]
+    sizes: dict[str, Any] = {"shape": tuple(shape), "stride": tuple(stride)}
+    return DTensor.from_local(x, mesh, placements, run_check=False, **sizes)

@@ -1,0 +1,159 @@
+"""KVCache over ranks: each keeps some of the past's keys, and a step merges what all of them found.
+
+A step moves no keys: every rank has the new queries, answers them from the keys it has, and sends its output
+and log-sum-exp to the others: each gets (P - 1) · batch · heads · s · (Dv + 1) numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.bias import dtype_name
+from lattend.attend.decode.step import Scoring, StepMask, attend
+from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
+from lattend.attend.rule_names import rule_names
+from lattend.attend.sinks import with_sinks
+from lattend.errors import DomainError, LattendError
+from lattend.parallel.agreement import agree, refuse
+from lattend.parallel.arguments import cut_of
+from lattend.parallel.cut import Cut
+from lattend.parallel.edges import Block
+from lattend.parallel.exchange import Exchange
+from lattend.parallel.merge import Merged
+from lattend.parallel.ranks import ranks_of
+from lattend.parallel.runs import Run
+from lattend.plans.retention import retention
+from lattend.rules.reader import RuleLike, read_rule
+
+LEAST_ROOM = 16  # keys
+
+
+class KVCache:
+    """The past of sequences under a rule, its keys over ranks; for decoding long contexts.
+
+    `fill` takes the keys of a prompt as lt.parallel.attention had them, each rank its own. `attend` takes the
+    next positions, the same on every rank, and gives their output on every rank. Keys that no later query
+    reaches are dropped, once they are half of those held. New keys go to the rank that was given fewest.
+    """
+
+    def __init__(self, rule: RuleLike, *, mesh: Any = None, heads: int, **values: Any) -> None:
+        self.ranks, self.heads = ranks_of(mesh), heads
+        self.rule = read_rule(rule)
+        self.retention = retention(self.rule, query_heads=heads, **values)
+        by_head = heads if self.rule.has_heads else None
+        self._mask = StepMask(self.retention.condition, self.retention.data, by_head)
+        self.places: NDArray[np.int64] = np.zeros(0, np.int64)  # the positions of this rank's keys
+        self.counts = [0] * self.ranks.size  # how many keys each rank was given
+        self.length = 0
+        self._room: list[Tensor] = []  # for keys and values, more than there are
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fill(self, k: Tensor, v: Tensor, *, cut: Cut | str | None = None) -> None:
+        """Takes the first keys, of which each rank has a shard; the cache must be empty."""
+        agreed = agree(self.ranks, self._said(k, v, "fill"), {}, k.shape[2], v.shape[2], 0, False)
+        if self.length:  # on every rank
+            raise DomainError(f"the cache has {self.length} positions already: a prompt comes first")
+        found = cut_of(cut, agreed.keys, "keys")
+        pieces = [np.arange(a, b) for a, b in found.pieces[self.ranks.rank]]
+        self._keep(k, v, np.concatenate([np.zeros(0, np.int64), *pieces]))
+        self.counts, self.length = [*agreed.keys], found.n
+        self._drop()
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None, softcap: float | None = None,
+        sinks: Tensor | None = None, return_lse: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+        """The output [batch, heads, s, Dv] of the next s positions, whose keys and values join the cache."""
+        try:
+            check_scoring(scale, softcap, 0.0)
+            check_shapes(rule_names(self.rule.key), q, k, v)
+            q, k, v = as_one_kind(q, k, v)
+            check_sinks(sinks, q)
+            if q.shape[1] != self.heads or k.shape[2] != q.shape[2]:
+                raise DomainError(
+                    f"the cache is for {self.heads} heads, and a step has as many keys as queries; got "
+                    f"{q.shape[1]} heads, {q.shape[2]} queries and {k.shape[2]} keys"
+                )
+        except LattendError as error:
+            refuse(self.ranks, error)
+        options = (None if scale is None else float(scale), None if softcap is None else float(softcap))
+        said = {**self._said(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
+        now = {"positions": self.length, "new positions": q.shape[2]}
+        agree(self.ranks, said, now, q.shape[2], k.shape[2], 0, False)
+        first, new = self.length, np.arange(self.length, self.length + q.shape[2])
+        owners = [self._owner() for _ in new]
+        mine = np.flatnonzero(np.array(owners) == self.ranks.rank)
+        chosen = torch.from_numpy(mine).to(k.device)
+        self._keep(k.index_select(2, chosen), v.index_select(2, chosen), new[mine])
+        self.length += q.shape[2]
+        how = Scoring(q.shape[3] ** -0.5 if scale is None else scale, softcap, return_lse=True)
+        keys, values = (x[:, :, : len(self.places)] for x in self._room)
+        mask = torch.from_numpy(np.ascontiguousarray(self._mask.on_host(new, self.places))).to(q.device)
+        out, lse = attend(q, keys, values, mask, how)
+        assert lse is not None
+        out, lse = self._merged(q, out, lse, first)
+        if sinks is not None:
+            out, lse = with_sinks(out, lse, sinks)
+        self._drop()
+        out = out.to(q.dtype)
+        return (out, lse) if return_lse else out
+
+    def _merged(self, q: Tensor, out: Tensor, lse: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """The parts of all ranks, merged in their order: the same bits on every rank."""
+        merged, ranks = Merged.like(q, out), self.ranks
+        packed = torch.cat([out.to(lse.dtype), lse[..., None]], -1).contiguous()
+        others = [i for i in range(ranks.size) if i != ranks.rank]
+        leaving, coming = [(i, packed) for i in others], [(i, torch.empty_like(packed)) for i in others]
+        flight = Exchange.begin(ranks, ranks.whole.group, "outputs", leaving, coming)
+        came = iter(flight.wait())
+        block = Block((first, first + q.shape[2]), 0, Run(0, 1), 0)
+        for rank in range(ranks.size):
+            part = packed if rank == ranks.rank else next(came)
+            merged.add(block, part[..., :-1], part[..., -1])
+        return merged.out, merged.lse
+
+    def _owner(self) -> int:
+        """The rank that gets the next key; on all ranks the same."""
+        rank = min(range(self.ranks.size), key=self.counts.__getitem__)
+        self.counts[rank] += 1
+        return rank
+
+    def _keep(self, k: Tensor, v: Tensor, places: NDArray[np.int64]) -> None:
+        used, more = len(self.places), len(places)
+        if not self._room or self._room[0].shape[2] < used + more:
+            size = max(LEAST_ROOM, 2 * (used + more))
+            room = [x.new_zeros((*x.shape[:2], size, x.shape[3])) for x in (k, v)]
+            for new, old in zip(room, self._room, strict=False):
+                new[:, :, :used] = old[:, :, :used]
+            self._room = room
+        for room, x in zip(self._room, (k, v), strict=True):
+            room[:, :, used : used + more] = x.detach()
+        self.places = np.concatenate([self.places, places])
+
+    def _drop(self) -> None:
+        """Forgets keys that no query from now on reaches, where they are half of all."""
+        kept = np.flatnonzero(self.retention.last(self.places) >= self.length)
+        if 2 * len(kept) <= len(self.places):
+            chosen = torch.from_numpy(kept).to(self._room[0].device) if self._room else torch.zeros(0)
+            for room in self._room:
+                room[:, :, : len(kept)] = room.index_select(2, chosen)
+            self.places = self.places[kept]
+
+    def _said(self, k: Tensor, v: Tensor, what: str) -> dict[str, Any]:
+        return {
+            "a cache's": what,
+            "rule": self.rule.key,
+            "heads": self.heads,
+            "batch": k.shape[0],
+            "kv heads": k.shape[1],
+            "head dimension": k.shape[3],
+            "value dimension": v.shape[3],
+            "dtype": dtype_name(k.dtype),
+        }

@@ -1,0 +1,221 @@
+"""Ranks: those that share one sequence, how they talk, and how they agree before anything travels."""
+
+# torch.distributed has few types
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.distributed_c10d import PrefixStore
+
+from lattend.errors import LattendError, NamingError, RankError
+from lattend.recent import Recent
+
+SEQUENCE, HEADS = "sequence", "heads"  # the names of dimensions of a mesh
+GRACE = 3.0  # seconds in which those that are there say so, once one is missing
+MOST_GROUPS, MOST_WORKS = 32, 64
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Ranks that exchange tensors: a process group, this rank's number in it, and how many there are."""
+
+    group: Any  # a process group; None where there is one rank
+    rank: int
+    size: int
+
+    @staticmethod
+    def of(group: Any) -> Group:
+        """The ranks of a process group."""
+        return Group(group, dist.get_rank(group), dist.get_world_size(group))
+
+
+ALONE = Group(None, 0, 1)
+
+
+@dataclass(eq=False)
+class Ranks:
+    """All ranks that share one sequence: in lines along it, which share heads too where a mesh has both.
+
+    Shards are in the order of `whole`. `places` has the place of each along heads and along the sequence.
+    """
+
+    whole: Group
+    along: Group  # exchange keys
+    across: Group  # exchange heads
+    places: tuple[tuple[int, int], ...]
+    names: tuple[int, ...]  # what the world calls them
+    control: Any  # a backend on CPUs, for what must be agreed on
+    timeout: timedelta
+    works: Recent[Any, Any] = field(default_factory=lambda: Recent(MOST_WORKS))  # the same on every rank
+
+    @property
+    def rank(self) -> int:
+        return self.whole.rank
+
+    @property
+    def size(self) -> int:
+        return self.whole.size
+
+    def by_heads(self) -> Ranks:
+        """The same ranks, all of them sharing heads, none keys."""
+        places = tuple((i, 0) for i in range(self.size))
+        return Ranks(self.whole, ALONE, self.whole, places, self.names, self.control, self.timeout)
+
+    def gathered(self, record: Sequence[int]) -> list[list[int]]:
+        """The numbers of every rank, in their order; fails where one is missing."""
+        if self.size == 1:
+            return [[*record]]
+        mine = torch.tensor(record, dtype=torch.int64)
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        self._all_gather(found, mine)
+        return [cast(list[int], x.tolist()) for x in found]
+
+    def told(self, what: object) -> list[Any]:
+        """What every rank says, in their order: anything that can be pickled."""
+        if self.size == 1:
+            return [what]
+        mine = torch.frombuffer(bytearray(pickle.dumps(what)), dtype=torch.uint8)
+        lengths = [length for (length,) in self.gathered([len(mine)])]
+        padded = torch.zeros(max(lengths), dtype=torch.uint8)
+        padded[: len(mine)] = mine
+        found = [torch.empty_like(padded) for _ in lengths]
+        self._all_gather(found, padded)
+        return [pickle.loads(x[:length].numpy().tobytes()) for x, length in zip(found, lengths, strict=True)]
+
+    def _all_gather(self, found: list[Tensor], mine: Tensor) -> None:
+        self.guarded("agreeing on a call", lambda: self.control.allgather([found], [mine]).wait())
+
+    def guarded(self, doing: str, run: Callable[[], T]) -> T:
+        """What `run` gives; where ranks fail to answer, an error that says who is missing."""
+        began = time.monotonic()
+        try:
+            return run()
+        except RuntimeError as error:  # all errors of torch.distributed are such
+            raise self.missing(doing, time.monotonic() - began, error) from error
+
+    def missing(self, doing: str, waited: float, error: Exception) -> RankError:
+        """The error of messages that failed: who of the ranks still answers is asked through the store."""
+        names, absent = self.names, self._absent()
+        first = str(error).splitlines()[0]
+        who = f"of ranks {', '.join(map(str, names))}"
+        if absent is None:
+            lost = (
+                f"some rank {who} did not answer, and neither does the store that rank 0 of the world keeps"
+            )
+        elif absent:
+            lost = f"no answer of rank {', '.join(str(names[i]) for i in absent)} {who}"
+        else:
+            lost = f"a message did not arrive {who}, which all answer now: one was slower than the timeout"
+        return RankError(
+            f"lt.parallel, rank {names[self.rank]}, {doing}: {lost}. It waited {waited:.1f} s of a "
+            f"timeout of {self.timeout.total_seconds():g} s, which init_process_group(timeout=…) sets; look "
+            f"for the first error in that rank's log, and start all ranks again. torch says: {first}"
+        )
+
+    def _absent(self) -> list[int] | None:
+        """Which ranks do not say within a moment that they noticed; None where there is no store to ask."""
+        try:
+            store = _store()
+            name = f"lattend/missing/{'-'.join(map(str, self.names))}"
+            store.set(f"{name}/{self.rank}", "1")
+            end = time.monotonic() + GRACE
+            left = list(range(self.size))
+            while left and time.monotonic() < end:
+                left = [i for i in left if not store.check([f"{name}/{i}"])]
+                time.sleep(0.05)
+            return left
+        except Exception:  # the store is gone with rank 0
+            return None
+
+
+_KNOWN: Recent[Any, Ranks] = Recent(MOST_GROUPS)
+
+
+def ranks_of(mesh: object) -> Ranks:
+    """The ranks of a mesh, of a process group, or of the world where that is None; remembered."""
+    if not (dist.is_available() and dist.is_initialized()):
+        raise LattendError(
+            "lt.parallel needs torch.distributed with its process group: start the program with torchrun, "
+            "and call torch.distributed.init_process_group() first"
+        )
+    key = dist.group.WORLD if mesh is None else mesh
+    known = _KNOWN.get(key)
+    if known is None:
+        made = _of_mesh(key) if isinstance(key, DeviceMesh) else _of_group(key)
+        known = _KNOWN.find(key, lambda: made)
+    return known
+
+
+def _of_group(group: object) -> Ranks:
+    if not isinstance(group, dist.ProcessGroup):
+        raise NamingError(
+            "mesh is a DeviceMesh, a process group, or None for all ranks of the world; "
+            f"got {type(group).__name__}"
+        )
+    whole, names, timeout = Group.of(group), tuple(dist.get_process_group_ranks(group)), timeout_of(group)
+    places = tuple((0, i) for i in range(whole.size))
+    return Ranks(whole, whole, ALONE, places, names, _control(names, timeout), timeout)
+
+
+def _of_mesh(mesh: DeviceMesh) -> Ranks:
+    names = mesh.mesh_dim_names or ()
+    if mesh.ndim == 1:
+        return _of_group(mesh.get_group())
+    if SEQUENCE not in names:
+        raise NamingError(
+            f"mesh has {mesh.ndim} dimensions, {', '.join(names) or 'without names'}: name the one along "
+            f'which positions are cut "{SEQUENCE}", and one that shares heads "{HEADS}", or give mesh[name]'
+        )
+    if HEADS not in names:
+        return _of_group(mesh.get_group(SEQUENCE))
+    own = tuple(name for name in names if name in (SEQUENCE, HEADS))
+    table: Tensor = cast(Any, mesh[own]).mesh
+    order = tuple(cast(list[int], table.flatten().tolist()))
+    flip = own == (SEQUENCE, HEADS)
+    places = [divmod(i, table.shape[1]) for i in range(len(order))]
+    along, across = (mesh.get_group(name) for name in (SEQUENCE, HEADS))
+    whole, timeout = Group(None, order.index(dist.get_rank()), len(order)), timeout_of(along)
+    placed = tuple((b, a) if flip else (a, b) for a, b in places)
+    return Ranks(whole, Group.of(along), Group.of(across), placed, order, _control(order, timeout), timeout)
+
+
+_MADE: Counter[tuple[int, ...]] = Counter()
+
+
+def _control(names: tuple[int, ...], timeout: timedelta) -> Any:
+    """A backend on CPUs for these ranks.
+
+    Not a group of torch's: to name one, all ranks of the world must have made equally many before.
+    """
+    if len(names) == 1:
+        return None
+    _MADE[names] += 1
+    store = PrefixStore(f"lattend/{'-'.join(map(str, names))}/{_MADE[names]}", _store())
+    return dist.ProcessGroupGloo(store, names.index(dist.get_rank()), len(names), timeout)
+
+
+def _store() -> Any:
+    return cast(Any, dist.group.WORLD).get_group_store()
+
+
+def timeout_of(group: Any) -> timedelta:
+    """How long a process group waits."""
+    for kind in ("cuda", "cpu"):
+        try:
+            return group._get_backend(torch.device(kind)).options._timeout
+        except RuntimeError:  # it has no such backend
+            continue
+    return dist.default_pg_timeout

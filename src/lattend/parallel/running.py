@@ -1,0 +1,256 @@
+"""Running a rank's work: the exchange posted, its own blocks meanwhile, then those of others; gradients."""
+
+# torch.autograd.Function has no types
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lattend.attend import operator
+from lattend.attend.call import BackwardInputs
+from lattend.attend.dropout import placed_seed
+from lattend.attend.padding import padding_given
+from lattend.attend.sinks import sink_gradients, with_sinks
+from lattend.parallel.edges import Block
+from lattend.parallel.exchange import Exchange
+from lattend.parallel.merge import Merged
+from lattend.parallel.work import LocalCall, Stage, Work
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a call has besides q, k, v and the tensors that get gradients."""
+
+    work: Work
+    scale: float | None
+    softcap: float | None
+    dropout: float
+    kernel: str | None
+    deterministic: bool
+    arrays: Sequence[Tensor]  # of the whole
+    biases: int  # how many tensors the bias has; sinks come after them
+    seed: Tensor | None
+    lengths: Tensor | None  # [batch], of real keys
+    mask: Tensor | None  # [n, batch], which of this rank's keys are real
+
+
+def run(given: Given, q: Tensor, k: Tensor, v: Tensor, *learned: Tensor) -> tuple[Tensor, Tensor]:
+    """The output of this rank's queries and their log-sum-exp."""
+    return _Attention.apply(given, q, k, v, *learned)  # pyright: ignore[reportReturnType]
+
+
+@dataclass
+class _Source:
+    """Keys and values [batch, heads, n, D] of one rank, and which are real [n, batch]."""
+
+    k: Tensor
+    v: Tensor
+    real: Tensor | None = None
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, given: Given, q: Tensor, k: Tensor, v: Tensor, *learned: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        work, merged = given.work, Merged.like(q, v)
+        bias, sinks = learned[: given.biases], learned[given.biases :]
+        rows = _rows(k, v) if work.stages else None
+        flight = _begin(work.stages[0], rows, given.mask) if work.stages else None
+        for call in work.own:
+            merged.add(call.block, *_forward(given, bias, q, _Source(k, v, given.mask), call))
+        kept: list[Tensor] = []
+        masks: list[list[Tensor]] = []
+        for stage, after in zip(work.stages, (*work.stages[1:], None), strict=False):
+            assert flight is not None
+            came = _sources(stage, flight.wait(), k.shape[-1])
+            flight = None if after is None else _begin(after, rows, given.mask)
+            for place, call in stage.blocks:
+                merged.add(call.block, *_forward(given, bias, q, came[place], call))
+            masks.append([one.real for one in came if one.real is not None])
+            kept += [x for one in came for x in (one.k, one.v)] if work.kept else []
+        out, lse = merged.out, merged.lse
+        if sinks:
+            out, lse = with_sinks(out, lse, sinks[0])
+        out = out.to(q.dtype)
+        ctx.given, ctx.masks = given, masks
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(q, k, v, out, lse, *learned, *kept)
+        return out, lse
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:  # pyright: ignore
+        grad_out, grad_lse = grads
+        given: Given = ctx.given
+        work, masks = given.work, ctx.masks
+        q, k, v, out, lse, *others = ctx.saved_tensors
+        count = len(ctx.needs_input_grad) - 4
+        learned, kept = others[:count], others[count:]
+        grad_out = torch.zeros_like(out) if grad_out is None else grad_out
+        inputs = BackwardInputs(grad_out, grad_lse, q, k, v, out, lse)
+        sums = _Sums.like(given, inputs, learned, any(ctx.needs_input_grad[4 : 4 + given.biases]))
+        own = _Source(k, v, given.mask)
+        if work.kept:
+            homes = [
+                _far(given, sums, stage, _kept_sources(kept, real, len(stage.routes.gets)))
+                for stage, real in zip(work.stages, masks, strict=True)
+            ]
+            sums.add_own(given, own)
+            for stage, home in zip(work.stages, homes, strict=True):
+                stage.routes.add(sums.rows, home.wait())
+        else:
+            _in_stages(given, sums, own, masks)
+        dk, dv = _split(sums.rows, k.shape[-1])
+        biases = [x.to(y.dtype) for x, y in zip(sums.bias, learned, strict=False)]
+        sinks = [sink_gradients(learned[-1], inputs)] if count > given.biases else []
+        return None, sums.dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype), *biases, *sinks
+
+
+def _in_stages(given: Given, sums: _Sums, own: _Source, masks: Sequence[Sequence[Tensor]]) -> None:
+    """The gradients of a ring: keys come again, one stage ahead, and gradients go home one stage behind."""
+    work, behind = given.work, None
+    rows = _rows(own.k, own.v)
+    flight = _begin(work.stages[0], rows, None) if work.stages else None
+    sums.add_own(given, own)
+    for i, stage in enumerate(work.stages):
+        assert flight is not None
+        came = _sources(stage, flight.wait(), own.k.shape[-1], masks[i])
+        flight = _begin(work.stages[i + 1], rows, None) if i + 1 < len(work.stages) else None
+        home = _far(given, sums, stage, came)
+        if behind is not None:
+            behind[0].routes.add(sums.rows, behind[1].wait())
+        behind = stage, home
+    if behind is not None:
+        behind[0].routes.add(sums.rows, behind[1].wait())
+
+
+@dataclass
+class _Sums:
+    """The gradients so far."""
+
+    inputs: BackwardInputs
+    learns: bool  # whether those of the bias are wanted
+    learned: Sequence[Tensor]  # its tensors
+    dq: Tensor
+    rows: Tensor  # of keys and values, as they travel
+    bias: list[Tensor]
+
+    @staticmethod
+    def like(given: Given, inputs: BackwardInputs, learned: Sequence[Tensor], learns: bool) -> _Sums:
+        wide = torch.promote_types(inputs.q.dtype, torch.float32)
+        rows = inputs.k.new_zeros(_rows_shape(inputs.k, inputs.v), dtype=wide)
+        biases = [
+            torch.zeros_like(x, dtype=torch.promote_types(x.dtype, wide)) for x in learned[: given.biases]
+        ]
+        return _Sums(
+            inputs, learns, learned[: given.biases], torch.zeros_like(inputs.q, dtype=wide), rows, biases
+        )
+
+    def add_own(self, given: Given, own: _Source) -> None:
+        """Those of the blocks of a rank's own keys."""
+        for call in given.work.own:
+            self.add(given, own, self.rows, call)
+
+    def add(self, given: Given, source: _Source, rows: Tensor, call: LocalCall) -> None:
+        """Those of a block, whose keys are the source's: `rows` are the gradients of these."""
+        block = call.block
+        inputs = self.inputs
+        some = slice(block.query_place, block.query_place + block.queries[1] - block.queries[0])
+        grad_lse = None if inputs.grad_lse is None else inputs.grad_lse[:, :, some]
+        q, k, v, *rest = _call(given, self.learned, inputs.q, source, call)
+        out, lse, grad_out = (x[:, :, some] for x in (inputs.out, inputs.lse, inputs.grad_out))
+        dq, dk, dv, others = operator.gradients(
+            BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
+        )
+        self.dq[:, :, some] += dq
+        far_k, far_v = _split(rows[block.key_place : block.key_place + block.keys.total], k.shape[-1])
+        far_k += dk
+        far_v += dv
+        for total, one in zip(self.bias, others, strict=False):
+            total.add_(one)
+
+
+def _far(given: Given, sums: _Sums, stage: Stage, came: Sequence[_Source]) -> Exchange:
+    """The gradients of keys that came, on their way home."""
+    rows = [sums.rows.new_zeros(_rows_shape(one.k, one.v)) for one in came]
+    for place, call in stage.blocks:
+        sums.add(given, came[place], rows[place], call)
+    kind = sums.inputs.q.dtype
+    return stage.routes.home(
+        [x.to(kind) for x in rows], sums.rows.new_empty((0, *sums.rows.shape[1:]), dtype=kind)
+    )
+
+
+# Blocks
+
+
+def _call(
+    given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall
+) -> tuple[Any, ...]:
+    """A block's arguments of the operator."""
+    block = call.block
+    queries = slice(block.query_place, block.query_place + block.queries[1] - block.queries[0])
+    keys = slice(block.key_place, block.key_place + block.keys.total)
+    q, k, v = q[:, :, queries], source.k[:, :, keys], source.v[:, :, keys]
+    real = _real(given, block, None if source.real is None else source.real[keys].T, q, k)
+    seed = None if given.seed is None else placed_seed(given.seed, *call.seed_places)
+    term = (call.term, bias if call.term is not None else [])
+    options = (given.dropout, given.softcap, given.scale, given.kernel, given.deterministic)
+    return q, k, v, call.held.key, call.numbers, given.arrays, *term, *real, None, seed, *options
+
+
+def _real(
+    given: Given, block: Block, mask: Tensor | None, q: Tensor, k: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """Which keys of a block are real, as the operator is told."""
+    if given.lengths is None:
+        return padding_given(None if mask is None else mask.contiguous(), q, k)
+    if block.keys.count == 1:
+        return padding_given((given.lengths - block.keys.start).clamp(0, block.keys.size), q, k)
+    places = torch.from_numpy(block.keys.positions()).to(q.device)
+    return padding_given(places < given.lengths[:, None], q, k)
+
+
+def _forward(given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall) -> Any:
+    return operator.forward(*_call(given, bias, q, source, call))
+
+
+# Rows [n, batch, kv heads, D + Dv], as they travel
+
+
+def _rows_shape(k: Tensor, v: Tensor) -> tuple[int, ...]:
+    return k.shape[2], k.shape[0], k.shape[1], k.shape[3] + v.shape[3]
+
+
+def _rows(k: Tensor, v: Tensor) -> Tensor:
+    return torch.cat((k, v), -1).permute(2, 0, 1, 3).contiguous()
+
+
+def _split(rows: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    both = rows.permute(1, 2, 0, 3)
+    return both[..., :width], both[..., width:]
+
+
+def _begin(stage: Stage, rows: Tensor | None, mask: Tensor | None) -> Exchange:
+    assert rows is not None
+    return stage.routes.out(rows) if mask is None else stage.routes.out(rows, mask)
+
+
+def _sources(stage: Stage, came: Sequence[Tensor], width: int, masks: Sequence[Tensor] = ()) -> list[_Source]:
+    """What came, by source; masks may have come before."""
+    count = len(stage.routes.gets)
+    real = came[count:] or masks or [None] * count
+    return [_Source(*_split(rows, width), one) for rows, one in zip(came[:count], real, strict=True)]
+
+
+def _kept_sources(kept: Sequence[Tensor], masks: Sequence[Tensor], count: int) -> list[_Source]:
+    real = masks or [None] * count
+    return [_Source(k, v, one) for k, v, one in zip(kept[::2], kept[1::2], real, strict=True)]

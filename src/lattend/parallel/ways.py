@@ -1,0 +1,173 @@
+"""Way: how calls of one kind run, decided once by all ranks together: who shares keys, who heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+
+from lattend.attend import dispatch
+from lattend.attend.record import call_of
+from lattend.errors import DomainError
+from lattend.parallel.agreement import Agreed, all_told
+from lattend.parallel.arguments import Asked, bias_key, complete_rule, cuts_of
+from lattend.parallel.arrays import WholeArrays, whole_arrays
+from lattend.parallel.cut import Cut, Piece
+from lattend.parallel.edges import Edge
+from lattend.parallel.exchange import make_ready
+from lattend.parallel.heads import Slices, head_slices
+from lattend.parallel.local import Heads
+from lattend.parallel.ranks import Ranks
+from lattend.parallel.work import LocalCall, Question, Work, decide, edges_asked
+from lattend.rules.rule import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """The ranks in their places, the work, and of those that share heads with this one what each has."""
+
+    ranks: Ranks
+    work: Work
+    heads: tuple[Slices, Slices] | None  # of q and k; None where heads are not shared
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
+def way_of(ranks: Ranks, asked: Asked, agreed: Agreed) -> tuple[Way, WholeArrays]:
+    """How a call runs: known, or decided now; and its arrays."""
+    key = agreed.digest, agreed.queries, agreed.keys, agreed.masked
+    known, arrays = None if asked.rule.open else ranks.works.get(key), WholeArrays()
+    if known is None:
+        cuts = cuts_of(asked, agreed.queries, agreed.keys)
+        rule = complete_rule(asked, cuts[0].n, cuts[1].n)
+        arrays = whole_arrays(ranks, asked, rule, *cuts)
+        kind = (*key, arrays.digest) if asked.rule.open else key
+        known = ranks.works.get(kind)
+        if known is None:
+            made = _Deciding(asked, rule, cuts, arrays, bias_key(asked, rule, cuts[1].n)).way(ranks)
+            known = ranks.works.find(kind, lambda: made)
+    return known, arrays
+
+
+@dataclass(frozen=True, eq=False)
+class _Deciding:
+    """What decides how a kind of call runs."""
+
+    asked: Asked
+    rule: Rule
+    cuts: tuple[Cut, Cut]  # of queries and of keys
+    arrays: WholeArrays
+    bias: str | None
+
+    def way(self, ranks: Ranks) -> Way:
+        """The way that was asked for, or that of fewest bytes."""
+        strategy = self.asked.strategy
+        if strategy == "ulysses":
+            if ranks.across.size > 1:
+                raise DomainError(
+                    'strategy="ulysses" shares heads along all of a mesh; this one shares keys too'
+                )
+            return self._on(ranks.by_heads())
+        edges = self._edges(ranks)
+        if strategy is None and ranks.across.size == 1 and self._fewer_by_heads(ranks, edges):
+            return self._on(ranks.by_heads())
+        return self._on(ranks, edges)
+
+    def _edges(self, ranks: Ranks) -> list[list[Edge]]:
+        """What each of all ranks needs of the others in its line."""
+        arrays = self.arrays.by_element()
+        return all_told(ranks, lambda: edges_asked(self._question(ranks), ranks.along.rank, arrays))
+
+    def _question(self, ranks: Ranks) -> Question:
+        queries, keys = (_along(cut, ranks) for cut in self.cuts)
+        strategy = self.asked.strategy if self.asked.strategy != "ulysses" else None
+        slices = self._slices(ranks)[0][ranks.across.rank]
+        heads = Heads(slices[0], slices[1] - slices[0], self.asked.q.shape[1])
+        return Question(self.rule, queries, keys, heads, strategy or "", self.bias, self.asked.own_rows)
+
+    def _slices(self, ranks: Ranks) -> tuple[Slices, Slices]:
+        heads, kv_heads, size = self.asked.q.shape[1], self.asked.k.shape[1], ranks.across.size
+        slices = head_slices(heads, kv_heads, size)
+        if slices is None:
+            raise DomainError(
+                f"{heads} heads of q on {kv_heads} of k cannot be shared evenly by {size} ranks: "
+                'take a strategy that shares keys, "halo" or "ring"'
+            )
+        if size > 1 and self.asked.own_rows:
+            raise DomainError("a table of a rank's own queries cannot be shared by heads: give a Bias, whole")
+        return slices
+
+    def _on(self, ranks: Ranks, edges: list[list[Edge]] | None = None) -> Way:
+        """How the call runs where ranks stand like this."""
+        question, (_, place) = self._question(ranks), ranks.places[ranks.rank]
+        edges = self._edges(ranks) if edges is None else edges
+        line = [edges[i] for i in range(ranks.size) if ranks.places[i][0] == ranks.across.rank]
+        make_ready(ranks, self.asked.q.device)
+        work = decide(ranks, question, line, self.asked.q.device)
+        all_told(ranks, lambda: self._check_kernel(work))
+        near = [ranks.places.index((i, place)) for i in range(ranks.across.size)]
+        lengths = [tuple(map(cut.length, near)) for cut in self.cuts]
+        return Way(ranks, work, self._slices(ranks) if len(near) > 1 else None, *lengths)
+
+    def _fewer_by_heads(self, ranks: Ranks, edges: Sequence[Sequence[Edge]]) -> bool:
+        """Whether the busiest rank gets fewer numbers in a forward pass where heads travel, and not keys."""
+        asked, slices = self.asked, head_slices(self.asked.q.shape[1], self.asked.k.shape[1], ranks.size)
+        if slices is None or asked.own_rows or ranks.size == 1:
+            return False
+        heads, kv_heads = (some[0][1] - some[0][0] for some in slices)
+        width, both = asked.q.shape[3], asked.k.shape[3] + asked.v.shape[3]
+
+        def by_heads(rank: int) -> int:
+            n, m = (cut.n - cut.length(rank) for cut in self.cuts)
+            back = self.cuts[0].length(rank) * (asked.q.shape[1] - heads) * asked.v.shape[3]
+            return n * heads * width + m * kv_heads * both + back
+
+        by_keys = max(sum(edge.total for edge in some) for some in edges) * asked.k.shape[1] * both
+        return max(map(by_heads, range(ranks.size))) < by_keys
+
+    def _check_kernel(self, work: Work) -> None:
+        """Raises where a kernel that was asked for cannot run a block, before anything travels."""
+        if self.asked.options[3] is not None:
+            for call in chain(work.own, *([call for _, call in stage.blocks] for stage in work.stages)):
+                self._check_block(call)
+
+    def _check_block(self, call: LocalCall) -> None:
+        asked, (scale, softcap, dropout, kernel, deterministic) = self.asked, self.asked.options
+        heads, q, block = call.seed_places[2][0], asked.q, call.block
+        n, kv_heads = block.queries[1] - block.queries[0], max(1, asked.k.shape[1] * heads // q.shape[1])
+        own = q.new_empty((q.shape[0], heads, n, q.shape[3]))
+        k, v = (q.new_empty((q.shape[0], kv_heads, block.keys.total, x.shape[3])) for x in (asked.k, asked.v))
+        bias = asked.learned[: len(asked.learned) - (asked.sinks is not None)] if call.term else None
+        seed = torch.zeros(8, dtype=torch.int64, device=q.device) if dropout else None
+        real = (
+            torch.zeros((q.shape[0], 2), dtype=torch.int32, device=q.device)
+            if asked.padding is not None
+            else None
+        )
+        how = (call.held.key, call.numbers, self.arrays.tensors, call.term, bias, real, None, None, seed)
+        found = call_of(own, *how, dropout, softcap, scale, kernel, deterministic)
+        dispatch.chosen(found, own, k, v)
+
+
+def _along(cut: Cut, ranks: Ranks) -> Cut:
+    """The positions of each place along the sequence: those of all ranks that share heads there."""
+    if ranks.across.size == 1:
+        return cut
+    pieces = [
+        _joined(chain(*(cut.pieces[ranks.places.index((i, j))] for i in range(ranks.across.size))))
+        for j in range(ranks.along.size)
+    ]
+    return Cut(cut.name, tuple(pieces))
+
+
+def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Pieces that follow each other as one."""
+    found: list[Piece] = []
+    for a, b in pieces:
+        if found and found[-1][1] == a:
+            found[-1] = (found[-1][0], b)
+        else:
+            found.append((a, b))
+    return tuple(found)

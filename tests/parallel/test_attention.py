@@ -1,0 +1,130 @@
+"""lt.parallel.attention: outputs, gradients and bytes are those of one process and of enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from gloo_ranks import Crew
+from parallel_cases import Case, check, over_ranks
+
+import lattend as lt
+
+DOUBLE: Any = {"dtype": torch.float64}
+
+
+def run(crew: Crew, case: Case) -> list[dict[str, Any]]:
+    found = crew.run(case.ranks, over_ranks, case)
+    check(case, found)
+    return found
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("rule", ["strided(5)", "k <= q", "sparse_fixed(6, 2)", "full"])
+def test_each_number_of_ranks(crew: Crew, rule: str, ranks: int) -> None:
+    run(crew, Case(rule, ranks, n=37))
+
+
+@pytest.mark.parametrize("strategy", ["halo", "gather", "ring", "ulysses"])
+@pytest.mark.parametrize("cut", [None, "zigzag"])
+def test_strategies(crew: Crew, strategy: str, cut: str | None) -> None:
+    for rule in ("strided(5)", "k <= q", "(q - k) % 4 == 0", "longformer(3, 2)"):
+        found = run(crew, Case(rule, 4, strategy=strategy, cut=cut, heads=4, kv_heads=2))
+        assert {one["strategy"] for one in found} == {strategy}
+
+
+def test_the_strategy_of_fewest_bytes(crew: Crew) -> None:
+    halo, *_ = run(crew, Case("strided(2)", 4, n=40))
+    heads, *_ = run(crew, Case("k <= q", 4, n=40, heads=4, kv_heads=4))  # 3/4 of 10 * 28, and not of 40 * 28
+    ring, *_ = run(crew, Case("k <= q", 4, n=40, heads=3, kv_heads=3))  # 3 heads on 4 ranks
+    assert [one["strategy"] for one in (halo, heads, ring)] == ["halo", "ulysses", "ring"]
+
+
+@pytest.mark.parametrize("lengths", [(5, 0, 18), (0, 0, 23), (1, 21, 1), (23, 0, 0), (7, 8, 8)])
+def test_shards_of_any_length(crew: Crew, lengths: tuple[int, ...]) -> None:
+    for strategy in ("halo", "ring"):
+        run(crew, Case("abs(q - k) <= 6", 3, cut=lengths, strategy=strategy))
+    run(crew, Case("k <= q", 3, cut=lengths, heads=3, kv_heads=1))
+
+
+def test_one_rank(crew: Crew) -> None:
+    found = run(crew, Case("strided(3)", 1, bias=("-s[head]*(q - k)", {"s": torch.rand(4, **DOUBLE)})))
+    assert found[0]["forward"] == 0
+
+
+# Options
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "softcap and scale": {"options": {"softcap": 2.0, "scale": 0.3}},
+    "sinks": {"sinks": torch.tensor([0.5, -1.0, 0.0, 2.0], **DOUBLE)},
+    "lengths": {"padding": torch.tensor([9, 23])},
+    "mask": {"padding": torch.arange(46).view(2, 23) % 5 != 0},
+    "dropout": {"options": {"dropout": 0.3}},
+    "ALiBi": {"bias": ("-slope[head]*abs(q - k)", {"slope": torch.tensor([0.5, 0.2, 0.1, 0.3], **DOUBLE)})},
+    "relative": {"bias": ("r[head, min(max(k - q + 3, 0), 6)]", {"r": torch.randn(4, 7, **DOUBLE)})},
+    "table": {"bias": torch.randn(4, 23, 23, **DOUBLE)},
+    "batch table": {"bias": torch.randn(2, 1, 23, 23, **DOUBLE)},
+    "all": {
+        "options": {"softcap": 3.0, "dropout": 0.2},
+        "sinks": torch.tensor([0.5, -1.0, 0.0, 2.0], **DOUBLE),
+        "padding": torch.arange(46).view(2, 23) % 4 != 1,
+        "bias": ("a[head]*(q - n) + b*k", {"a": torch.rand(4, **DOUBLE), "b": torch.tensor(0.1, **DOUBLE)}),
+    },
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options(crew: Crew, option: str) -> None:
+    by_heads = [] if "table" in option else ["ulysses"]
+    for strategy in ("halo", "ring", *by_heads):
+        case = Case("sparse_fixed(6, 2)", 2, strategy=strategy, **OPTIONS[option])
+        run(crew, case)
+        run(crew, replace(case, cut="zigzag"))
+
+
+def test_per_head_rules(crew: Crew) -> None:
+    for strategy in ("halo", "ring", "ulysses"):
+        run(crew, Case("k <= q and q - k <= 2*head + 1 and head < heads", 2, strategy=strategy))
+
+
+def test_documents(crew: Crew) -> None:
+    ids = torch.tensor([[0] * 4 + [1] * 9 + [2] * 10, [3] * 12 + [1] * 2 + [0] * 9])
+    mixed = torch.randint(0, 3, (23,), generator=torch.Generator().manual_seed(1))
+    for rule in ("doc[q] == doc[k]", "k <= q and doc[q] == doc[k]", "abs(q - k) <= 4 or doc[k] == 1"):
+        for doc in (ids, mixed):
+            run(crew, Case(rule, 3, values={"doc": doc}))
+    run(crew, Case(lt.rules.documents(lengths=[4, 9, 10], causal=True), 3))
+    run(crew, Case("k <= q and doc[q] == doc[k]", 2, values={"doc": ids}, strategy="ulysses", cut="zigzag"))
+
+
+def test_images(crew: Crew) -> None:
+    for rule, values in (
+        ("neighbourhood", {"r": 1}),
+        ("swin", {"w": 4, "shift": 2}),
+        ("axial", {}),
+        ("raster", {}),
+    ):
+        run(crew, Case(rule, 3, n=40, shape=(8, 5), values=values, strategy="halo"))
+    flat = Case("neighbourhood(1)", 3, n=40, values={"rows": 8, "cols": 5}, strategy="halo", cut=(11, 13, 16))
+    run(crew, flat)  # cut within rows
+    biased: Any = {
+        "bias": (
+            "a[head]*(qx - kx) + abs(qy - ky)*b",
+            {"a": torch.rand(4, **DOUBLE), "b": torch.rand((), **DOUBLE)},
+        )
+    }
+    run(crew, Case("neighbourhood(1)", 2, n=40, shape=(8, 5), **biased))
+
+
+CATALOGUE = [
+    "band(2, 3)", "causal", "chunked(5, 1)", "dilated(3, 2)", "longformer(3, 2)", "prefix_lm(5)",
+    "sinks(2, 4)", "sparse_strided(5)", "windowed(5)", "bigbird(4, 1, 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", CATALOGUE)
+def test_the_catalogue(crew: Crew, rule: str) -> None:
+    run(crew, Case(rule, 3))

@@ -1,0 +1,232 @@
+"""One attention in one process and over ranks, and the bytes that it must move, by enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import gloo_ranks
+import numpy as np
+import torch
+
+import lattend as lt
+from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
+from lattend.rules.reader import arrays_in, read_rule
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call; every tensor in it is whole, and cut where it runs."""
+
+    rule: Any
+    ranks: int
+    n: int = 23
+    heads: int = 4
+    kv_heads: int = 2
+    batch: int = 2
+    width: int = 4
+    value_width: int = 3
+    cut: str | tuple[int, ...] | None = None  # a name, or how many positions each rank has
+    strategy: str | None = None
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    bias: Any = None  # a text and its tensors, or a table
+    padding: Any = None
+    sinks: Any = None
+    shape: tuple[int, ...] = ()  # of an image; its rows are cut
+    gradient_of_lse: bool = True
+
+    @property
+    def pieces(self) -> Cut:
+        if isinstance(self.cut, tuple):
+            return of_lengths(self.cut)
+        unit = int(np.prod(self.shape[1:])) if self.shape else 1
+        if unit > 1:
+            return of_lengths(
+                [unit * contiguous(self.n // unit, self.ranks).length(r) for r in range(self.ranks)]
+            )
+        return zigzag(self.n, self.ranks) if self.cut == "zigzag" else contiguous(self.n, self.ranks)
+
+    def places(self, rank: int) -> torch.Tensor:
+        found = [torch.arange(a, b) for a, b in self.pieces.pieces[rank]]
+        return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64)
+
+    def tensors(self) -> list[torch.Tensor]:
+        """q, k, v and the gradients of the output and of the log-sum-exp."""
+        torch.manual_seed(self.n)
+        kind: Any = {"dtype": torch.float64}
+        q, k = (torch.randn(self.batch, h, self.n, self.width, **kind) for h in (self.heads, self.kv_heads))
+        v = torch.randn(self.batch, self.kv_heads, self.n, self.value_width, **kind)
+        out = torch.randn(self.batch, self.heads, self.n, self.value_width, **kind)
+        return [q, k, v, out, torch.randn(self.batch, self.heads, self.n, **kind)]
+
+    def learned(self) -> dict[str, torch.Tensor]:
+        """The tensors of the bias and the sinks, as leaves."""
+        found = (
+            {}
+            if self.bias is None
+            else dict(self.bias[1])
+            if isinstance(self.bias, tuple)
+            else {"table": self.bias}
+        )
+        found |= {} if self.sinks is None else {"sinks": self.sinks}
+        return {name: x.clone().requires_grad_() for name, x in found.items()}
+
+    def bias_of(self, learned: dict[str, torch.Tensor]) -> Any:
+        if isinstance(self.bias, tuple):
+            return lt.Bias(self.bias[0], **{name: learned[name] for name in self.bias[1]})
+        return learned.get("table")
+
+
+def _results(case: Case, found: Any, leaves: list[torch.Tensor], learned: Any, grads: Any) -> list[Any]:
+    out, lse = found
+    flat = out.flatten(2, -2) if case.shape else out
+    lse = lse.flatten(2) if case.shape else lse
+    known = lse.masked_fill(lse == -torch.inf, 0)
+    loss = (flat * grads[0]).sum() + (known * grads[1]).sum() * case.gradient_of_lse
+    loss.backward()
+    return [flat.detach(), known.detach(), *(x.grad for x in leaves), *(x.grad for x in learned.values())]
+
+
+def alone(case: Case) -> list[Any]:
+    """The output, the log-sum-exp and all gradients of one process."""
+    *qkv, out, lse = case.tensors()
+    leaves = [x.requires_grad_() for x in qkv]
+    learned = case.learned()
+    torch.manual_seed(3)
+    shaped = [x.unflatten(2, case.shape) if case.shape else x for x in leaves]
+    attend: Any = lt.attention
+    found = attend(
+        *shaped, case.rule, bias=case.bias_of(learned), sinks=learned.get("sinks"), padding=case.padding,
+        return_lse=True, **case.options, **case.values,
+    )  # fmt: skip
+    return _results(case, found, leaves, learned, (out, lse))
+
+
+def over_ranks(group: Any, case: Case) -> dict[str, Any]:
+    """The same on one rank of several, of its own positions, and the bytes that came to it."""
+    from lattend.parallel.ranks import ranks_of
+    from lattend.parallel.sharded_attention import attention
+
+    rank = torch.distributed.get_rank(group)
+    places = case.places(rank)
+    *qkv, out, lse = (x[:, :, places] for x in case.tensors())
+    leaves = [x.clone().requires_grad_() for x in qkv]
+    learned = case.learned()
+    if "table" in learned:
+        learned["table"] = learned["table"].detach()[..., places, :].clone().requires_grad_()
+    padding = case.padding
+    if padding is not None and padding.dim() == 2:
+        padding = padding[:, places]
+    shaped = [x.unflatten(2, (-1, *case.shape[1:])) if case.shape else x for x in leaves]
+    torch.manual_seed(3 if rank == 0 else 4 + rank)  # the first rank's seed counts
+    cut = None if case.cut is None or isinstance(case.cut, tuple) else case.cut
+    attend: Any = attention
+    with gloo_ranks.counted() as forward:
+        found = attend(
+            *shaped, case.rule, mesh=group, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
+            sinks=learned.get("sinks"), padding=padding, return_lse=True, **case.options, **case.values,
+        )  # fmt: skip
+    with gloo_ranks.counted() as backward:
+        results = _results(case, found, leaves, learned, (out, lse))
+    way = [*ranks_of(group).works.values()][-1]
+    return {
+        "results": results,
+        "forward": forward["messages"],
+        "backward": backward["messages"],
+        "strategy": way.work.strategy if way.heads is None else "ulysses",
+    }
+
+
+def check(case: Case, found: list[dict[str, Any]]) -> None:
+    """Raises unless the ranks gave what one process gives, to 1e-9, and moved the bytes that were counted."""
+    wanted = alone(case)
+    for rank, one in enumerate(found):
+        places = case.places(rank)
+        for mine, whole in zip(one["results"][:5], wanted[:5], strict=True):
+            torch.testing.assert_close(mine, whole[:, :, places], rtol=1e-9, atol=1e-9)
+    for at in range(5, len(wanted)):
+        parts = [one["results"][at] for one in found]
+        if case.bias is not None and not isinstance(case.bias, tuple) and at == 5:  # rows of a table
+            for rank, part in enumerate(parts):
+                torch.testing.assert_close(part, wanted[at][..., case.places(rank), :], rtol=1e-9, atol=1e-9)
+        else:
+            torch.testing.assert_close(sum(parts), wanted[at], rtol=1e-9, atol=1e-9)
+    for rank, one in enumerate(found):
+        assert (one["forward"], one["backward"]) == bytes_of(case, rank, one["strategy"]), one["strategy"]
+
+
+def bytes_of(case: Case, rank: int, strategy: str) -> tuple[int, int]:
+    """What a rank gets in the forward and in the backward pass, from the table of all pairs."""
+    both, padded = case.width + case.value_width, case.padding is not None and case.padding.dim() == 2
+    if strategy == "ulysses":
+        return _by_heads(case, rank, padded)
+    needs = _needs(case, strategy)
+    row, mine = 8 * case.batch * case.kv_heads * both, needs[rank].sum()
+    lent = sum(needs[other][case.places(rank).numpy()].sum() for other in range(case.ranks) if other != rank)
+    again = mine if strategy == "ring" else 0
+    return int(mine * (row + case.batch * padded)), int((lent + again) * row)
+
+
+def _by_heads(case: Case, rank: int, padded: bool) -> tuple[int, int]:
+    heads = case.heads // case.ranks
+    kv_heads = max(1, case.kv_heads // case.ranks)
+    own = case.pieces.length(rank)
+    other = case.n - own
+    ins = other * (heads * case.width + kv_heads * (case.width + case.value_width)) * case.batch * 8
+    outs = own * (case.heads - heads) * (case.value_width + 1) * case.batch * 8
+    back = other * heads * (case.value_width + 1) * case.batch * 8
+    shared = sum(max(1, case.kv_heads // case.ranks) for _ in range(case.ranks - 1))
+    home = (
+        own * ((case.heads - heads) * case.width + shared * (case.width + case.value_width)) * case.batch * 8
+    )
+    return ins + outs + other * case.batch * padded, back + home
+
+
+def _needs(case: Case, strategy: str) -> list[np.ndarray[Any, Any]]:
+    """For each rank, which keys of others it must get."""
+    rule = read_rule(case.rule, arrays_in(case.values))
+    found: list[np.ndarray[Any, Any]] = []
+    for rank in range(case.ranks):
+        places = case.places(rank).numpy()
+        mask: Any = np.full(case.n, len(places) > 0)
+        if strategy != "gather":
+            mask = _attended(case, rule)[places].any(0)
+        mask[places] = False
+        found.append(mask)
+    return found
+
+
+def _attended(case: Case, rule: Any) -> np.ndarray[Any, Any]:
+    """Which pairs are attended, in some head and some element of the batch, [n, m]."""
+    from dataclasses import replace
+
+    numbers = {name: value for name, value in case.values.items() if name not in rule.open}
+    if case.shape:
+        numbers = {**dict(zip(rule.sizes, case.shape, strict=False)), **numbers}
+    sizes = {name: {"n": case.n, "m": case.n, "heads": case.heads}.get(name) for name in rule.sizes}
+    numbers |= {name: size for name, size in sizes.items() if name not in numbers and size is not None}
+    numbers = {name: value for name, value in numbers.items() if name not in rule.values}
+    whole = np.zeros((case.n, case.n), bool)
+    arrays = {name: case.values[name].numpy() for name in rule.open}
+    for element in range(case.batch):
+        own = {name: x[element] if x.ndim > 1 else x for name, x in arrays.items()}
+        mask = replace(rule, data={**rule.data, **own}, open=()).mask(**numbers)
+        whole |= mask.reshape(-1, case.n, case.n).any(0)
+    return whole
+
+
+def moved(group: Any, rule: str, strategy: str, n: int) -> tuple[int, int]:
+    """The bytes that come to a rank in both passes, of 4 heads on 2, D = 4 and Dv = 3, a batch of 2."""
+    import torch.distributed as dist
+
+    length = contiguous(n, dist.get_world_size(group)).length(dist.get_rank(group))
+    q, k, v = (
+        torch.randn(2, heads, length, width, dtype=torch.float64, requires_grad=True)
+        for heads, width in ((4, 4), (2, 4), (2, 3))
+    )
+    with gloo_ranks.counted() as forward:
+        out: Any = lt.parallel.attention(q, k, v, rule, mesh=group, strategy=strategy)
+    with gloo_ranks.counted() as backward:
+        out.sum().backward()
+    return forward["messages"], backward["messages"]
