@@ -1,7 +1,9 @@
 """Settings shared by all tests: one hypothesis profile for people, one for CI."""
 
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +25,18 @@ if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110  (before anything heavier
 # torch.compile keeps programs from earlier runs, which may call operators as they were then
 _PROGRAMS = tempfile.TemporaryDirectory(prefix="lattend-inductor-")
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", _PROGRAMS.name)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fresh_compiler() -> Iterator[None]:
+    """Has torch.compile forget what a module compiled.
+
+    Where a trace fails, as it must where an error is tested, it leaves attention to Python from then on.
+    """
+    yield
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None:
+        dynamo.reset()
 
 
 @pytest.fixture

@@ -157,7 +157,8 @@ def kind_of_call(
     if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)
         tensors = kind_of_plain(options, *qkv)
         return None if tensors is None else (written, *values.items(), options, tensors)
-    numbers, arrays = list[Any](), list[Tensor]()
+    numbers: list[Any] = []
+    arrays: list[Tensor] = []
     for name, x in values.items():
         if type(x) is int:
             numbers.append((name, x))
