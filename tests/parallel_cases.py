@@ -34,6 +34,7 @@ class Case:
     padding: Any = None
     sinks: Any = None
     shape: tuple[int, ...] = ()  # of an image; its rows are cut
+    blocks: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])  # or these axes
     gradient_of_lse: bool = True
 
     @property
@@ -48,8 +49,28 @@ class Case:
         return zigzag(self.n, self.ranks) if self.cut == "zigzag" else contiguous(self.n, self.ranks)
 
     def places(self, rank: int) -> torch.Tensor:
+        if self.blocks:
+            return torch.from_numpy(np.arange(self.n).reshape(self.shape)[self.block(rank)].reshape(-1))
         found = [torch.arange(a, b) for a, b in self.pieces.pieces[rank]]
         return torch.cat(found) if found else torch.zeros(0, dtype=torch.int64)
+
+    def block(self, rank: int) -> tuple[slice, ...]:
+        """The rows and columns of a rank."""
+        mesh = [len(lengths) for lengths in self.blocks.values()]
+        place = dict(zip(self.blocks, np.unravel_index(rank, mesh), strict=True))
+        found: list[slice] = []
+        for name in ("depth", "rows", "cols")[-len(self.shape) :]:
+            first = sum(self.blocks[name][: place[name]]) if name in place else 0
+            found.append(
+                slice(first, first + self.blocks[name][place[name]]) if name in place else slice(None)
+            )
+        return tuple(found)
+
+    def own_shape(self, rank: int) -> tuple[int, ...]:
+        """The sizes of a rank's image."""
+        if self.blocks:
+            return np.empty(self.shape, bool)[self.block(rank)].shape
+        return (-1, *self.shape[1:])
 
     def tensors(self) -> list[torch.Tensor]:
         """q, k, v and the gradients of the output and of the log-sum-exp."""
@@ -103,12 +124,30 @@ def alone(case: Case) -> list[Any]:
     return _results(case, found, leaves, learned, (out, lse))
 
 
+_MESHES: dict[Any, Any] = {}  # to make one takes all ranks
+
+
+def mesh_of(case: Case) -> Any:
+    """The mesh of the world that has the blocks of a case, once or several times."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    counts = {name: len(lengths) for name, lengths in case.blocks.items()}
+    key = tuple(counts.items())
+    if key not in _MESHES:
+        again = torch.distributed.get_world_size() // case.ranks
+        _MESHES[key] = init_device_mesh(
+            "cpu", (again, *counts.values()), mesh_dim_names=("data", *counts.keys())
+        )
+    return _MESHES[key]
+
+
 def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     """The same on one rank of several, of its own positions, and the bytes that came to it."""
     from lattend.parallel.ranks import ranks_of
     from lattend.parallel.sharded_attention import attention
 
-    rank = torch.distributed.get_rank(group)
+    mesh = mesh_of(case) if case.blocks else group
+    rank = ranks_of(mesh).rank
     places = case.places(rank)
     *qkv, out, lse = (x[:, :, places] for x in case.tensors())
     leaves = [x.clone().requires_grad_() for x in qkv]
@@ -118,18 +157,18 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     padding = case.padding
     if padding is not None and padding.dim() == 2:
         padding = padding[:, places]
-    shaped = [x.unflatten(2, (-1, *case.shape[1:])) if case.shape else x for x in leaves]
+    shaped = [x.unflatten(2, case.own_shape(rank)) if case.shape else x for x in leaves]
     torch.manual_seed(3 if rank == 0 else 4 + rank)  # the first rank's seed counts
     cut = None if case.cut is None or isinstance(case.cut, tuple) else case.cut
     attend: Any = attention
     with gloo_ranks.counted() as forward:
         found = attend(
-            *shaped, case.rule, mesh=group, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
+            *shaped, case.rule, mesh=mesh, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
             sinks=learned.get("sinks"), padding=padding, return_lse=True, **case.options, **case.values,
         )  # fmt: skip
     with gloo_ranks.counted() as backward:
         results = _results(case, found, leaves, learned, (out, lse))
-    way = [*ranks_of(group).works.values()][-1]
+    way = [*ranks_of(mesh).works.values()][-1]
     return {
         "results": results,
         "forward": forward["messages"],

@@ -62,6 +62,7 @@ OF_OBJECTS: dict[str, Any] = {
     "_forward_pre_hooks": torch.nn.Module(),
     "_dynamo_marked_constant": torch.compiler.assume_constant_result(lambda: None),
     "_torchdynamo_disable": torch.compiler.disable(lambda: None),
+    "_flatten": torch.distributed.DeviceMesh,
     "_get_backend": torch.distributed.ProcessGroup,
     "_timeout": torch.distributed.ProcessGroupGloo._Options(),  # pyright: ignore
 }

@@ -12,14 +12,13 @@ from lattend.attend.operator import forward
 from lattend.rules.reader import read_rule
 
 RATE = 0.4
-HEADS, FIRST, QUERY = 2, 1, 9  # two of four heads, from the second on; queries from 9 on
-KEYS = (3, 2, 5)  # 3, 4, 8, 9, 13, 14
-PLACES = torch.tensor([3, 4, 8, 9, 13, 14])
+HEADS, FIRST = 2, 1  # two of four heads, from the second on
+QUERIES, KEYS = torch.tensor([9, 10, 11, 29, 30]), torch.tensor([3, 4, 8, 9, 13, 14])
 
 
 def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor:
     rule = read_rule("full").at(m=6)
-    placed = placed_seed(seed, QUERY, KEYS, (HEADS, 4, FIRST))
+    placed = placed_seed(seed, QUERIES, KEYS, (HEADS, 4, FIRST))
     how = (None, None, None, placed, RATE, None, None, kernel, True)
     return forward(q, k, v, rule.key, [5, 6], [], None, [], *how)[0]
 
@@ -29,7 +28,7 @@ def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor
 def test_a_part_drops_what_the_whole_does(kernel: str) -> None:
     seed = new_seed(torch.zeros(1))
     members = (torch.arange(3)[:, None] * 4 + torch.arange(HEADS) + FIRST).view(3, HEADS, 1, 1)
-    there = kept(seed, RATE, members, torch.arange(QUERY, QUERY + 5)[:, None], PLACES)
+    there = kept(seed, RATE, members, QUERIES[:, None], KEYS)
     q, k = torch.zeros(3, HEADS, 5, 16), torch.zeros(3, HEADS, 6, 16)
     v = torch.eye(6, 16).expand(3, HEADS, 6, 16).contiguous().requires_grad_()
     out = run(kernel, seed, q, k, v)

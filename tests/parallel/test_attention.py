@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -117,6 +118,69 @@ def test_images(crew: Crew) -> None:
         )
     }
     run(crew, Case("neighbourhood(1)", 2, n=40, shape=(8, 5), **biased))
+
+
+# Blocks of an image
+
+
+def run_blocks(crew: Crew, case: Case) -> None:
+    """On all eight ranks; where a mesh has fewer, as often as they go into eight."""
+    found = crew.run(8, over_ranks, case)
+    for first in range(0, 8, case.ranks):
+        check(case, found[first : first + case.ranks])
+
+
+MESHES: dict[str, dict[str, tuple[int, ...]]] = {
+    "2 × 2": {"rows": (5, 4), "cols": (3, 4)},
+    "4 × 2": {"rows": (3, 1, 2, 3), "cols": (4, 3)},
+    "2 × 4": {"rows": (2, 7), "cols": (2, 0, 1, 4)},
+    "columns": {"cols": (2, 3, 1, 1)},
+}
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_blocks_of_an_image(crew: Crew, mesh: str) -> None:
+    blocks = MESHES[mesh]
+    ranks = math.prod(map(len, blocks.values()))
+    case = Case("neighbourhood(1)", ranks, n=63, shape=(9, 7), blocks=blocks, heads=2, kv_heads=1, batch=1)
+    run_blocks(crew, case)
+    for rule in ("neighbourhood(3)", "axial", "swin(4, 2)", "(qy - ky) % 2 == 0 and qx <= kx"):
+        run_blocks(crew, replace(case, rule=rule, strategy="halo"))
+
+
+BLOCK_OPTIONS: dict[str, dict[str, Any]] = {
+    **{name: OPTIONS[name] for name in ("softcap and scale", "sinks", "dropout")},
+    "lengths": {"padding": torch.tensor([30, 56])},
+    "mask": {"padding": torch.arange(126).view(2, 63) % 5 != 0},
+    "relative": {"bias": ("p[head, min(max(kx - qx + 3, 0), 6)]", {"p": torch.randn(4, 7, **DOUBLE)})},
+    "table": {"bias": torch.randn(4, 63, 63, **DOUBLE)},
+    "heads": {"rule": "abs(qy - ky) <= head and abs(qx - kx) <= 1"},
+    "looked up": {
+        "rule": "abs(qy - ky) <= 2 and group[qx] == group[kx]",
+        "values": {"group": torch.tensor([0, 1, 1, 0, 2, 0, 1])},
+    },
+}
+
+
+@pytest.mark.parametrize("option", BLOCK_OPTIONS)
+def test_options_on_blocks(crew: Crew, option: str) -> None:
+    how = {"rule": "neighbourhood(2)", **BLOCK_OPTIONS[option]}
+    case = Case(**how, ranks=4, n=63, shape=(9, 7), blocks=MESHES["2 × 2"])
+    for strategy in ("halo", "ring"):
+        run_blocks(crew, replace(case, strategy=strategy))
+
+
+def test_blocks_of_a_volume(crew: Crew) -> None:
+    rule = "abs(qz - kz) <= 1 and abs(qy - ky) <= 1 and abs(qx - kx) <= 1"
+    for blocks in (
+        {"depth": (2, 2), "rows": (1, 2), "cols": (3, 2)},
+        {"rows": (2, 1), "cols": (3, 2)},
+        {"depth": (1, 3), "cols": (3, 2)},
+    ):
+        ranks = 2 ** len(blocks)
+        case = Case(rule, ranks, n=60, shape=(4, 3, 5), blocks=blocks, heads=2, kv_heads=2, batch=1)
+        run_blocks(crew, case)
+        run_blocks(crew, replace(case, options={"dropout": 0.3}))
 
 
 CATALOGUE = [

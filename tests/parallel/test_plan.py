@@ -98,7 +98,9 @@ def test_edges_are_the_keys_that_the_mask_says(text: str, cut: str, ranks: int) 
         for source in range(ranks):
             wanted = sorted(seen & set(pieces[source])) if source != rank else []
             keys = (
-                [p for run in edges[source].keys for p in run.positions().tolist()] if source in edges else []
+                [p for box in edges[source].keys for p in box.flat(mask.shape[1:]).tolist()]
+                if source in edges
+                else []
             )
             assert keys == wanted
             assert found.keys_from(rank).get(source, 0) == len(wanted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -60,6 +62,48 @@ def cases(draw: st.DrawFn) -> Case:
 @given(case=cases())
 def test_any_rule_cut_and_options(crew: Crew, case: Case) -> None:
     check(case, crew.run(case.ranks, over_ranks, case))
+
+
+@st.composite
+def block_cases(draw: st.DrawFn) -> Case:
+    """A rule on an image, a condition an axis, cut into blocks of any size."""
+    down, across = (draw(affine()) for _ in "yx")
+    by_axis = [
+        re.sub(r"\b(q|k|n)\b", lambda name, at=at, size=size: {"n": size}.get(name[0], name[0] + at), text)
+        for text, at, size in ((down, "y", "rows"), (across, "x", "cols"))
+    ]
+    rule = f"({by_axis[0]}) {draw(st.sampled_from(['and', 'or']))} ({by_axis[1]})"
+    blocks: dict[str, tuple[int, ...]] = {}
+    for name, count in draw(
+        st.sampled_from([{"rows": 2, "cols": 2}, {"rows": 4, "cols": 2}, {"cols": 4}])
+    ).items():
+        lengths = st.lists(st.integers(0, 4), min_size=count, max_size=count)
+        blocks[name] = tuple(draw(lengths.filter(any)))
+    shape = sum(blocks.get("rows", (draw(st.integers(1, 6)),))), sum(blocks["cols"])
+    ranks = math.prod(map(len, blocks.values()))
+    strategy, drops = (
+        draw(st.sampled_from([None, "halo", "ring", "gather"])),
+        draw(st.sampled_from([0.0, 0.3])),
+    )
+    how: dict[str, Any] = {
+        "options": {"dropout": drops},
+        "strategy": strategy,
+        "values": {"t": draw(st.integers(0, 4))},
+    }
+    if "t" not in re.findall(r"\w+", rule):
+        how["values"] = {}
+    n = shape[0] * shape[1]
+    if draw(st.booleans()):
+        how["padding"] = torch.randint(0, n + 1, (1,), generator=torch.Generator().manual_seed(n))
+    return Case(rule, ranks, n=n, heads=2, kv_heads=1, batch=1, shape=shape, blocks=blocks, **how)
+
+
+@settings(max_examples=30)
+@given(case=block_cases())
+def test_any_blocks(crew: Crew, case: Case) -> None:
+    found = crew.run(8, over_ranks, case)
+    for first in range(0, 8, case.ranks):
+        check(case, found[first : first + case.ranks])
 
 
 @st.composite

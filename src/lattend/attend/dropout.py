@@ -4,8 +4,8 @@ No stream of random numbers is drawn in any order: a pair's number is a hash of 
 and its key. So forward and backward agree, and the same pairs drop on every kernel, whatever its tiles are.
 The same sums in Triton are in kernels/triton/pairs.py.
 
-A seed is a tensor [1]; where a call is a part of a larger one, whose pairs it must drop, a tensor [8]: the
-seed and the places of the part, as `placed_seed` makes it.
+A seed is a tensor [1]; where a call is a part of a larger one, whose pairs it must drop, the places of its
+heads, queries and keys there come after it, as `placed_seed` makes it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ BITS = 24  # of a pair's number that are compared with the rate
 MASK = 0xFFFFFFFF
 FIRST, SECOND, ODD = 0x7FEB352D, 0x846CA68B, 0x9E3779B9  # multipliers whose hash has little bias
 MOST_SEED = 2**62
+PLACED = 6  # numbers of a seed before the places of its queries
 
 
 def new_seed(like: Tensor) -> Tensor:
@@ -27,15 +28,14 @@ def new_seed(like: Tensor) -> Tensor:
 
 
 def placed_seed(
-    seed: Tensor, query: int, keys: tuple[int, int, int], heads: tuple[int, int, int] = (1, 1, 0)
+    seed: Tensor, queries: Tensor, keys: Tensor, heads: tuple[int, int, int] = (1, 1, 0)
 ) -> Tensor:
-    """The seed of a part of a larger call: its query i is that call's i + query, its head h + heads[2].
+    """The seed of a part of a larger call: the positions there of its queries and keys, [n] and [m].
 
-    Its keys are (start, size, period): number j is the larger call's start + period*(j // size) + j % size.
     `heads` are how many the part has, how many there are in all, and the first of the part.
     """
-    places = torch.tensor([query, *keys, *heads], dtype=torch.int64, device=seed.device)
-    return torch.cat([seed[:1], places])
+    sizes = torch.tensor([*heads, len(queries), len(keys)], dtype=torch.int64, device=seed.device)
+    return torch.cat([seed[:1], sizes, queries, keys])
 
 
 def limit_of(rate: float) -> int:
@@ -73,9 +73,10 @@ def _in_the_whole(
     seed: Tensor, members: Tensor, queries: Tensor, keys: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What a part calls members, queries and keys, as the larger call does."""
-    _, query, start, size, period, heads, all_heads, head = seed
+    heads, all_heads, head, n, m = seed[1:PLACED]  # no numbers: nothing waits for the device
     members = members // heads * all_heads + members % heads + head
-    return members, queries + query, start + period * (keys // size) + keys % size
+    queries, keys = PLACED + torch.minimum(queries, n - 1), PLACED + n + torch.minimum(keys, m - 1)
+    return members, seed[queries], seed[keys]
 
 
 def _mixed(x: Tensor) -> Tensor:

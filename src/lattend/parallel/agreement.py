@@ -12,6 +12,7 @@ from lattend.errors import LattendError, RankError
 from lattend.parallel.ranks import Ranks
 
 WORDS = 4  # of 64 bits, of a digest
+AXES = 3  # of an image or a volume, at most
 Said = Mapping[str, str | int | float | bool | tuple[Any, ...] | None]
 
 
@@ -24,9 +25,13 @@ class Agreed:
     keys: tuple[int, ...]
     seeds: tuple[int, ...]
     masked: bool  # whether some rank has a mask of its keys
+    shapes: tuple[tuple[int, ...], ...]  # of each rank's image
 
 
-def agree(ranks: Ranks, said: Said, now: Said, queries: int, keys: int, seed: int, masked: bool) -> Agreed:
+def agree(
+    ranks: Ranks, said: Said, now: Said, queries: int, keys: int, seed: int, masked: bool,
+    shape: tuple[int, ...] = (),
+) -> Agreed:  # fmt: skip
     """What all ranks have in common; raises on every rank where they differ, or one has refused the call.
 
     What is said `now` must be the same too, and is no part of the kind.
@@ -34,16 +39,18 @@ def agree(ranks: Ranks, said: Said, now: Said, queries: int, keys: int, seed: in
     digest = kind = _digest(tuple(said.items()))
     if now:
         digest = _digest((*said.items(), *now.items()))
-    found = ranks.gathered([*digest, 0, queries, keys, seed, masked])
+    image = [*shape, *[0] * (AXES - len(shape))]
+    found = ranks.gathered([*digest, 0, queries, keys, seed, masked, *image])
     if any(row[:WORDS] != [*digest] or row[WORDS] for row in found):
         _differ(ranks, ranks.told({**said, **now}))
     lengths, of_keys, seeds, masks = (tuple(row[WORDS + 1 + i] for row in found) for i in range(4))
-    return Agreed(kind, lengths, of_keys, seeds, any(masks))
+    shapes = tuple(tuple(row[-AXES:][: len(shape)]) for row in found)
+    return Agreed(kind, lengths, of_keys, seeds, any(masks), shapes)
 
 
 def refuse(ranks: Ranks, error: LattendError) -> NoReturn:
     """Raises an error of this rank's arguments, once the others know that there is one."""
-    ranks.gathered([0] * WORDS + [1, 0, 0, 0, 0])
+    ranks.gathered([0] * WORDS + [1, 0, 0, 0, 0] + [0] * AXES)
     ranks.told(f"{type(error).__name__}: {error}")
     raise error
 

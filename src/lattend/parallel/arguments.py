@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -25,8 +26,11 @@ from lattend.attend.inputs import (
 )
 from lattend.attend.rule_names import RuleNames, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.parallel.agreement import Said
-from lattend.parallel.cut import Cut, of_lengths, zigzag
+from lattend.parallel.agreement import Agreed, Said
+from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
+from lattend.parallel.layout import Layout
+from lattend.parallel.local import whole_bias
+from lattend.parallel.ranks import Ranks
 from lattend.rules.axes import HEADS
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule
@@ -45,7 +49,8 @@ class Asked:
     q: Tensor  # [batch, heads, n, D], flat
     k: Tensor
     v: Tensor
-    inner: tuple[int, ...]  # the sizes of an image's axes but the first
+    shape: tuple[int, ...]  # of this rank's image; of a line none
+    cut_along: tuple[tuple[str, int], ...]  # axes that are cut, by their sizes' names, over so many ranks
     cut: Cut | str | None
     strategy: str | None
     bias: Bias | Tensor | None
@@ -79,8 +84,9 @@ class Asked:
 
 
 def asked_of(
-    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, values: Mapping[str, Any], how: Mapping[str, Any]
-) -> Asked:
+    ranks: Ranks, q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, values: Mapping[str, Any],
+    how: Mapping[str, Any],
+) -> Asked:  # fmt: skip
     """The call, all of it checked that one rank can check alone."""
     cut, strategy, bias, padding, sinks = (
         how[name] for name in ("cut", "strategy", "bias", "padding", "sinks")
@@ -92,8 +98,9 @@ def asked_of(
     check_shapes(names, q, k, v)
     q, k, v = as_one_kind(q, k, v)
     check_sinks(sinks, q)
-    inner = tuple(q.shape[3:-1])
-    if q.dim() > 4:
+    shape = tuple(q.shape[2:-1]) if q.dim() > 4 else ()
+    cut_along = _cut_along(ranks, found, shape)
+    if shape:
         q, k, v = (x.flatten(2, -2) for x in (q, k, v))
     numbers = {name: int(value) for name, value in values.items() if name not in found.open}
     scale, softcap = (None if how[name] is None else float(how[name]) for name in ("scale", "softcap"))
@@ -109,7 +116,9 @@ def asked_of(
         "kv heads": k.shape[1],
         "head dimension": q.shape[3],
         "value dimension": v.shape[3],
-        "axes of an image": inner,
+        "axes of an image": tuple(
+            size for axis, size in zip(found.axes, shape, strict=False) if axis.queries not in dict(cut_along)
+        ),
         "dtype": dtype_name(q.dtype),
         "scale, softcap, dropout, kernel, deterministic": options,
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
@@ -120,7 +129,26 @@ def asked_of(
         "return_lse": how["return_lse"],
         "gradients": trains,
     }
-    return Asked(found, names, values, q, k, v, inner, cut, strategy, bias, padding, sinks, options, said)
+    sharing = (shape, cut_along, cut, strategy)
+    return Asked(found, names, values, q, k, v, *sharing, bias, padding, sinks, options, said)
+
+
+def _cut_along(ranks: Ranks, rule: Rule, shape: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+    """Along which axes of an image the ranks cut it: those that a mesh names, or its first."""
+    sizes = [axis.queries for axis in rule.axes]
+    named = " and ".join(name for name, _ in ranks.axes)
+    if not ranks.axes:
+        return ((sizes[0], ranks.size),) if shape else ()
+    if not shape:
+        raise TensorError(
+            f"mesh cuts {named}: give q, k and v an axis for each, [batch, heads, rows, cols, D] on an image"
+        )
+    if [name for name in sizes if name in dict(ranks.axes)] != [name for name, _ in ranks.axes]:
+        raise NamingError(
+            f'mesh cuts {named}, and the rule "{rule.text}" has the sizes {", ".join(sizes)}: name the '
+            "mesh's dimensions after some of these, in their order"
+        )
+    return ranks.axes
 
 
 def _check_options(how: Mapping[str, Any]) -> None:
@@ -213,11 +241,39 @@ def check_lengths(asked: Asked, m: int) -> None:
                 raise DomainError(f"padding has a length of {length}, and there are {m} keys on all ranks")
 
 
-def cuts_of(asked: Asked, queries: Sequence[int], keys: Sequence[int]) -> tuple[Cut, Cut]:
+def layouts_of(asked: Asked, agreed: Agreed) -> tuple[Layout, Layout]:
     """Which positions each rank has, of queries and of keys; raises where lengths do not fit the cut."""
-    found = cut_of(asked.cut, queries, "queries")
-    same = [*queries] == [*keys]
-    return found, found if same else cut_of(None if isinstance(asked.cut, Cut) else asked.cut, keys, "keys")
+    if asked.shape:
+        found = _image_layout(asked, np.array(agreed.shapes))
+        return found, found
+    queries = cut_of(asked.cut, agreed.queries, "queries")
+    if agreed.queries == agreed.keys:
+        return Layout.on_line(queries), Layout.on_line(queries)
+    keys = cut_of(None if isinstance(asked.cut, Cut) else asked.cut, agreed.keys, "keys")
+    return Layout.on_line(queries), Layout.on_line(keys)
+
+
+def _image_layout(asked: Asked, shapes: NDArray[np.int64]) -> Layout:
+    """The cuts of an image's axes, from the sizes that every rank has of it."""
+    mesh, names = [count for _, count in asked.cut_along], [name for name, _ in asked.cut_along]
+    if len(mesh) > 1 and asked.cut not in (None, "contiguous"):
+        raise DomainError(f"cut={asked.cut!r}: blocks of an image follow each other; leave it out")
+    cuts: list[Cut] = []
+    for axis, sizes in zip(asked.rule.axes, shapes.T, strict=True):
+        if axis.queries not in names:
+            cuts.append(contiguous(int(sizes[0]), 1))
+            continue
+        place = names.index(axis.queries)
+        table = np.moveaxis(sizes.reshape(mesh), place, 0).reshape(mesh[place], -1)
+        if (table != table[:, :1]).any():
+            raise DomainError(
+                f"blocks in one line of a mesh {' × '.join(map(str, mesh))} must have the same "
+                f"{axis.queries}; the ranks have {', '.join(map(str, sizes.tolist()))}"
+            )
+        cuts.append(cut_of(asked.cut, table[:, 0].tolist(), axis.queries))
+    whole = tuple(cut.n for cut in cuts)
+    last = max(i for i, cut in enumerate(cuts) if cut.ranks > 1 or i == 0)
+    return Layout(tuple(cuts[: last + 1]), whole)
 
 
 def cut_of(cut: Cut | str | None, lengths: Sequence[int], what: str) -> Cut:
@@ -238,9 +294,10 @@ def cut_of(cut: Cut | str | None, lengths: Sequence[int], what: str) -> Cut:
     return wanted
 
 
-def complete_rule(asked: Asked, n: int, m: int) -> Rule:
+def complete_rule(asked: Asked, layouts: tuple[Layout, Layout]) -> Rule:
     """The rule with all its numbers: the sizes of the whole."""
-    rule, names, inner = asked.rule, asked.names, asked.inner
+    rule, names = asked.rule, asked.names
+    n, m = (int(layout.lengths.sum()) for layout in layouts)
     numbers = {name: int(value) for name, value in asked.values.items() if name not in rule.open}
     line = len(names.queries) == 1
     if line and n != m and "m" not in names.sizes and "m" not in numbers:
@@ -248,12 +305,12 @@ def complete_rule(asked: Asked, n: int, m: int) -> Rule:
             f'q has {n} positions and k has {m} on all ranks, but the rule "{names.text}" has one size n '
             f"for both; give m={m}, and q = 0, k = 0 are the first of each"
         )
-    area = int(np.prod(inner, dtype=np.int64)) if inner else 0
-    shape = (n // max(1, area), *inner) if inner else (n,)
     # tensors without memory, of the whole: every size is read off them as attention does
-    heads, kv_heads = asked.q.shape[1], asked.k.shape[1]
-    q = torch.empty((asked.q.shape[0], heads, *shape, 1), device="meta")
-    k = torch.empty((asked.q.shape[0], kv_heads, *((m,) if line else shape), 1), device="meta")
+    batch, (heads, kv_heads) = asked.q.shape[0], (asked.q.shape[1], asked.k.shape[1])
+    q, k = (
+        torch.empty((batch, count, *layout.sizes, 1), device="meta")
+        for count, layout in zip((heads, kv_heads), layouts, strict=True)
+    )
     sizes = sizes_given(names, rule.values, asked.values, q, k)
     numbers_given(names, rule.values, asked.values, sizes)
     known = {name: value for name, value in {**numbers, **sizes}.items() if name not in rule.values}
@@ -263,9 +320,9 @@ def complete_rule(asked: Asked, n: int, m: int) -> Rule:
     return bound if HEADS not in names.sizes or HEADS in bound.values else bound.at(heads=heads)
 
 
-def bias_key(asked: Asked, rule: Rule, m: int) -> str | None:
+def bias_key(asked: Asked, rule: Rule, keys: Layout) -> str | None:
     """The key of the bias, which must fit the whole."""
-    bias, q = asked.bias, asked.q
+    bias, q, m = asked.bias, asked.q, int(keys.lengths.sum())
     if bias is None:
         return None
     if isinstance(bias, Tensor):
@@ -279,4 +336,5 @@ def bias_key(asked: Asked, rule: Rule, m: int) -> str | None:
             )
         return f"table\n{table_text(bias, 'q, k')}"
     sizes = {name: rule.values[name] for name in rule.sizes}
-    return term_given(asked.names, asked.rule.key, bias, sizes, q)[0]
+    key = term_given(asked.names, asked.rule.key, bias, sizes, q)[0]
+    return None if key is None else whole_bias(key, rule, on_line=not asked.shape)

@@ -62,7 +62,7 @@ class Crossing:
 
 def crossing(rule: Rule, axes: int = 1) -> Crossing:
     """The rule with its queries between two cuts, along the first axis or along the first two."""
-    ends = _letters(rule, "abcd"[: 2 * axes])
+    ends = _letters(rule, "abcdef"[: 2 * axes])
     inside: list[Condition] = []
     own: list[Condition] = []
     order: list[Condition] = []

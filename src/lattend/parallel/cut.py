@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import DomainError
-
 Piece = tuple[int, int]  # positions from the first up to, but not with, the second
 
 
@@ -49,15 +47,6 @@ class Cut:
     def length(self, rank: int) -> int:
         """How many positions a rank has."""
         return sum(b - a for a, b in self.pieces[rank])
-
-    def place(self, rank: int, position: int) -> int:
-        """Where a rank's tensors hold a position of its own."""
-        before = 0
-        for a, b in self.pieces[rank]:
-            if a <= position < b:
-                return before + position - a
-            before += b - a
-        raise DomainError(f"position {position} is not on rank {rank}")
 
     def times(self, unit: int) -> Cut:
         """The same cut of rows of so many positions.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from lattend.errors import NoClosedForm, NotAffineError
+from lattend.parallel.boxes import Box, Pieces, boxes_of
 from lattend.parallel.crossing import crossing
-from lattend.parallel.cut import Cut, Piece
-from lattend.parallel.reached import Mask, reached_keys
-from lattend.parallel.runs import Run, runs_of
+from lattend.parallel.layout import Layout
+from lattend.parallel.reached import Mask
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
@@ -22,82 +25,125 @@ class Edge:
 
     source: int
     target: int
-    keys: tuple[Run, ...]
+    keys: tuple[Box, ...]
 
     @property
     def total(self) -> int:
         """How many keys travel."""
-        return sum(run.total for run in self.keys)
+        return sum(box.total for box in self.keys)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some positions of a rank's tensors [batch, heads, n, …]: a box inside one of the boxes it has.
+
+    `start` is where that box begins, `shape` its sizes.
+    """
+
+    start: int
+    shape: tuple[int, ...]
+    inside: Pieces
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in self.inside)
+
+    def view(self, x: Any) -> Any:
+        """These positions of a tensor, with an axis for each of theirs."""
+        whole = x[:, :, self.start : self.start + prod(self.shape)]
+        if len(self.shape) > 1:
+            whole = whole.unflatten(2, self.shape)
+        return whole[(slice(None), slice(None), *(slice(a, b) for a, b in self.inside))]
+
+    def of(self, x: Any) -> Any:
+        """These positions of a tensor, on one axis again."""
+        return self.view(x).flatten(2, 1 + len(self.shape))
+
+    def put(self, x: Any, found: Any) -> None:
+        """Writes them."""
+        self.view(x).copy_(found.unflatten(2, self.sizes))
+
+    def add(self, x: Any, found: Any) -> None:
+        """Adds to them."""
+        self.view(x).add_(found.unflatten(2, self.sizes))
 
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs of a piece of queries and a run of keys: both by their positions, and where tensors hold them."""
+    """Pairs of a box of queries and a box of keys: both by their positions, and where tensors hold them."""
 
-    queries: Piece
-    query_place: int
-    keys: Run
+    queries: Box
+    part: Part
+    keys: Box
     key_place: int  # among the keys of one source
 
+    @property
+    def n(self) -> int:
+        return self.queries.total
 
-def edges_to(rule: Rule, cut: Cut, target: int, keys: Cut | None = None) -> list[Edge]:
-    """What a rank needs of the others, in the order of their ranks; its own keys are not among it.
-
-    `keys` is the cut of the keys, where it is not that of the queries.
-    """
-    return edges_of(reached_keys(rule, cut.pieces[target]), keys or cut, target)
+    @property
+    def m(self) -> int:
+        return self.keys.total
 
 
-def edges_of(mask: Mask, keys: Cut, target: int) -> list[Edge]:
-    """The same where the keys that it reaches are known."""
+def edges_of(mask: Mask, keys: Layout, target: int) -> list[Edge]:
+    """What a rank that reaches these keys needs of the others, in the order of their ranks."""
     return [
-        Edge(source, target, tuple(runs))
+        Edge(source, target, tuple(found))
         for source in range(keys.ranks)
-        if source != target and (runs := _runs_on(mask, keys, source))
+        if source != target and (found := [*chain(*(_within(mask, box) for box in keys.boxes(source)))])
     ]
 
 
-def runs_on(cut: Cut, rank: int) -> tuple[Run, ...]:
-    """All keys of a rank."""
-    return tuple(Run(a, b - a) for a, b in cut.pieces[rank])
+def _within(mask: Mask, pieces: Pieces) -> Iterator[Box]:
+    return boxes_of(mask[tuple(slice(a, b) for a, b in pieces)], [a for a, _ in pieces])
 
 
-def _runs_on(mask: Mask, cut: Cut, source: int) -> list[Run]:
-    return [run for a, b in cut.pieces[source] for run in runs_of(mask[a:b], a)]
-
-
-def blocks_of(rule: Rule, pieces: Sequence[Piece], keys: Sequence[Run]) -> Iterator[Block]:
+def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Box]) -> Iterator[Block]:
     """The blocks of these queries with keys that one tensor holds in order, as far as the set has pairs."""
-    place = 0
-    for a, b in pieces:
+    start = 0
+    for pieces in boxes:
+        shape = tuple(b - a for a, b in pieces)
         key_place = 0
-        for run in keys:
-            first, end = queries_reaching(rule, (a, b), run)
-            if end > first:
-                yield Block((first, end), place + first - a, run, key_place)
-            key_place += run.total
-        place += b - a
+        for box in keys:
+            found = queries_reaching(rule, pieces, box)
+            if all(b > a for a, b in found):
+                inside = tuple(
+                    (a - first, b - first) for (a, b), (first, _) in zip(found, pieces, strict=True)
+                )
+                yield Block(Box.of(found), Part(start, shape, inside), box, key_place)
+            key_place += box.total
+        start += prod(shape)
 
 
-def queries_reaching(rule: Rule, queries: Piece, keys: Run) -> Piece:
-    """The shortest piece of the queries beyond which none reaches a key of the run; all where no set says."""
+def queries_reaching(rule: Rule, queries: Pieces, keys: Box) -> Pieces:
+    """The least box of queries beyond which none reaches a key of a box; all where no set says."""
     if expr.arrays(rule.condition):
         return queries
     try:
-        found = crossing(_transposed(rule))
+        found = crossing(_transposed(rule), len(rule.axes))
         region = found.reached
     except (NotAffineError, NoClosedForm):
         return queries
-    ends = dict(zip(found.ends, (keys.start, keys.end), strict=True))
-    held = region.holds({**rule.values, **ends, rule.axes[0].query: np.arange(*queries)})
-    there = np.flatnonzero(np.broadcast_to(held, queries[1] - queries[0]))
-    if not len(there):
-        return queries[0], queries[0]
-    return queries[0] + int(there[0]), queries[0] + int(there[-1]) + 1
+    places = np.ix_(*(np.arange(*piece) for piece in queries))
+    at = dict(zip((axis.query for axis in rule.axes), places, strict=True))
+    ends = dict(zip(found.ends, chain(*keys.hull), strict=True))
+    held = np.broadcast_to(region.holds({**rule.values, **ends, **at}), [b - a for a, b in queries])
+    there = [np.flatnonzero(held.any(_but(axis, held.ndim))) for axis in range(held.ndim)]
+    return tuple(
+        (a + int(some[0]), a + int(some[-1]) + 1) if len(some) else (a, a)
+        for (a, _), some in zip(queries, there, strict=True)
+    )
+
+
+def _but(axis: int, axes: int) -> tuple[int, ...]:
+    return tuple(other for other in range(axes) if other != axis)
 
 
 def _transposed(rule: Rule) -> Rule:
     """The same pairs with keys in the place of queries."""
-    axis = rule.axes[0]
-    turned = replace(axis, query=axis.key, key=axis.query, queries=axis.keys, keys=axis.queries)
-    return replace(rule, axes=(turned,), about=None, source=None)
+    turned = tuple(
+        replace(axis, query=axis.key, key=axis.query, queries=axis.keys, keys=axis.queries)
+        for axis in rule.axes
+    )
+    return replace(rule, axes=turned, about=None, source=None)

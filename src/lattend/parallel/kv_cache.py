@@ -22,11 +22,10 @@ from lattend.errors import DomainError, LattendError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of
 from lattend.parallel.cut import Cut
-from lattend.parallel.edges import Block
+from lattend.parallel.edges import Part
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.merge import Merged
 from lattend.parallel.ranks import ranks_of
-from lattend.parallel.runs import Run
 from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 
@@ -87,7 +86,7 @@ class KVCache:
         said = {**self._said(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
         now = {"positions": self.length, "new positions": q.shape[2]}
         agree(self.ranks, said, now, q.shape[2], k.shape[2], 0, False)
-        first, new = self.length, np.arange(self.length, self.length + q.shape[2])
+        new = np.arange(self.length, self.length + q.shape[2])
         owners = [self._owner() for _ in new]
         mine = np.flatnonzero(np.array(owners) == self.ranks.rank)
         chosen = torch.from_numpy(mine).to(k.device)
@@ -98,14 +97,14 @@ class KVCache:
         mask = torch.from_numpy(np.ascontiguousarray(self._mask.on_host(new, self.places))).to(q.device)
         out, lse = attend(q, keys, values, mask, how)
         assert lse is not None
-        out, lse = self._merged(q, out, lse, first)
+        out, lse = self._merged(q, out, lse)
         if sinks is not None:
             out, lse = with_sinks(out, lse, sinks)
         self._drop()
         out = out.to(q.dtype)
         return (out, lse) if return_lse else out
 
-    def _merged(self, q: Tensor, out: Tensor, lse: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    def _merged(self, q: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
         """The parts of all ranks, merged in their order: the same bits on every rank."""
         merged, ranks = Merged.like(q, out), self.ranks
         packed = torch.cat([out.to(lse.dtype), lse[..., None]], -1).contiguous()
@@ -113,10 +112,10 @@ class KVCache:
         leaving, coming = [(i, packed) for i in others], [(i, torch.empty_like(packed)) for i in others]
         flight = Exchange.begin(ranks, ranks.whole.group, "outputs", leaving, coming)
         came = iter(flight.wait())
-        block = Block((first, first + q.shape[2]), 0, Run(0, 1), 0)
+        every = Part(0, (q.shape[2],), ((0, q.shape[2]),))
         for rank in range(ranks.size):
             part = packed if rank == ranks.rank else next(came)
-            merged.add(block, part[..., :-1], part[..., -1])
+            merged.add(every, part[..., :-1], part[..., -1])
         return merged.out, merged.lse
 
     def _owner(self) -> int:

@@ -9,7 +9,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.parallel.cut import Cut, Piece, contiguous
+from lattend.errors import DomainError
+from lattend.parallel.boxes import Box
+from lattend.parallel.cut import Cut, Piece, contiguous, of_lengths
 
 Ints = NDArray[np.int64]
 Ends = tuple[Ints, Ints]  # the first position of each rank, and one beyond its last
@@ -42,6 +44,11 @@ class Layout:
     def ranks(self) -> int:
         return prod(cut.ranks for cut in self.cuts)
 
+    @staticmethod
+    def on_line(cut: Cut) -> Layout:
+        """A cut of positions on a line."""
+        return Layout((cut,), (cut.n,))
+
     def place(self, rank: int) -> tuple[int, ...]:
         """Which shard of each cut a rank has."""
         found = np.unravel_index(rank, [cut.ranks for cut in self.cuts])
@@ -54,6 +61,17 @@ class Layout:
         for cut, i in zip(self.cuts, self.place(rank), strict=True):
             found = [(*box, piece) for box in found for piece in cut.pieces[i]]
         return [(*box, *rest) for box in found]
+
+    def places(self, rank: int, box: Box) -> Ints:
+        """Where a rank's tensors hold the positions of a box that lies in one of its own."""
+        start = 0
+        for pieces in self.boxes(rank):
+            shape = [b - a for a, b in pieces]
+            if all(a <= run.start and run.end <= b for run, (a, b) in zip(box.runs, pieces, strict=True)):
+                inside = (run.positions() - a for run, (a, _) in zip(box.runs, pieces, strict=True))
+                return start + np.ravel_multi_index(np.ix_(*inside), shape).reshape(-1)
+            start += prod(shape)
+        raise DomainError(f"positions {box} are not on rank {rank}")
 
     @cached_property
     def ends(self) -> list[list[Ends]]:
@@ -73,6 +91,11 @@ class Layout:
         """How many positions each rank has."""
         volumes = (prod(end - first for first, end in box) for box in self.ends)
         return np.zeros(self.ranks, np.int64) + sum(volumes)
+
+    @property
+    def flat(self) -> Cut:
+        """The cut of a line; of an image as many positions for each rank, one after another."""
+        return self.cuts[0] if len(self.sizes) == 1 else of_lengths(self.lengths.tolist())
 
     def spans_of(self, group: int) -> list[Ends]:
         """Along the first axis, the positions of each rank's group of so many ranks; pieces one by one.

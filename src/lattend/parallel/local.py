@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from lattend.attend.bias import parts_of
-from lattend.attend.dropout import MOST_SEED
 from lattend.parallel.edges import Block
-from lattend.rules.axes import HEAD, HEADS, LINE, Axis, untied
+from lattend.rules.axes import CROSS, HEAD, HEADS, Axis
+from lattend.rules.flat import flat_places, flattened
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Name, Num, Term
 from lattend.rules.rule import Rule
 
-ONCE = MOST_SEED  # the size of a run that is all of one piece
+Terms = Mapping[str, Term]
 
 
 @dataclass(frozen=True)
@@ -26,103 +25,87 @@ class Heads:
     whole: int
 
 
-def positions(axes: tuple[Axis, ...], values: Mapping[str, int], query: Term, key: Term) -> dict[str, Term]:
-    """The positions on each axis, and the sizes, by the flat positions of a query and a key."""
-    at: dict[str, Term] = {axis.queries: Num(values[axis.queries]) for axis in axes}
-    at |= {axis.keys: Num(values[axis.keys]) for axis in axes}
-    below = 1
-    for axis in reversed(axes):
-        first, size = axis is axes[0], values[axis.queries]
-        for name, flat in ((axis.query, query), (axis.key, key)):
-            place = flat if below == 1 else Arith("//", (flat, Num(below)))
-            at[name] = place if first else Arith("%", (place, Num(size)))
-        below *= size
-    return at
+def local_axes(rule: Rule, block: Block) -> tuple[Axis, ...]:
+    """Those of an image where the block has as many rows and columns of queries as of keys; else a line's."""
+    same = block.queries.sizes == block.keys.sizes
+    return rule.axes if len(rule.axes) > 1 and same else CROSS
 
 
 def local_rule(rule: Rule, block: Block, heads: Heads | None = None) -> Rule:
-    """The rule of a line for a block: its own sizes, and positions counted from its own beginning.
+    """The rule for a block: its own sizes, and positions counted from its own beginning.
 
     Sizes that the condition speaks of stay those of the whole.
-    """
-    axis = rule.axes[0]
-    at: dict[str, Term] = {
-        axis.query: moved(axis.query, block.queries[0]),
-        axis.key: block.keys.position(axis.key),
-        axis.queries: Num(rule.values[axis.queries]),
-        axis.keys: Num(rule.values[axis.keys]),
-        **_of_heads(heads),
-    }
-    whole = replace(rule.baked(), axes=untied(rule.axes), values={})
-    return replace(whole, condition=expr.substituted(whole.condition, at), where=expr.Truth(True))
 
-
-def rows_of(rule: Rule, block: Block) -> int | None:
-    """How many rows a block has, where as many whole rows of queries as of keys make it an image too."""
-    area = prod(rule.values[axis.queries] for axis in rule.axes[1:])
-    ends = (*block.queries, block.keys.start, block.keys.end)
-    whole = len(rule.axes) > 1 and block.keys.count == 1 and area > 0 and all(end % area == 0 for end in ends)
-    same = block.queries[1] - block.queries[0] == block.keys.total
-    return block.keys.total // area if whole and same else None
-
-
-def image_positions(rule: Rule, block: Block, heads: Heads | None = None) -> dict[str, Term]:
-    """What the positions and sizes of such a block stand for in the whole."""
-    first, area = rule.axes[0], prod(rule.values[axis.queries] for axis in rule.axes[1:])
-    return {
-        first.query: moved(first.query, block.queries[0] // area),
-        first.key: moved(first.key, block.keys.start // area),
-        **{axis.queries: Num(rule.values[axis.queries]) for axis in rule.axes},
-        **_of_heads(heads),
-    }
-
-
-def image_rule(rule: Rule, block: Block, heads: Heads | None = None) -> Rule:
-    """The rule of an image for a block of whole rows: one of images again, with their plans.
-
-    >>> from lattend.parallel.runs import Run
+    >>> from lattend.parallel.boxes import Box
+    >>> from lattend.parallel.edges import Part
     >>> from lattend.rules.reader import rule
     >>> whole = rule("abs(qy - ky) <= 1 and qx == kx").at(rows=9, cols=4)
-    >>> image_rule(whole, Block((12, 16), 0, Run(8, 4), 0))  # row 3 with row 2
+    >>> queries, row = Box.of([(3, 4), (0, 4)]), Part(0, (1, 4), ((0, 1), (0, 4)))
+    >>> local_rule(whole, Block(queries, row, Box.of([(2, 3), (0, 4)]), 0))  # row 3 with row 2
     <Rule abs(qy + 3 - (ky + 2)) <= 1 and qx == kx>
+    >>> local_rule(whole, Block(queries, row, Box.of([(2, 3), (1, 3)]), 0))  # with two columns of it
+    <Rule abs(q // 4 + 3 - (k // 2 + 2)) <= 1 and q % 4 == k % 2 + 1>
     """
-    whole, at = replace(rule.baked(), values={}), image_positions(rule, block, heads)
+    at = {**_positions(rule, block), **_of_heads(heads)}
+    whole = replace(rule.baked(), axes=local_axes(rule, block), values={})
     return replace(whole, condition=expr.substituted(whole.condition, at), where=expr.Truth(True))
 
 
-def local_bias(
-    key: str, rule: Rule, block: Block, heads: Heads | None = None, *, own_rows: bool = False
-) -> str:
-    """The key of a bias for a block; `rule` is that of the call.
-
-    A table that has `own_rows`, those of this rank's queries alone, is read where its tensors hold them.
-    """
+def whole_bias(key: str, rule: Rule, *, on_line: bool) -> str:
+    """The key of a bias with the numbers of the rule, whose image may be read row by row."""
     names, term = parts_of(key)
-    if not own_rows and rows_of(rule, block) is not None:
-        at = image_positions(rule, block, heads) | {name: Num(rule.values[name]) for name in rule.parameters}
-        return _key(names, term, at)
-    first = block.query_place if own_rows else block.queries[0]
-    at = positions(rule.axes, rule.values, moved(LINE[0].query, first), block.keys.position(LINE[0].key))
-    at |= {name: Num(rule.values[name]) for name in rule.parameters} | _of_heads(heads)
+    at: dict[str, Term] = {name: Num(rule.values[name]) for name in rule.parameters}
+    if on_line and len(rule.axes) > 1:
+        at |= {axis.queries: Num(rule.values[axis.queries]) for axis in rule.axes}
+        at |= flat_places(rule.axes, rule.values)
     return _key(names, term, at)
 
 
-def _key(names: list[str], term: Term, at: Mapping[str, Term]) -> str:
+def local_bias(key: str, rule: Rule, block: Block, heads: Heads | None = None) -> str:
+    """The key of a bias for a block."""
+    names, term = parts_of(key)
+    return _key(names, term, {**_positions(rule, block), **_of_heads(heads)})
+
+
+def local_table(key: str, rule: Rule, block: Block) -> str:
+    """The same of a table that has the rows of this rank's queries alone, and a column for every key."""
+    names, term = parts_of(key)
+    (_, queries), (_, keys) = _numbers(rule, block)
+    rows = [moved(at, a) for at, (a, _) in zip(queries, block.part.inside, strict=True)]
+    row = moved(flattened(rows, block.part.shape), block.part.start)
+    whole = [rule.values[axis.keys] for axis in rule.axes]
+    return _key(names, term, {"q": row, "k": flattened(block.keys.positions(keys), whole)})
+
+
+def _positions(rule: Rule, block: Block) -> Terms:
+    """What positions and sizes of the whole are in a block."""
+    found: dict[str, Term] = {}
+    for axis in rule.axes:
+        found |= {size: Num(rule.values[size]) for size in (axis.queries, axis.keys)}
+    for box, (names, numbers) in zip((block.queries, block.keys), _numbers(rule, block), strict=True):
+        found |= dict(zip(names, box.positions(numbers), strict=True))
+    return found
+
+
+def _numbers(rule: Rule, block: Block) -> list[tuple[list[str], Sequence[Term]]]:
+    """For queries and keys, the names of the whole's positions, and the numbers of rows and columns."""
+    queries, keys = [axis.query for axis in rule.axes], [axis.key for axis in rule.axes]
+    if local_axes(rule, block) == rule.axes:
+        return [(queries, [*map(Name, queries)]), (keys, [*map(Name, keys)])]
+    line = CROSS[0]
+    return [(queries, block.queries.numbers(line.query)), (keys, block.keys.numbers(line.key))]
+
+
+def _key(names: list[str], term: Term, at: Terms) -> str:
     """The key of a bias whose names stand for others."""
     return f"{' '.join(names)}\n{expr.term_text(expr.replaced(term, lambda name: at.get(name.name, name)))}"
 
 
-def _of_heads(heads: Heads | None) -> dict[str, Term]:
+def _of_heads(heads: Heads | None) -> Terms:
     """What `head` and `heads` stand for on a rank."""
-    return {} if heads is None else {HEAD: moved(HEAD, heads.first), HEADS: Num(heads.whole)}
+    return {} if heads is None else {HEAD: moved(Name(HEAD), heads.first), HEADS: Num(heads.whole)}
 
 
-def moved(name: str, by: int) -> Term:
+def moved(at: Term, by: int) -> Term:
     """A position that is counted from another beginning."""
-    return Name(name) if by == 0 else Arith("+", (Name(name), Num(by)))
-
-
-def key_places(block: Block) -> tuple[int, int, int]:
-    """Start, size and period of a block's keys, as a seed of dropout has them."""
-    run = block.keys
-    return run.start, run.size if run.count > 1 else ONCE, run.period
+    return at if by == 0 else Arith("+", (at, Num(by)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lattend.parallel.edges import Block
+from lattend.parallel.edges import Part
 
 
 @dataclass
@@ -24,12 +24,11 @@ class Merged:
         out = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide)
         return Merged(out, q.new_full(q.shape[:-1], -torch.inf, dtype=wide))
 
-    def add(self, block: Block, out: Tensor, lse: Tensor) -> None:
-        """Takes in what a block found for its queries."""
-        some = slice(block.query_place, block.query_place + block.queries[1] - block.queries[0])
-        before = self.lse[:, :, some]
+    def add(self, part: Part, out: Tensor, lse: Tensor) -> None:
+        """Takes in what some more keys gave for some queries."""
+        before = part.of(self.lse)
         both = torch.logaddexp(before, lse.to(before.dtype))
         base = both.masked_fill(both == -torch.inf, 0)  # rows without any key stay 0
         kept, new = ((x - base).exp_().unsqueeze(-1) for x in (before, lse))
-        self.out[:, :, some] = self.out[:, :, some] * kept + out * new
-        self.lse[:, :, some] = both
+        part.put(self.out, part.of(self.out) * kept + out * new)
+        part.put(self.lse, both)

@@ -9,7 +9,7 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
@@ -23,6 +23,7 @@ from lattend.errors import LattendError, NamingError, RankError
 from lattend.recent import Recent
 
 SEQUENCE, HEADS = "sequence", "heads"  # the names of dimensions of a mesh
+AXES = ("depth", "rows", "cols")  # and of those that cut an image or a volume into blocks
 GRACE = 3.0  # seconds in which those that are there say so, once one is missing
 MOST_GROUPS, MOST_WORKS = 32, 64
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Ranks:
     names: tuple[int, ...]  # what the world calls them
     control: Any  # a backend on CPUs, for what must be agreed on
     timeout: timedelta
+    axes: tuple[tuple[str, int], ...] = ()  # of an image, along which a mesh cuts it over so many ranks
     works: Recent[Any, Any] = field(default_factory=lambda: Recent(MOST_WORKS))  # the same on every rank
 
     @property
@@ -172,12 +174,16 @@ def _of_group(group: object) -> Ranks:
 
 def _of_mesh(mesh: DeviceMesh) -> Ranks:
     names = mesh.mesh_dim_names or ()
+    blocks = tuple(name for name in names if name in AXES)
+    if blocks:
+        return _of_blocks(mesh, blocks)
     if mesh.ndim == 1:
         return _of_group(mesh.get_group())
     if SEQUENCE not in names:
         raise NamingError(
             f"mesh has {mesh.ndim} dimensions, {', '.join(names) or 'without names'}: name the one along "
-            f'which positions are cut "{SEQUENCE}", and one that shares heads "{HEADS}", or give mesh[name]'
+            f'which positions are cut "{SEQUENCE}", and one that shares heads "{HEADS}"; of blocks of an '
+            f"image {', '.join(AXES[1:])}; or give mesh[name]"
         )
     if HEADS not in names:
         return _of_group(mesh.get_group(SEQUENCE))
@@ -190,6 +196,16 @@ def _of_mesh(mesh: DeviceMesh) -> Ranks:
     whole, timeout = Group(None, order.index(dist.get_rank()), len(order)), timeout_of(along)
     placed = tuple((b, a) if flip else (a, b) for a, b in places)
     return Ranks(whole, Group.of(along), Group.of(across), placed, order, _control(order, timeout), timeout)
+
+
+def _of_blocks(mesh: DeviceMesh, names: tuple[str, ...]) -> Ranks:
+    """The ranks of the dimensions that cut an image, in the order of their blocks."""
+    others = [name for name in mesh.mesh_dim_names or () if name in (SEQUENCE, HEADS)]
+    if others:
+        raise NamingError(f"mesh cuts {' and '.join(names)} of an image, and {others[0]} too: leave that out")
+    own: Any = mesh if mesh.ndim == len(names) else mesh[names]
+    group = own.get_group() if own.ndim == 1 else own._flatten().get_group()
+    return replace(_of_group(group), axes=tuple(zip(names, own.mesh.shape, strict=True)))
 
 
 _MADE: Counter[tuple[int, ...]] = Counter()

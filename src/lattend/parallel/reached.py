@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import NoClosedForm, NotAffineError
+from lattend.parallel.boxes import Pieces
 from lattend.parallel.crossing import Crossing, crossing
 from lattend.parallel.cut import Piece
 from lattend.rules.axes import HEAD
@@ -24,49 +27,69 @@ Arrays = Sequence[
 ]  # of each element of the batch, those that the rule leaves open
 
 
-def reached_keys(rule: Rule, pieces: Sequence[Piece], arrays: Arrays = ()) -> Mask:
-    """Which keys of a line the queries of these pieces reach, in some head and some element of the batch.
+def reached_keys(rule: Rule, boxes: Sequence[Pieces], arrays: Arrays = ()) -> Mask:
+    """Which keys the queries of these boxes reach, in some head and some element of the batch.
+
+    The mask has an axis for each of the rule's.
 
     >>> from lattend.rules.reader import rule
-    >>> np.flatnonzero(reached_keys(rule("k <= q and q - k <= 2").at(n=12), [(6, 9)])).tolist()
+    >>> np.flatnonzero(reached_keys(rule("k <= q and q - k <= 2").at(n=12), [((6, 9),)])).tolist()
     [4, 5, 6, 7, 8]
     """
-    mask = np.zeros(rule.values[rule.axes[0].keys], bool)
+    mask = np.zeros(_key_sizes(rule), bool)
     looks_up = bool(expr.arrays(rule.condition))
-    for piece in pieces:
-        if piece[1] > piece[0]:
-            for found in _by_data(rule, piece, arrays) if looks_up else [_by_set(rule, piece)]:
+    for box in boxes:
+        if all(b > a for a, b in box):
+            for found in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
                 mask |= found
     return mask
 
 
-def _by_set(rule: Rule, piece: Piece) -> Mask:
+def _key_sizes(rule: Rule) -> list[int]:
+    return [rule.values[axis.keys] for axis in rule.axes]
+
+
+def _by_set(rule: Rule, box: Pieces) -> Mask:
     try:
-        return _held(crossing(rule), piece)
+        return _held(crossing(rule, len(rule.axes)), box)
     except (NotAffineError, NoClosedForm):  # no set, or one that takes too long
-        return _by_pairs(rule, piece, {})
+        return _by_pairs(rule, box, {})
 
 
-def _held(found: Crossing, piece: Piece) -> Mask:
+def _held(found: Crossing, box: Pieces) -> Mask:
     """The keys in the set of those that are reached, some at a time."""
     rule, region = found.rule, found.reached
-    ends = dict(zip(found.ends, piece, strict=True))
-    keys, name = rule.values[rule.axes[0].keys], rule.axes[0].key
-    parts = [np.arange(first, min(keys, first + CHUNK)) for first in range(0, keys, CHUNK)]
-    held = [np.broadcast_to(region.holds({**rule.values, **ends, name: part}), part.shape) for part in parts]
-    return np.concatenate(held) if held else np.zeros(0, bool)
+    known = {**rule.values, **dict(zip(found.ends, chain(*box), strict=True))}
+    sizes, names = _key_sizes(rule), [axis.key for axis in rule.axes]
+    mask = np.zeros(sizes, bool)
+    for part in _chunks([(0, size) for size in sizes], CHUNK):
+        at = dict(zip(names, np.ix_(*(np.arange(*piece) for piece in part)), strict=True))
+        mask[tuple(slice(*piece) for piece in part)] = region.holds({**known, **at})
+    return mask
+
+
+def _chunks(box: Sequence[Piece], most: int) -> Iterator[Pieces]:
+    """The box in boxes of at most so many positions, or of one."""
+    sizes = [b - a for a, b in box]
+    if prod(sizes) <= max(1, most):
+        yield tuple(box)
+        return
+    axis = sizes.index(max(sizes))
+    a, b = box[axis]
+    for half in ((a, (a + b) // 2), ((a + b) // 2, b)):
+        yield from _chunks([*box[:axis], half, *box[axis + 1 :]], most)
 
 
 # Arrays
 
 
-def _by_data(rule: Rule, piece: Piece, arrays: Arrays) -> Iterator[Mask]:
+def _by_data(rule: Rule, box: Pieces, arrays: Arrays) -> Iterator[Mask]:
     """What is reached in each element of the batch."""
-    same = _documents(rule)
+    same = _documents(rule) if len(box) == 1 else None
     for own in arrays or [{}]:
         data = {**rule.data, **own}
-        found = None if same is None else _by_documents(rule, *same, piece, data)
-        yield _by_pairs(rule, piece, data) if found is None else found
+        found = None if same is None else _by_documents(rule, *same, box[0], data)
+        yield _by_pairs(rule, box, data) if found is None else found
 
 
 def _documents(rule: Rule) -> tuple[Term, Term, Rule] | None:
@@ -117,15 +140,13 @@ def _by_documents(
     return mask
 
 
-def _by_pairs(rule: Rule, piece: Piece, data: Mapping[str, NDArray[np.int64]]) -> Mask:
+def _by_pairs(rule: Rule, box: Pieces, data: Mapping[str, NDArray[np.int64]]) -> Mask:
     """The keys of pairs, looked at one by one."""
-    keys, axis = rule.values[rule.axes[0].keys], rule.axes[0]
-    given = replace(rule, data={**rule.data, **data}, open=())
-    mask = np.zeros(keys, bool)
-    rows = max(1, CHUNK // max(1, keys))
-    for first in range(*piece, rows):
+    given, sizes = replace(rule, data={**rule.data, **data}, open=()), _key_sizes(rule)
+    mask = np.zeros(sizes, bool)
+    for part in _chunks(box, CHUNK // max(1, prod(sizes))):
         ranges = {name: np.arange(length) for name, length in given.lengths.items()}
-        ranges[axis.query] = np.arange(first, min(piece[1], first + rows))
+        ranges |= {axis.query: np.arange(*piece) for axis, piece in zip(rule.axes, part, strict=True)}
         found = given.mask_at(ranges)
-        mask |= found.any(tuple(range(found.ndim - 1)))
+        mask |= found.any(tuple(range(found.ndim - len(sizes))))
     return mask

@@ -18,7 +18,6 @@ from lattend.attend.call import BackwardInputs
 from lattend.attend.dropout import placed_seed
 from lattend.attend.padding import padding_given
 from lattend.attend.sinks import sink_gradients, with_sinks
-from lattend.parallel.edges import Block
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.merge import Merged
 from lattend.parallel.work import LocalCall, Stage, Work
@@ -65,7 +64,7 @@ class _Attention(torch.autograd.Function):
         rows = _rows(k, v) if work.stages else None
         flight = _begin(work.stages[0], rows, given.mask) if work.stages else None
         for call in work.own:
-            merged.add(call.block, *_forward(given, bias, q, _Source(k, v, given.mask), call))
+            merged.add(call.block.part, *_forward(given, bias, q, _Source(k, v, given.mask), call))
         kept: list[Tensor] = []
         masks: list[list[Tensor]] = []
         for stage, after in zip(work.stages, (*work.stages[1:], None), strict=False):
@@ -73,7 +72,7 @@ class _Attention(torch.autograd.Function):
             came = _sources(stage, flight.wait(), k.shape[-1])
             flight = None if after is None else _begin(after, rows, given.mask)
             for place, call in stage.blocks:
-                merged.add(call.block, *_forward(given, bias, q, came[place], call))
+                merged.add(call.block.part, *_forward(given, bias, q, came[place], call))
             masks.append([one.real for one in came if one.real is not None])
             kept += [x for one in came for x in (one.k, one.v)] if work.kept else []
         out, lse = merged.out, merged.lse
@@ -161,17 +160,16 @@ class _Sums:
 
     def add(self, given: Given, source: _Source, rows: Tensor, call: LocalCall) -> None:
         """Those of a block, whose keys are the source's: `rows` are the gradients of these."""
-        block = call.block
-        inputs = self.inputs
-        some = slice(block.query_place, block.query_place + block.queries[1] - block.queries[0])
-        grad_lse = None if inputs.grad_lse is None else inputs.grad_lse[:, :, some]
+        block, inputs = call.block, self.inputs
+        part = block.part
+        grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
         q, k, v, *rest = _call(given, self.learned, inputs.q, source, call)
-        out, lse, grad_out = (x[:, :, some] for x in (inputs.out, inputs.lse, inputs.grad_out))
+        out, lse, grad_out = (part.of(x) for x in (inputs.out, inputs.lse, inputs.grad_out))
         dq, dk, dv, others = operator.gradients(
             BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
         )
-        self.dq[:, :, some] += dq
-        far_k, far_v = _split(rows[block.key_place : block.key_place + block.keys.total], k.shape[-1])
+        part.add(self.dq, dq)
+        far_k, far_v = _split(rows[block.key_place : block.key_place + block.m], k.shape[-1])
         far_k += dk
         far_v += dv
         for total, one in zip(self.bias, others, strict=False):
@@ -197,26 +195,29 @@ def _call(
 ) -> tuple[Any, ...]:
     """A block's arguments of the operator."""
     block = call.block
-    queries = slice(block.query_place, block.query_place + block.queries[1] - block.queries[0])
-    keys = slice(block.key_place, block.key_place + block.keys.total)
-    q, k, v = q[:, :, queries], source.k[:, :, keys], source.v[:, :, keys]
-    real = _real(given, block, None if source.real is None else source.real[keys].T, q, k)
-    seed = None if given.seed is None else placed_seed(given.seed, *call.seed_places)
+    keys = slice(block.key_place, block.key_place + block.m)
+    q, k, v = block.part.of(q), source.k[:, :, keys], source.v[:, :, keys]
+    real = _real(given, call, None if source.real is None else source.real[keys].T, q, k)
+    seed = None
+    if given.seed is not None:
+        assert call.places is not None
+        seed = placed_seed(given.seed, *call.places, call.heads)
     term = (call.term, bias if call.term is not None else [])
     options = (given.dropout, given.softcap, given.scale, given.kernel, given.deterministic)
     return q, k, v, call.held.key, call.numbers, given.arrays, *term, *real, None, seed, *options
 
 
 def _real(
-    given: Given, block: Block, mask: Tensor | None, q: Tensor, k: Tensor
+    given: Given, call: LocalCall, mask: Tensor | None, q: Tensor, k: Tensor
 ) -> tuple[Tensor | None, Tensor | None]:
     """Which keys of a block are real, as the operator is told."""
     if given.lengths is None:
         return padding_given(None if mask is None else mask.contiguous(), q, k)
-    if block.keys.count == 1:
-        return padding_given((given.lengths - block.keys.start).clamp(0, block.keys.size), q, k)
-    places = torch.from_numpy(block.keys.positions()).to(q.device)
-    return padding_given(places < given.lengths[:, None], q, k)
+    assert call.places is not None
+    runs = call.block.keys.runs
+    if len(runs) == 1 and runs[0].count == 1:
+        return padding_given((given.lengths - runs[0].start).clamp(0, runs[0].size), q, k)
+    return padding_given(call.places[1] < given.lengths[:, None], q, k)
 
 
 def _forward(given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.rules.language.expr import Arith, Name, Num, Term
+from lattend.rules.language.expr import Arith, Num, Term
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class Run:
         pieces = self.start + self.period * np.arange(self.count)[:, None]
         return (pieces + np.arange(self.size)).reshape(-1)
 
-    def position(self, place: str) -> Term:
-        """The position as a formula of its number in the run: `start + period*(k // size) + k % size`.
+    def position(self, at: Term) -> Term:
+        """The position of number `at` in the run: `start + period*(k // size) + k % size`.
 
-        >>> from lattend.rules.language.expr import term_text
-        >>> term_text(Run(120, 8, 128, 4).position("k"))
+        >>> from lattend.rules.language.expr import Name, term_text
+        >>> term_text(Run(120, 8, 128, 4).position(Name("k")))
         '128 * (k // 8) + k % 8 + 120'
         """
-        at: Term = Name(place)
+        found = at
         if self.count > 1:
-            across = Arith("*", (Num(self.period), Arith("//", (at, Num(self.size)))))
-            at = across if self.size == 1 else Arith("+", (across, Arith("%", (at, Num(self.size)))))
-            if self.size == 1:
-                at = Arith("*", (Num(self.period), Name(place)))
-        return at if self.start == 0 else Arith("+", (at, Num(self.start)))
+            piece = at if self.size == 1 else Arith("//", (at, Num(self.size)))
+            found = Arith("*", (Num(self.period), piece))
+            if self.size > 1:
+                found = Arith("+", (found, Arith("%", (at, Num(self.size)))))
+        return found if self.start == 0 else Arith("+", (found, Num(self.start)))
 
     def __str__(self) -> str:
         if self.count == 1:

@@ -12,6 +12,7 @@ from lattend.counts.count import Count
 from lattend.counts.tiles import MAX_SIZE
 from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
+from lattend.parallel.boxes import Box
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
 from lattend.parallel.cut import Cut, balanced, contiguous, zigzag
@@ -127,7 +128,8 @@ class ShardPlan(Printed):
             raise DomainError(f"rank = {rank} lies outside 0 … {self.ranks - 1}")
         if len(self.layout.sizes) > 1:
             raise DomainError("keys of an image are boxes, not runs; see keys_from(rank) for their number")
-        return [Edge(source, rank, self.share.reached.runs(rank, source)) for source in self.keys_from(rank)]
+        found = {source: self.share.reached.runs(rank, source) for source in self.keys_from(rank)}
+        return [Edge(source, rank, tuple(Box((run,)) for run in runs)) for source, runs in found.items()]
 
     def keys_from(self, rank: int) -> dict[int, int]:
         """How many keys a rank gets of each other rank that it gets any of."""

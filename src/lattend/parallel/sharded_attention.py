@@ -63,10 +63,11 @@ def attention(
     """lt.attention over ranks: local shards in, the local shard of the output out, gradients the same way.
 
     q, k and v hold this rank's positions, [batch, heads, n of this rank, D]; ranks may have different numbers
-    of them, or none. On an image a rank has a strip of rows. Rules, biases and lengths speak of the whole.
-    `mesh` is a DeviceMesh, of which positions are cut along the dimension "sequence" and heads, if it has
-    that too, along "heads"; a process group; or None, all ranks of the world. Every rank must make the same
-    call, forward and backward, as with any collective.
+    of them, or none. On an image a rank has a strip of rows, [batch, heads, rows of this rank, cols, D].
+    Rules, biases and lengths speak of the whole. `mesh` is a DeviceMesh, of which positions are cut along the
+    dimension "sequence" and heads, if it has that too, along "heads"; one whose dimensions are called "rows"
+    and "cols" cuts an image into blocks; a process group; or None, all ranks of the world. Every rank must
+    make the same call, forward and backward, as with any collective.
 
     Shards follow each other in the order of the ranks; `cut="zigzag"`, or a Cut, says otherwise. A `strategy`
     is "halo": the keys that a rank's queries reach come to it at once; "ring": the same rank by rank, and
@@ -90,14 +91,12 @@ def attention(
     (q, k, v), mesh, as_given = local_tensors(q, k, v, mesh)
     ranks = ranks_of(mesh)
     try:
-        asked = asked_of(q, k, v, rule, values, how)
+        asked = asked_of(ranks, q, k, v, rule, values, how)
         seed = new_seed(asked.q) if dropout else None
     except LattendError as error:
         refuse(ranks, error)
-    lengths = asked.q.shape[2], asked.k.shape[2]
-    agreed = agree(
-        ranks, asked.said, asked.said_now, *lengths, 0 if seed is None else int(seed), asked.masked
-    )
+    sizes = asked.q.shape[2], asked.k.shape[2], 0 if seed is None else int(seed), asked.masked, asked.shape
+    agreed = agree(ranks, asked.said, asked.said_now, *sizes)
     check_lengths(asked, sum(agreed.keys))
     if agreed.masked and not asked.masked:
         asked = replace(

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
 from lattend.parallel.arguments import CUTS
+from lattend.parallel.boxes import Box
 from lattend.parallel.cut import Cut, contiguous, zigzag
-from lattend.parallel.ranks import Ranks, ranks_of
+from lattend.parallel.layout import Layout
+from lattend.parallel.ranks import AXES, Ranks, ranks_of
 
 
 def shard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int = 2) -> Tensor:
     """The part of this rank of a tensor that all have whole; `dim` is the axis of positions, 2 of q, k, v.
 
+    Of a mesh whose dimensions are called "rows" and "cols", `dim` is the first axis that is cut.
+
     >>> import torch.distributed as dist  # in a program that torchrun starts on two ranks, on the second
     >>> lt.parallel.shard(torch.arange(5), dim=0)  # doctest: +SKIP
     tensor([3, 4])
     """
-    return x.index_select(dim, positions(x.shape[dim], mesh, cut=cut, device=x.device))
+    ranks = ranks_of(mesh)
+    for axis, (found, place) in zip(_axes(ranks, dim), _cuts(ranks, x.shape, dim, cut), strict=True):
+        x = x.index_select(axis, _places(found, place).to(x.device))
+    return x
 
 
 def unshard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int = 2) -> Tensor:
     """The whole tensor on every rank, from their parts; over CPUs, without gradients: to look at."""
     ranks = ranks_of(mesh)
-    told = ranks.told((x.detach().cpu(), str(x.dtype)))
-    lengths = [part.shape[dim] for part, _ in told]
+    parts = [part for part, _ in ranks.told((x.detach().cpu(), str(x.dtype)))]
+    if len(ranks.axes) > 1:
+        return _joined(parts, _axes(ranks, dim), [count for _, count in ranks.axes]).to(x.device)
+    (dim,) = _axes(ranks, dim)
+    lengths = [part.shape[dim] for part in parts]
     found = _cut_for(cut, sum(lengths), ranks)
     if cut is not None and [found.length(rank) for rank in range(ranks.size)] != lengths:
         raise TensorError(
             f"the ranks have {', '.join(map(str, lengths))} positions, which is not the cut {found}"
         )
-    whole = torch.cat([part for part, _ in told], dim)
+    whole = torch.cat(parts, dim)
     if cut is not None:
         places = torch.cat([_places(found, rank) for rank in range(ranks.size)])
         whole = whole.index_select(dim, places.argsort())
@@ -41,11 +53,55 @@ def unshard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: i
 
 
 def positions(
-    n: int, mesh: Any = None, *, cut: Cut | str | None = None, device: torch.device | str | None = None
+    n: int | Sequence[int],
+    mesh: Any = None,
+    *,
+    cut: Cut | str | None = None,
+    device: torch.device | str | None = None,
 ) -> Tensor:
-    """The positions that this rank has of n, in the order of its tensors: position_ids of a model's shard."""
-    ranks = ranks_of(mesh)
-    return _places(_cut_for(cut, n, ranks), ranks.rank).to(device)
+    """The positions that this rank has of n, in the order of its tensors: position_ids of a model's shard.
+
+    Of an image n is (rows, cols), and positions are those of its pixels row by row.
+    """
+    ranks, sizes = ranks_of(mesh), (n,) if isinstance(n, int) else tuple(n)
+    names = AXES[-len(sizes) :] if len(sizes) > 1 else ()
+    if ranks.axes and not {name for name, _ in ranks.axes} <= {*names}:
+        named = ", ".join(name for name, _ in ranks.axes)
+        raise DomainError(f"mesh cuts {named}, and n = {n} does not have them: give n as (rows, cols)")
+    first = names.index(ranks.axes[0][0]) if ranks.axes else 0
+    cuts = dict(zip(_axes(ranks, first), _cuts(ranks, sizes, first, cut), strict=True))
+    whole = [cuts.get(axis, (contiguous(size, 1), 0)) for axis, size in enumerate(sizes)]
+    one_rank = [Cut(found.name, (found.pieces[place],)) for found, place in whole]
+    boxes = Layout(tuple(one_rank), sizes).boxes(0)
+    flat = [Box.of(pieces).flat(sizes) for pieces in boxes]
+    return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *flat])).to(device)
+
+
+def _axes(ranks: Ranks, dim: int) -> list[int]:
+    """The axes of a tensor that are cut, of which the first is `dim`."""
+    places = [AXES.index(name) for name, _ in ranks.axes] or [0]
+    return [dim + place - places[0] for place in places]
+
+
+def _cuts(ranks: Ranks, shape: Sequence[int], dim: int, cut: Cut | str | None) -> list[tuple[Cut, int]]:
+    """For each axis that is cut, its cut and the place of this rank along it."""
+    if len(ranks.axes) < 2:
+        return [(_cut_for(cut, shape[dim], ranks), ranks.rank)]
+    if cut not in (None, "contiguous"):
+        raise DomainError(f"cut={cut!r}: blocks of an image follow each other; leave it out")
+    counts = [count for _, count in ranks.axes]
+    places = np.unravel_index(ranks.rank, counts)
+    sizes = [shape[axis] for axis in _axes(ranks, dim)]
+    return [(contiguous(n, count), int(i)) for n, count, i in zip(sizes, counts, places, strict=True)]
+
+
+def _joined(parts: Sequence[Tensor], axes: Sequence[int], counts: Sequence[int]) -> Tensor:
+    """Blocks put together, the last axis first."""
+    while counts:
+        *counts, last = counts
+        *axes, axis = axes
+        parts = [torch.cat([*parts[i : i + last]], axis) for i in range(0, len(parts), last)]
+    return parts[0]
 
 
 def _places(cut: Cut, rank: int) -> Tensor:

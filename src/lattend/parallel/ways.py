@@ -12,15 +12,17 @@ from lattend.attend import dispatch
 from lattend.attend.record import call_of
 from lattend.errors import DomainError
 from lattend.parallel.agreement import Agreed, all_told
-from lattend.parallel.arguments import Asked, bias_key, complete_rule, cuts_of
+from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
 from lattend.parallel.arrays import WholeArrays, whole_arrays
 from lattend.parallel.cut import Cut, Piece
 from lattend.parallel.edges import Edge
 from lattend.parallel.exchange import make_ready
 from lattend.parallel.heads import Slices, head_slices
+from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads
 from lattend.parallel.ranks import Ranks
 from lattend.parallel.work import LocalCall, Question, Work, decide, edges_asked
+from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
 
 
@@ -37,16 +39,16 @@ class Way:
 
 def way_of(ranks: Ranks, asked: Asked, agreed: Agreed) -> tuple[Way, WholeArrays]:
     """How a call runs: known, or decided now; and its arrays."""
-    key = agreed.digest, agreed.queries, agreed.keys, agreed.masked
+    key = agreed.digest, agreed.queries, agreed.keys, agreed.shapes, agreed.masked
     known, arrays = None if asked.rule.open else ranks.works.get(key), WholeArrays()
     if known is None:
-        cuts = cuts_of(asked, agreed.queries, agreed.keys)
-        rule = complete_rule(asked, cuts[0].n, cuts[1].n)
-        arrays = whole_arrays(ranks, asked, rule, *cuts)
+        layouts = layouts_of(asked, agreed)
+        rule = complete_rule(asked, layouts)
+        arrays = whole_arrays(ranks, asked, rule, *(layout.flat for layout in layouts))
         kind = (*key, arrays.digest) if asked.rule.open else key
         known = ranks.works.get(kind)
         if known is None:
-            made = _Deciding(asked, rule, cuts, arrays, bias_key(asked, rule, cuts[1].n)).way(ranks)
+            made = _Deciding(asked, rule, layouts, arrays, bias_key(asked, rule, layouts[1])).way(ranks)
             known = ranks.works.find(kind, lambda: made)
     return known, arrays
 
@@ -57,21 +59,25 @@ class _Deciding:
 
     asked: Asked
     rule: Rule
-    cuts: tuple[Cut, Cut]  # of queries and of keys
+    layouts: tuple[Layout, Layout]  # of queries and of keys
     arrays: WholeArrays
     bias: str | None
 
     def way(self, ranks: Ranks) -> Way:
         """The way that was asked for, or that of fewest bytes."""
-        strategy = self.asked.strategy
+        strategy, blocks = self.asked.strategy, len(self.layouts[0].cuts) > 1
         if strategy == "ulysses":
+            if blocks:
+                raise DomainError(
+                    'strategy="ulysses" needs positions in rows: cut the image into strips, or leave it out'
+                )
             if ranks.across.size > 1:
                 raise DomainError(
                     'strategy="ulysses" shares heads along all of a mesh; this one shares keys too'
                 )
             return self._on(ranks.by_heads())
         edges = self._edges(ranks)
-        if strategy is None and ranks.across.size == 1 and self._fewer_by_heads(ranks, edges):
+        if strategy is None and not blocks and ranks.across.size == 1 and self._fewer_by_heads(ranks, edges):
             return self._on(ranks.by_heads())
         return self._on(ranks, edges)
 
@@ -81,11 +87,13 @@ class _Deciding:
         return all_told(ranks, lambda: edges_asked(self._question(ranks), ranks.along.rank, arrays))
 
     def _question(self, ranks: Ranks) -> Question:
-        queries, keys = (_along(cut, ranks) for cut in self.cuts)
-        strategy = self.asked.strategy if self.asked.strategy != "ulysses" else None
+        queries, keys = (_along(layout, ranks) for layout in self.layouts)
+        asked, strategy = self.asked, self.asked.strategy if self.asked.strategy != "ulysses" else None
         slices = self._slices(ranks)[0][ranks.across.rank]
-        heads = Heads(slices[0], slices[1] - slices[0], self.asked.q.shape[1])
-        return Question(self.rule, queries, keys, heads, strategy or "", self.bias, self.asked.own_rows)
+        heads = Heads(slices[0], slices[1] - slices[0], asked.q.shape[1])
+        rule = on_line(self.rule) if len(queries.sizes) == 1 else self.rule.baked()
+        placed = asked.options[2] > 0 or (asked.padding is not None and not asked.masked)
+        return Question(rule, queries, keys, heads, strategy or "", self.bias, asked.own_rows, placed)
 
     def _slices(self, ranks: Ranks) -> tuple[Slices, Slices]:
         heads, kv_heads, size = self.asked.q.shape[1], self.asked.k.shape[1], ranks.across.size
@@ -108,7 +116,7 @@ class _Deciding:
         work = decide(ranks, question, line, self.asked.q.device)
         all_told(ranks, lambda: self._check_kernel(work))
         near = [ranks.places.index((i, place)) for i in range(ranks.across.size)]
-        lengths = [tuple(map(cut.length, near)) for cut in self.cuts]
+        lengths = [tuple(layout.lengths[near].tolist()) for layout in self.layouts]
         return Way(ranks, work, self._slices(ranks) if len(near) > 1 else None, *lengths)
 
     def _fewer_by_heads(self, ranks: Ranks, edges: Sequence[Sequence[Edge]]) -> bool:
@@ -118,10 +126,11 @@ class _Deciding:
             return False
         heads, kv_heads = (some[0][1] - some[0][0] for some in slices)
         width, both = asked.q.shape[3], asked.k.shape[3] + asked.v.shape[3]
+        lengths = [layout.lengths for layout in self.layouts]
 
         def by_heads(rank: int) -> int:
-            n, m = (cut.n - cut.length(rank) for cut in self.cuts)
-            back = self.cuts[0].length(rank) * (asked.q.shape[1] - heads) * asked.v.shape[3]
+            n, m = (int(some.sum() - some[rank]) for some in lengths)
+            back = int(lengths[0][rank]) * (asked.q.shape[1] - heads) * asked.v.shape[3]
             return n * heads * width + m * kv_heads * both + back
 
         by_keys = max(sum(edge.total for edge in some) for some in edges) * asked.k.shape[1] * both
@@ -135,10 +144,10 @@ class _Deciding:
 
     def _check_block(self, call: LocalCall) -> None:
         asked, (scale, softcap, dropout, kernel, deterministic) = self.asked, self.asked.options
-        heads, q, block = call.seed_places[2][0], asked.q, call.block
-        n, kv_heads = block.queries[1] - block.queries[0], max(1, asked.k.shape[1] * heads // q.shape[1])
-        own = q.new_empty((q.shape[0], heads, n, q.shape[3]))
-        k, v = (q.new_empty((q.shape[0], kv_heads, block.keys.total, x.shape[3])) for x in (asked.k, asked.v))
+        heads, q, block = call.heads[0], asked.q, call.block
+        kv_heads = max(1, asked.k.shape[1] * heads // q.shape[1])
+        own = q.new_empty((q.shape[0], heads, block.n, q.shape[3]))
+        k, v = (q.new_empty((q.shape[0], kv_heads, block.m, x.shape[3])) for x in (asked.k, asked.v))
         bias = asked.learned[: len(asked.learned) - (asked.sinks is not None)] if call.term else None
         seed = torch.zeros(8, dtype=torch.int64, device=q.device) if dropout else None
         real = (
@@ -151,15 +160,16 @@ class _Deciding:
         dispatch.chosen(found, own, k, v)
 
 
-def _along(cut: Cut, ranks: Ranks) -> Cut:
+def _along(layout: Layout, ranks: Ranks) -> Layout:
     """The positions of each place along the sequence: those of all ranks that share heads there."""
     if ranks.across.size == 1:
-        return cut
+        return layout
+    (cut,) = layout.cuts
     pieces = [
         _joined(chain(*(cut.pieces[ranks.places.index((i, j))] for i in range(ranks.across.size))))
         for j in range(ranks.along.size)
     ]
-    return Cut(cut.name, tuple(pieces))
+    return Layout((Cut(cut.name, tuple(pieces)),), layout.sizes)
 
 
 def _joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lattend.parallel.cut import Cut
-from lattend.parallel.edges import Block, Edge, blocks_of, edges_of, runs_on
+from lattend.parallel.boxes import Box
+from lattend.parallel.edges import Block, Edge, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
-from lattend.parallel.local import Heads, image_rule, key_places, local_bias, local_rule, rows_of
+from lattend.parallel.layout import Layout
+from lattend.parallel.local import Heads, local_axes, local_bias, local_rule, local_table
 from lattend.parallel.ranks import Ranks
 from lattend.parallel.reached import Arrays, reached_keys
-from lattend.parallel.runs import Run
 from lattend.rules.axes import HEADS
-from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
 
 KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once: they come in stages
@@ -26,24 +25,26 @@ KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once:
 class Question:
     """All that decides the work of a kind of call, the same on every rank but for who asks."""
 
-    rule: Rule  # complete; of a line, an image or a volume
-    queries: Cut  # along the line of ranks that exchange keys
-    keys: Cut
+    rule: Rule  # complete, on the axes of the layouts
+    queries: Layout  # of the ranks that exchange keys
+    keys: Layout
     heads: Heads
     strategy: str  # halo, gather or ring; "" leaves it to the count
     bias: str | None  # the key of a bias
     own_rows: bool  # whether that is a table of a rank's own queries
+    placed: bool  # whether it matters where in the whole a pair stands: with dropout, or lengths of padding
 
 
 @dataclass(frozen=True)
 class LocalCall:
-    """A block's arguments of the operator, as far as they are not tensors."""
+    """A block's arguments of the operator, as far as they are the same in every call."""
 
     block: Block
     held: Rule  # whose key the operator is given: what it looks up lives as long as it does
     numbers: tuple[int, ...]
     term: str | None
-    seed_places: tuple[int, tuple[int, int, int], tuple[int, int, int]]
+    heads: tuple[int, int, int]  # of the block, of the whole, and the first of the block
+    places: tuple[torch.Tensor, torch.Tensor] | None  # of queries and keys in the whole, read row by row
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +74,10 @@ class Work:
 
 def edges_asked(asked: Question, rank: int, arrays: Arrays) -> list[Edge]:
     """What a rank needs of the others."""
-    rule = on_line(asked.rule)
     mask = (
-        np.full(asked.keys.n, asked.queries.length(rank) > 0)
+        np.full(asked.keys.sizes, bool(asked.queries.lengths[rank]))
         if asked.strategy == "gather"
-        else reached_keys(rule, asked.queries.pieces[rank], arrays)
+        else reached_keys(asked.rule, asked.queries.boxes(rank), arrays)
     )
     return edges_of(mask, asked.keys, rank)
 
@@ -86,14 +86,14 @@ def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], devic
     """The work of this rank, from the edges to every rank of its line."""
     rank, size = ranks.along.rank, ranks.along.size
     coming = tuple(sum(edge.total for edge in some) for some in edges)
-    longest = max(map(asked.keys.length, range(size)))
+    longest = int(max(asked.keys.lengths))
     strategy = asked.strategy or ("ring" if max(coming) > KEPT_SHARDS * longest else "halo")
     mine, leaving = edges[rank], [edge for some in edges for edge in some if edge.source == rank]
     distances = [*range(1, size)] if strategy == "ring" else [0][: size - 1]
-    rule = on_line(asked.rule)
+    queries = asked.queries.boxes(rank)
 
-    def calls(keys: Sequence[Run]) -> list[LocalCall]:
-        return [_local(asked, rule, block) for block in blocks_of(rule, asked.queries.pieces[rank], keys)]
+    def calls(keys: Sequence[Box]) -> list[LocalCall]:
+        return [_local(asked, block, device) for block in blocks_of(asked.rule, queries, keys)]
 
     stages: list[Stage] = []
     for distance in distances:
@@ -106,27 +106,34 @@ def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], devic
         )
         blocks = [(place, call) for place, edge in enumerate(gets) for call in calls(edge.keys)]
         stages.append(Stage(routes, tuple(blocks)))  # an empty one too: all ranks post messages in one order
-    return Work(strategy, tuple(calls(runs_on(asked.keys, rank))), tuple(stages), coming)
+    own = calls([Box.of(pieces) for pieces in asked.keys.boxes(rank)])
+    return Work(strategy, tuple(own), tuple(stages), coming)
 
 
-def _places(edge: Edge, keys: Cut, rank: int, device: torch.device) -> torch.Tensor:
+def _places(edge: Edge, keys: Layout, rank: int, device: torch.device) -> torch.Tensor:
     """Where a rank's tensors hold the keys of an edge that leaves it."""
-    found = [run.positions() - run.start + keys.place(rank, run.start) for run in edge.keys]
+    found = [keys.places(rank, box) for box in edge.keys]
     return torch.from_numpy(np.concatenate(found)).to(device)
 
 
-def _local(asked: Question, line: Rule, block: Block) -> LocalCall:
-    heads = asked.heads
+def _local(asked: Question, block: Block, device: torch.device) -> LocalCall:
+    heads, whole = asked.heads, asked.rule
     own = None if heads.count == heads.whole else heads
-    rows = None if asked.own_rows else rows_of(asked.rule, block)
-    rule = local_rule(line, block, own) if rows is None else image_rule(asked.rule, block, own)
-    sizes = {"n": block.queries[1] - block.queries[0], "m": block.keys.total, HEADS: heads.count}
-    if rows is not None:
-        sizes |= {axis.queries: asked.rule.values[axis.queries] for axis in asked.rule.axes}
-        sizes[asked.rule.axes[0].queries] = rows
+    rule = local_rule(whole, block, own)
+    sizes = {"n": block.n, "m": block.m, HEADS: heads.count}
+    for axis, size in zip(local_axes(whole, block), block.queries.sizes, strict=False):
+        sizes.setdefault(axis.queries, size)
     term = None
     if asked.bias is not None:
-        of = line if asked.own_rows else asked.rule
-        term = local_bias(asked.bias, of, block, own, own_rows=asked.own_rows)
-    places = block.queries[0], key_places(block), (heads.count, heads.whole, heads.first)
-    return LocalCall(block, rule, tuple(sizes[name] for name in rule.sizes), term, places)
+        term = (
+            local_table(asked.bias, whole, block)
+            if asked.own_rows
+            else local_bias(asked.bias, whole, block, own)
+        )
+    places = None
+    if asked.placed:
+        both = block.queries.flat(asked.queries.sizes), block.keys.flat(asked.keys.sizes)
+        queries, keys = (torch.from_numpy(some).to(device) for some in both)
+        places = queries, keys
+    numbers = tuple(sizes[name] for name in rule.sizes)
+    return LocalCall(block, rule, numbers, term, (heads.count, heads.whole, heads.first), places)

@@ -21,7 +21,7 @@ def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
     """
     found = rule.condition if condition is None else condition
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
-    written = expr.substituted(found, {**numbers, **_places(rule.axes, rule.values)})
+    written = expr.substituted(found, {**numbers, **flat_places(rule.axes, rule.values)})
     plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
     return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
 
@@ -46,14 +46,38 @@ def _varies(node: Compare) -> bool:
     return any(name in POSITIONS for name in expr.names(node))
 
 
-def _places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:
+def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:
     """The position along each axis of an image or a volume, from the flat one; nothing on a line."""
     if len(axes) == 1:
         return {}
-    found: dict[str, Term] = {}
-    for at, axis in enumerate(axes):
-        below = prod(values[inner.queries] for inner in axes[at + 1 :])
-        for name, flat in ((axis.query, Name("q")), (axis.key, Name("k"))):
-            place = flat if below == 1 else Arith("//", (flat, Num(max(1, below))))
-            found[name] = place if at == 0 else Arith("%", (place, Num(max(1, values[axis.queries]))))
+    sizes = [values[axis.queries] for axis in axes]
+    found: dict[str, Term] = dict(
+        zip((axis.query for axis in axes), unflattened(Name("q"), sizes), strict=True)
+    )
+    return found | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
+
+
+def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
+    """The row and the column of a place in an image of these sizes that is read row by row.
+
+    >>> [expr.term_text(term) for term in unflattened(Name("k"), (3, 7))]
+    ['k // 7', 'k % 7']
+    """
+    found: list[Term] = []
+    for axis, size in enumerate(sizes):
+        below = prod(sizes[axis + 1 :])
+        at = place if below == 1 else Arith("//", (place, Num(max(1, below))))
+        found.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
+    return found
+
+
+def flattened(numbers: Sequence[Term], sizes: Sequence[int]) -> Term:
+    """The place of a row and a column in an image of these sizes.
+
+    >>> expr.term_text(flattened([Name("y"), Name("x")], (3, 7)))
+    'y * 7 + x'
+    """
+    found, *rest = numbers
+    for at, size in zip(rest, sizes[1:], strict=True):
+        found = Arith("+", (Arith("*", (found, Num(size))), at))
     return found

@@ -16,6 +16,7 @@ from lattend.attend import dropout
 FIRST: tl.constexpr = tl.constexpr(dropout.FIRST)
 SECOND: tl.constexpr = tl.constexpr(dropout.SECOND)
 ODD: tl.constexpr = tl.constexpr(dropout.ODD)
+PLACED: tl.constexpr = tl.constexpr(dropout.PLACED)
 SHIFT: tl.constexpr = tl.constexpr(32 - dropout.BITS)
 TWO_LOG2E: tl.constexpr = tl.constexpr(2 * 1.4426950408889634)
 
@@ -41,11 +42,10 @@ def kept_pairs(Seed, limit, member, queries, keys, DROPS: tl.constexpr):
     DROPS is 1, or 2 where the call is a part of a larger one, and its places there come after the seed.
     """
     if DROPS == 2:
-        heads = tl.load(Seed + 5)
-        member = member // heads * tl.load(Seed + 6) + member % heads + tl.load(Seed + 7)
-        queries = queries + tl.load(Seed + 1)
-        size = tl.load(Seed + 3)
-        keys = tl.load(Seed + 2) + tl.load(Seed + 4) * (keys // size) + keys % size
+        heads, n, m = tl.load(Seed + 1), tl.load(Seed + 4), tl.load(Seed + 5)
+        member = member // heads * tl.load(Seed + 2) + member % heads + tl.load(Seed + 3)
+        queries = tl.load(Seed + PLACED + tl.minimum(queries, n - 1))
+        keys = tl.load(Seed + PLACED + n + tl.minimum(keys, m - 1))
     seed = tl.load(Seed).to(tl.uint64, bitcast=True)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     row = mixed(mixed(mixed(member.to(tl.uint32) ^ low) + queries.to(tl.uint32)) ^ high)
