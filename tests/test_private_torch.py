@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 
 SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 SHORT = {"aten": "torch.ops.aten", "forward_ad": "torch.autograd.forward_ad"}  # as the source calls them
@@ -62,7 +63,7 @@ OF_OBJECTS: dict[str, Any] = {
     "_forward_pre_hooks": torch.nn.Module(),
     "_dynamo_marked_constant": torch.compiler.assume_constant_result(lambda: None),
     "_torchdynamo_disable": torch.compiler.disable(lambda: None),
-    "_flatten": torch.distributed.DeviceMesh,
+    "_flatten": DeviceMesh,
     "_get_backend": torch.distributed.ProcessGroup,
     "_timeout": torch.distributed.ProcessGroupGloo._Options(),  # pyright: ignore
 }

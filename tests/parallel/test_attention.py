@@ -120,6 +120,21 @@ def test_images(crew: Crew) -> None:
     run(crew, Case("neighbourhood(1)", 2, n=40, shape=(8, 5), **biased))
 
 
+SCATTERED: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "dropout": OPTIONS["dropout"],
+    "lengths": {"padding": torch.tensor([81, 120])},
+    "bias": OPTIONS["ALiBi"],  # whose boxes stay boxes
+}
+
+
+@pytest.mark.parametrize("option", SCATTERED)
+def test_keys_in_many_runs_are_looked_up(crew: Crew, option: str) -> None:
+    rule = "k <= q and (q - k <= 3 or k % 7 == 0 or k % 5 == 1)"
+    for strategy in ("halo", "ring"):
+        run(crew, Case(rule, 2, n=120, strategy=strategy, **SCATTERED[option]))
+
+
 # Blocks of an image
 
 
@@ -146,6 +161,8 @@ def test_blocks_of_an_image(crew: Crew, mesh: str) -> None:
     run_blocks(crew, case)
     for rule in ("neighbourhood(3)", "axial", "swin(4, 2)", "(qy - ky) % 2 == 0 and qx <= kx"):
         run_blocks(crew, replace(case, rule=rule, strategy="halo"))
+    strewn = "(qy * 3 + ky) % 4 == 0 and (qx + 2 * kx) % 5 < 2 and ky % 3 != kx % 2"
+    run_blocks(crew, replace(case, rule=strewn, strategy="halo"))
 
 
 BLOCK_OPTIONS: dict[str, dict[str, Any]] = {

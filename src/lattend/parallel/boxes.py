@@ -1,4 +1,7 @@
-"""Box: positions that are a run along each axis: of a line one run, of an image some rows and columns."""
+"""Box: positions that are a run along each axis: of a line one run, of an image some rows and columns.
+
+Positions that are too many boxes are Scattered: a list of them, in which a rule looks them up.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from numpy.typing import NDArray
 from lattend.parallel.cut import Piece
 from lattend.parallel.runs import Run, runs_of
 from lattend.rules.flat import unflattened
-from lattend.rules.language.expr import Name, Term
+from lattend.rules.language.expr import Lookup, Name, Term
 
 Pieces = tuple[Piece, ...]  # one an axis
+PLACES = "places of keys"  # the array in which scattered positions are looked up; no rule can call one so
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,48 @@ class Box:
 
     def __str__(self) -> str:
         return " × ".join(map(str, self.runs))
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered:
+    """Positions in no order of runs, by where they stand in an image of sizes `whole`, read row by row."""
+
+    places: NDArray[np.int64]
+    whole: tuple[int, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.total,)
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return len(self.places)
+
+    @property
+    def hull(self) -> Pieces:
+        """The ends along each axis."""
+        return tuple((int(at.min()), int(at.max()) + 1) for at in np.unravel_index(self.places, self.whole))
+
+    def flat(self, whole: Sequence[int]) -> NDArray[np.int64]:
+        """Where they stand in the whole."""
+        assert tuple(whole) == self.whole
+        return self.places
+
+    def positions(self, numbers: Sequence[Term]) -> list[Term]:
+        """The position along each axis, looked up."""
+        (at,) = numbers
+        return unflattened(Lookup(PLACES, (at,)), self.whole)
+
+    def numbers(self, place: str) -> list[Term]:
+        """The place itself."""
+        return [Name(place)]
+
+    def __str__(self) -> str:
+        return f"{self.total:,} of {self.places.min():,} … {self.places.max():,}"
+
+
+Keys = Box | Scattered
 
 
 def boxes_of(attended: NDArray[np.bool_], firsts: Sequence[int]) -> Iterator[Box]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.boxes import Box, Pieces, boxes_of
+from lattend.parallel.boxes import Box, Keys, Pieces, Scattered, boxes_of
 from lattend.parallel.crossing import crossing
 from lattend.parallel.layout import Layout
 from lattend.parallel.reached import Mask
@@ -25,7 +25,7 @@ class Edge:
 
     source: int
     target: int
-    keys: tuple[Box, ...]
+    keys: tuple[Keys, ...]
 
     @property
     def total(self) -> int:
@@ -74,7 +74,7 @@ class Block:
 
     queries: Box
     part: Part
-    keys: Box
+    keys: Keys
     key_place: int  # among the keys of one source
 
     @property
@@ -86,20 +86,35 @@ class Block:
         return self.keys.total
 
 
-def edges_of(mask: Mask, keys: Layout, target: int) -> list[Edge]:
-    """What a rank that reaches these keys needs of the others, in the order of their ranks."""
-    return [
-        Edge(source, target, tuple(found))
-        for source in range(keys.ranks)
-        if source != target and (found := [*chain(*(_within(mask, box) for box in keys.boxes(source)))])
-    ]
+def edges_of(mask: Mask, keys: Layout, target: int, most: int | None = None) -> list[Edge]:
+    """What a rank that reaches these keys needs of the others, in the order of their ranks.
+
+    Keys of one rank that are more than `most` boxes are a list.
+    """
+    found: list[Edge] = []
+    for source in range(keys.ranks):
+        some = [_within(mask, box) for box in keys.boxes(source)] if source != target else []
+        boxes: list[Keys] = [*islice(chain(*some), None if most is None else most + 1)]
+        if most is not None and len(boxes) > most:
+            boxes = [_listed(mask, keys.boxes(source))]
+        if boxes:
+            found.append(Edge(source, target, tuple(boxes)))
+    return found
 
 
 def _within(mask: Mask, pieces: Pieces) -> Iterator[Box]:
     return boxes_of(mask[tuple(slice(a, b) for a, b in pieces)], [a for a, _ in pieces])
 
 
-def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Box]) -> Iterator[Block]:
+def _listed(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
+    """The keys of some boxes that are reached, one by one."""
+    inside = np.zeros_like(mask)
+    for pieces in boxes:
+        inside[tuple(slice(a, b) for a, b in pieces)] = True
+    return Scattered(np.flatnonzero(mask & inside), mask.shape)
+
+
+def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iterator[Block]:
     """The blocks of these queries with keys that one tensor holds in order, as far as the set has pairs."""
     start = 0
     for pieces in boxes:
@@ -116,7 +131,7 @@ def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Box]) -> Itera
         start += prod(shape)
 
 
-def queries_reaching(rule: Rule, queries: Pieces, keys: Box) -> Pieces:
+def queries_reaching(rule: Rule, queries: Pieces, keys: Keys) -> Pieces:
     """The least box of queries beyond which none reaches a key of a box; all where no set says."""
     if expr.arrays(rule.condition):
         return queries

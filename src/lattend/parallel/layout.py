@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.parallel.boxes import Box
+from lattend.parallel.boxes import Keys
 from lattend.parallel.cut import Cut, Piece, contiguous, of_lengths
 
 Ints = NDArray[np.int64]
@@ -62,16 +62,19 @@ class Layout:
             found = [(*box, piece) for box in found for piece in cut.pieces[i]]
         return [(*box, *rest) for box in found]
 
-    def places(self, rank: int, box: Box) -> Ints:
-        """Where a rank's tensors hold the positions of a box that lies in one of its own."""
-        start = 0
+    def places(self, rank: int, keys: Keys) -> Ints:
+        """Where a rank's tensors hold positions of its own."""
+        at = np.unravel_index(keys.flat(self.sizes), self.sizes)
+        found, start = np.full(keys.total, -1), 0
         for pieces in self.boxes(rank):
             shape = [b - a for a, b in pieces]
-            if all(a <= run.start and run.end <= b for run, (a, b) in zip(box.runs, pieces, strict=True)):
-                inside = (run.positions() - a for run, (a, _) in zip(box.runs, pieces, strict=True))
-                return start + np.ravel_multi_index(np.ix_(*inside), shape).reshape(-1)
+            here = np.logical_and.reduce([(a <= x) & (x < b) for x, (a, b) in zip(at, pieces, strict=True)])
+            inside = tuple(x[here] - a for x, (a, _) in zip(at, pieces, strict=True))
+            found[here] = start + np.ravel_multi_index(inside, shape)
             start += prod(shape)
-        raise DomainError(f"positions {box} are not on rank {rank}")
+        if (found < 0).any():
+            raise DomainError(f"positions {keys} are not on rank {rank}")
+        return found
 
     @cached_property
     def ends(self) -> list[list[Ends]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lattend.attend.bias import parts_of
+from lattend.parallel.boxes import PLACES, Scattered
 from lattend.parallel.edges import Block
 from lattend.rules.axes import CROSS, HEAD, HEADS, Axis
 from lattend.rules.flat import flat_places, flattened
@@ -48,6 +49,8 @@ def local_rule(rule: Rule, block: Block, heads: Heads | None = None) -> Rule:
     """
     at = {**_positions(rule, block), **_of_heads(heads)}
     whole = replace(rule.baked(), axes=local_axes(rule, block), values={})
+    if isinstance(block.keys, Scattered):
+        whole = replace(whole, data={**whole.data, PLACES: block.keys.places})
     return replace(whole, condition=expr.substituted(whole.condition, at), where=expr.Truth(True))
 
 

@@ -18,6 +18,7 @@ from lattend.attend.call import BackwardInputs
 from lattend.attend.dropout import placed_seed
 from lattend.attend.padding import padding_given
 from lattend.attend.sinks import sink_gradients, with_sinks
+from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.merge import Merged
 from lattend.parallel.work import LocalCall, Stage, Work
@@ -214,9 +215,9 @@ def _real(
     if given.lengths is None:
         return padding_given(None if mask is None else mask.contiguous(), q, k)
     assert call.places is not None
-    runs = call.block.keys.runs
-    if len(runs) == 1 and runs[0].count == 1:
-        return padding_given((given.lengths - runs[0].start).clamp(0, runs[0].size), q, k)
+    keys = call.block.keys
+    if isinstance(keys, Box) and len(keys.runs) == 1 and keys.runs[0].count == 1:
+        return padding_given((given.lengths - keys.runs[0].start).clamp(0, keys.total), q, k)
     return padding_given(call.places[1] < given.lengths[:, None], q, k)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lattend.parallel.boxes import Box
+from lattend.parallel.boxes import Box, Keys
 from lattend.parallel.edges import Block, Edge, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
 from lattend.parallel.layout import Layout
@@ -18,6 +18,7 @@ from lattend.parallel.reached import Arrays, reached_keys
 from lattend.rules.axes import HEADS
 from lattend.rules.rule import Rule
 
+MOST_BOXES = 8  # keys of a rank in more of them are one call that looks them up; a bias has no such array
 KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once: they come in stages
 
 
@@ -79,7 +80,7 @@ def edges_asked(asked: Question, rank: int, arrays: Arrays) -> list[Edge]:
         if asked.strategy == "gather"
         else reached_keys(asked.rule, asked.queries.boxes(rank), arrays)
     )
-    return edges_of(mask, asked.keys, rank)
+    return edges_of(mask, asked.keys, rank, MOST_BOXES if asked.bias is None else None)
 
 
 def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], device: torch.device) -> Work:
@@ -92,7 +93,7 @@ def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], devic
     distances = [*range(1, size)] if strategy == "ring" else [0][: size - 1]
     queries = asked.queries.boxes(rank)
 
-    def calls(keys: Sequence[Box]) -> list[LocalCall]:
+    def calls(keys: Sequence[Keys]) -> list[LocalCall]:
         return [_local(asked, block, device) for block in blocks_of(asked.rule, queries, keys)]
 
     stages: list[Stage] = []
