@@ -112,6 +112,17 @@ def some_gradients(group: Any, case: Case, wanted: str) -> list[float]:
     return [_far(share, one[:, own] if weight is None else one)]
 
 
+def twice(group: Any, case: Case) -> str:
+    """What is said where a second derivative is asked for."""
+    x = case.image()[0][:, case.strip(dist.get_rank(group))].clone().requires_grad_()
+    out = grid_rnn(case.net(), x, mesh=group)
+    try:
+        torch.autograd.grad(out.sum(), x, create_graph=True)
+    except lt.errors.LattendError as error:
+        return str(error)
+    return ""
+
+
 def checkpointed(group: Any, case: Case) -> list[float]:
     """Errors of the gradients of pixels where the states are computed again for the backward pass."""
     net, rank = case.net(), dist.get_rank(group)

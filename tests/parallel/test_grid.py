@@ -18,6 +18,7 @@ from parallel_grids import (
     over_ranks,
     refused,
     some_gradients,
+    twice,
     under_autocast,
     without_gradients,
 )
@@ -88,6 +89,11 @@ def test_some_gradients_alone(crew: Crew, wanted: str) -> None:
     case = Case((2, 3, 1), "gru", directions=4, layers=2, columns=6)
     for errors in crew.run(3, some_gradients, case, wanted):
         assert max(errors) < TOLERANCE
+
+
+def test_second_derivatives_are_refused(crew: Crew) -> None:
+    for said in crew.run(3, twice, Case((2, 3, 1), directions=4)):
+        assert said == "create_graph=True: lt.parallel.grid_rnn has no second derivatives"
 
 
 @pytest.mark.parametrize("directions", [1, 4])

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lattend.errors import DomainError, LattendError, TensorError
 from lattend.nn.grid.call import Edges
@@ -188,8 +187,9 @@ class _Crossing(torch.autograd.Function):
         return None if kept is None else kept.view_as(kept), top
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:  # pyright: ignore
+        if torch.is_grad_enabled():  # what came from another rank would be missing there, and no one told
+            raise LattendError("create_graph=True: lt.parallel.grid_rnn has no second derivatives")
         _ = ctx.saved_tensors  # before any gradient is awaited, since all ranks run it again together
         kept, top = grads
         room = None if kept is None else kept.new_empty(ctx.shape)
