@@ -2,69 +2,188 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from gloo_ranks import counted
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.nn.grid.over_ranks import border_bytes, grid_rnn
+from lattend.nn.grid.over_ranks import grid_rnn
+from lattend.nn.grid.pipeline import border_bytes
 
-COLS, C, H = 21, 3, 5
+BATCH, C, H = 2, 3, 5
 
 
-def over_ranks(
-    group: Any, cell: str, layers: int, rows: list[int], columns: int | None, masked: bool, shift: bool
-) -> list[float]:
-    """Errors of states and of the gradients of pixels and weights, and bytes that are not those counted."""
-    torch.manual_seed(0)
-    net = lt.nn.GridRNN(C, H, cell=cell, layers=layers, bias=True, shift=shift).double()
-    image = torch.randn(2, sum(rows), COLS, C, dtype=torch.float64)
-    slopes = torch.randn(2, sum(rows), COLS, H, dtype=torch.float64)
-    mask = torch.rand(2, sum(rows), COLS) < 0.8 if masked else None
+@dataclass(frozen=True)
+class Case:
+    """A net, and an image whose strips have so many rows."""
+
+    rows: tuple[int, ...]
+    cell: str = "rnn"
+    directions: int = 1
+    layers: int = 1
+    columns: int | None = None
+    masked: bool = False
+    shift: bool = False
+    cols: int = 21
+
+    @property
+    def ranks(self) -> int:
+        return len(self.rows)
+
+    def net(self) -> lt.nn.GridRNN:
+        """The same net on every rank, in float64."""
+        torch.manual_seed(0)
+        return lt.nn.GridRNN(
+            C, H, self.cell, self.directions, layers=self.layers, bias=True, shift=self.shift,
+            dtype=torch.float64,
+        )  # fmt: skip
+
+    def image(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The whole image, slopes of its states, and where it has pixels."""
+        shape = (BATCH, sum(self.rows), self.cols)
+        image, slopes = (torch.randn(*shape, n, dtype=torch.float64) for n in (C, H * self.directions))
+        return image, slopes, torch.rand(shape) < 0.8 if self.masked else None
+
+    def strip(self, rank: int) -> slice:
+        return slice(sum(self.rows[:rank]), sum(self.rows[: rank + 1]))
+
+
+def over_ranks(group: Any, case: Case) -> tuple[list[float], list[int]]:
+    """Errors of states and of the gradients of pixels and weights, and bytes beyond those predicted."""
+    net, rank = case.net(), dist.get_rank(group)
+    image, slopes, mask = case.image()
     whole = image.clone().requires_grad_()
     wanted = net(whole, mask=mask)
-    wanted.backward(slopes)
-    grads = [p.grad.clone() for p in net.parameters() if p.grad is not None]
-    net.zero_grad()
-    rank = dist.get_rank(group)
-    own = slice(sum(rows[:rank]), sum(rows[: rank + 1]))
+    grads = torch.autograd.grad(wanted, [whole, *net.parameters()], slopes)
+    own = case.strip(rank)
     mine = image[:, own].clone().requires_grad_()
-    expected = border_bytes(net, (2, COLS), rows, 8)[rank]
-    with counted() as down:
-        found = grid_rnn(net, mine, mesh=group, mask=None if mask is None else mask[:, own], columns=columns)
-    with counted() as up:
-        if rows[rank]:
+    with counted() as forward:
+        found = grid_rnn(
+            net, mine, mesh=group, mask=None if mask is None else mask[:, own], columns=case.columns
+        )
+    with counted() as backward:
+        if case.rows[rank]:
             found.backward(slopes[:, own])
-    below = any(rows[rank + 1 :]) and rows[rank] > 0
-    moved = [
-        down["messages"] - expected,
-        up["messages"] - (max(border_bytes(net, (2, COLS), [1, 1], 8)) * below),
-    ]
-    errors = [
-        _far(found, wanted[:, own]),
-        _far(mine.grad, None if whole.grad is None else whole.grad[:, own]),
-    ]
-    for parameter, one in zip(net.parameters(), grads, strict=True):
+    errors = [_far(found, wanted[:, own]), _far(mine.grad, grads[0][:, own])]
+    for parameter, one in zip(net.parameters(), grads[1:], strict=True):
         share = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         dist.all_reduce(share, group=group)
         errors.append(_far(share, one))
-    return [*errors, *map(float, moved)]
+    predicted = [border_bytes(net, (BATCH, case.cols), case.rows, 8, back)[rank] for back in (False, True)]
+    return errors, [forward["messages"] - predicted[0], backward["messages"] - predicted[1]]
 
 
-def _far(found: Any, wanted: Any) -> float:
-    if found is None or found.numel() == 0:
+def _far(found: Tensor | None, wanted: Tensor) -> float:
+    if not wanted.numel():
         return 0.0
-    return float((found - wanted).detach().abs().max())
+    return torch.inf if found is None else float((found - wanted).detach().abs().max())
 
 
-def refused(group: Any) -> str:
-    """What is said where one rank has another net."""
-    rank = dist.get_rank(group)
-    net = lt.nn.GridRNN(C, H if rank else H + 1)
+def without_gradients(group: Any, case: Case) -> tuple[list[float], bool]:
+    """Errors of states under no_grad and with frozen weights, and whether any of them has a gradient."""
+    net, rank = case.net(), dist.get_rank(group)
+    image = case.image()[0]
+    wanted = net(image)[:, case.strip(rank)]
+    mine = image[:, case.strip(rank)].clone()
+    with torch.no_grad():
+        quiet = grid_rnn(net, mine.clone().requires_grad_(), mesh=group)
+    frozen = grid_rnn(net.requires_grad_(False), mine, mesh=group)
+    return [_far(quiet, wanted), _far(frozen, wanted)], quiet.requires_grad or frozen.requires_grad
+
+
+def some_gradients(group: Any, case: Case, wanted: str) -> list[float]:
+    """Errors of the gradients that alone are asked for: of the pixels, or of one weight."""
+    net, rank = case.net(), dist.get_rank(group)
+    image, slopes, _ = case.image()
+    whole, own = image.clone().requires_grad_(wanted == "x"), case.strip(rank)
+    mine = image[:, own].clone().requires_grad_(wanted == "x")
+    net.requires_grad_(wanted != "x")
+    weight = None if wanted == "x" else net.get_parameter(wanted)
+    one = torch.autograd.grad(net(whole), whole if weight is None else weight, slopes)[0]
+    found = grid_rnn(net, mine, mesh=group, columns=case.columns)
+    share = torch.autograd.grad(found, mine if weight is None else weight, slopes[:, own])[0]
+    if weight is not None:
+        dist.all_reduce(share, group=group)
+    return [_far(share, one[:, own] if weight is None else one)]
+
+
+def twice(group: Any, case: Case) -> str:
+    """What is said where a second derivative is asked for."""
+    x = case.image()[0][:, case.strip(dist.get_rank(group))].clone().requires_grad_()
+    out = grid_rnn(case.net(), x, mesh=group)
     try:
-        grid_rnn(net, torch.zeros(1, 2, COLS, C), mesh=group)
-    except lt.errors.RankError as error:
+        torch.autograd.grad(out.sum(), x, create_graph=True)
+    except lt.errors.LattendError as error:
+        return str(error)
+    return ""
+
+
+def checkpointed(group: Any, case: Case) -> list[float]:
+    """Errors of the gradients of pixels where the states are computed again for the backward pass."""
+    net, rank = case.net(), dist.get_rank(group)
+    image, slopes, _ = case.image()
+    whole, own = image.clone().requires_grad_(), case.strip(rank)
+    mine = image[:, own].clone().requires_grad_()
+    found: Any = checkpoint(lambda x: grid_rnn(net, x, mesh=group), mine, use_reentrant=False)
+    found.backward(slopes[:, own])
+    (grad,) = torch.autograd.grad(net(whole), whole, slopes)
+    return [_far(mine.grad, grad[:, own])]
+
+
+def on_a_mesh(group: Any) -> float:
+    """How far strips over the heads and the sequence of a larger mesh are from the whole image."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    del group
+    mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("data", "sequence", "heads"))
+    case = Case((2, 1, 3, 1), "lstm", directions=4)
+    net, image = case.net(), case.image()[0] * (1 + mesh.get_local_rank("data"))
+    own = case.strip(2 * mesh.get_local_rank("sequence") + mesh.get_local_rank("heads"))
+    mine = image[:, own].clone().requires_grad_()
+    found = grid_rnn(net, mine, mesh=mesh["sequence", "heads"])
+    found.sum().backward()
+    whole = image.clone().requires_grad_()
+    wanted = net(whole)
+    grad = torch.autograd.grad(wanted.sum(), whole)[0]
+    return max(_far(found, wanted[:, own]), _far(mine.grad, grad[:, own]))
+
+
+def under_autocast(group: Any, case: Case) -> list[float]:
+    """How far states and their gradients in bfloat16 are from those of one process in bfloat16."""
+    net, rank = case.net().float(), dist.get_rank(group)
+    image, slopes, _ = (None if x is None else x.float() for x in case.image())
+    assert image is not None and slopes is not None
+    whole, own = image.clone().requires_grad_(), case.strip(rank)
+    mine = image[:, own].clone().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        wanted, found = net(whole), grid_rnn(net, mine, mesh=group, columns=case.columns)
+    assert found.dtype == wanted.dtype == torch.bfloat16
+    found.backward(slopes[:, own].bfloat16())
+    (grad,) = torch.autograd.grad(wanted, whole, slopes.bfloat16())
+    return [_far(found, wanted[:, own]), _far(mine.grad, grad[:, own])]
+
+
+def refused(group: Any, wrong: str) -> str:
+    """What is said where one rank has another net, or gives what does not fit."""
+    rank = dist.get_rank(group)
+    net, x, more = lt.nn.GridRNN(C, H, directions=4), torch.zeros(1, 2, 21, C), dict[str, Any]()
+    if rank == 0 and wrong == "net":
+        net = lt.nn.GridRNN(C, H + 1, directions=4)
+    if rank == 0 and wrong == "dtype":
+        x = x.double()
+    if rank == 0 and wrong == "mask":
+        more["mask"] = torch.ones(1, 2, 21)
+    if rank == 0 and wrong == "kernel":
+        net, x = lt.nn.GridRNN(C, H, kernel="native").double(), x.double()
+    if rank == 0 and wrong == "columns":
+        more["columns"] = 0
+    try:
+        grid_rnn(net, x, mesh=group, **more)
+    except lt.errors.LattendError as error:
         return str(error)
     return ""

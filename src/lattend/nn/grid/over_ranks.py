@@ -1,8 +1,9 @@
 """GridRNN over ranks: each has a strip of rows, and hands on the states of its last row, piece by piece.
 
 A state needs its left and top neighbours, so a rank can begin once the one above has done its first columns:
-a pipeline of wavefronts. All that travels is a row of states, batch · cols · h numbers for each layer (twice
-as many for an lstm), down in the forward pass and as gradients up in the backward pass.
+a pipeline of wavefronts, layer by layer, since a layer reads all directions of the one before. All that
+travels is a row of states for each layer and direction, batch · cols · h numbers (twice as many for an lstm),
+down or up as the direction goes, and its gradients the other way in the backward pass.
 """
 
 # torch.autograd.Function has no types
@@ -18,13 +19,17 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError, TensorError
-from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.states import GridStates, Side, format_tensor
+from lattend.nn.grid.call import Edges
+from lattend.nn.grid.inputs import side_by_side
+from lattend.nn.grid.pipeline import pipeline
+from lattend.nn.grid.rnn import GridRNN, Weights, of_direction
+from lattend.nn.grid.scan import chosen, scan
+from lattend.nn.grid.states import ROWS, format_tensor
 from lattend.parallel.agreement import agree, refuse
-from lattend.parallel.exchange import Exchange
+from lattend.parallel.exchange import Addressed, Exchange
 from lattend.parallel.ranks import Ranks, ranks_of
 
-PIECES = 4  # of the columns for each rank: so much of a step is spent until the last rank begins
+PIECES = 4  # of a layer in all directions, for each strip: so much of a pass is spent until the last begins
 FEWEST = 8  # columns of a piece
 
 
@@ -34,151 +39,180 @@ def grid_rnn(
     """What `net` gives for an image whose rows are cut over ranks: local rows in, their states out.
 
     x is [batch, rows of this rank, cols, c], strips in the order of the ranks; some may have no rows. So many
-    `columns` are done before the next rank is told; left out, a quarter of a rank's share of them. Every rank
-    has the same weights, and their gradients are this rank's share, as DistributedDataParallel adds them; all
-    ranks with rows call backward, or none. The net goes down and right, directions=1.
+    `columns` of a direction are done before the next rank is told; left out, a quarter of a rank's share of
+    those of all directions. Every rank has the same weights, and their gradients are this rank's share, as
+    DistributedDataParallel adds them; all ranks with rows call backward, or none. States begin with zeros.
     """
     ranks = ranks_of(mesh)
     try:
-        _check(net, x, mask, columns)
+        dtype = _checked(net, x, mask, columns)
     except LattendError as error:
         refuse(ranks, error)
     learns = torch.is_grad_enabled() and (x.requires_grad or any(p.requires_grad for p in net.parameters()))
     said = {
         "call": "a net on a grid", "net": repr(net), "image": (x.shape[0], *x.shape[2:]),
-        "dtype": str(x.dtype), "mask": mask is not None, "columns": columns, "gradients": learns,
+        "dtype": str(dtype), "mask": mask is not None, "columns": columns, "gradients": learns,
     }  # fmt: skip
     agreed = agree(ranks, said, {}, x.shape[1], x.shape[1], 0, False)
     if not x.shape[1]:
-        return x.new_zeros((*x.shape[:3], net.directions * net.h))
-    busy = [rank for rank, rows in enumerate(agreed.queries) if rows]
-    place = busy.index(ranks.rank)
-    above, below = (busy[i] if 0 <= i < len(busy) else None for i in (place - 1, place + 1))
-    width = columns or max(FEWEST, -(-x.shape[2] // (PIECES * ranks.size)))
-    return _strip(net, x, mask, _Link(ranks, above, below, learns), width)
+        return x.new_zeros((*x.shape[:3], net.directions * net.h), dtype=dtype)
+    roots = [x, *net.parameters(), x.new_zeros((), requires_grad=True)] if learns else []
+    line = _Line.of(ranks, agreed.queries, roots)
+    if len(line.strips) == 1:
+        return net(x, mask=mask)
+    width = columns or max(FEWEST, -(-x.shape[2] * net.directions // (PIECES * len(line.strips))))
+    x = x.to(dtype)
+    for layer in range(net.layers):
+        x = _layer(net, layer, x, mask, line, width)
+    return x
 
 
-def _strip(net: GridRNN, x: Tensor, mask: Tensor | None, link: _Link, width: int) -> Tensor:
-    """The states of a strip, piece by piece from the left."""
-    pairs, left, found = net.cell.name == "lstm", None, list[Tensor]()
-    size = (net.layers * (2 if pairs else 1), x.shape[0], 0, net.h)
-    for begin in range(0, x.shape[2], width):
-        piece = x[:, :, begin : begin + width]
-        top: Side = None
-        if link.above is not None:
-            border = link.taken(x.new_empty((*size[:2], piece.shape[2], net.h)))
-            top = _side(border, pairs)
-        there = None if mask is None else mask[:, :, begin : begin + width]
-        out, ends = net(piece, GridStates(left, top), there, return_states=True)
-        if link.below is not None:
-            last = ends.top
-            out = link.handed(out, torch.cat(last) if isinstance(last, tuple) else last)
-        found.append(out)
-        left = ends.left
-    link.finish()
-    return torch.cat(found, 2)
-
-
-def _side(border: Tensor, pairs: bool) -> Side:
-    """A border as the net takes it: h, or h and c."""
-    if not pairs:
-        return border
-    h, c = border.chunk(2)
-    return h, c
+def _layer(net: GridRNN, layer: int, x: Tensor, mask: Tensor | None, line: _Line, width: int) -> Tensor:
+    """The map of a layer on a strip, by all directions piece by piece."""
+    weights = net.weights(layer)
+    ways: list[_Way] = []
+    for direction, axes in enumerate(net.flips):
+        seen, there = (None if image is None else image.flip(axes) if axes else image for image in (x, mask))
+        assert seen is not None
+        own = Weights(*of_direction(direction, *weights))
+        ways.append(_Way(net, layer, direction, seen, there, own, *line.ends(up=ROWS in axes)))
+    before, pieces = None, -(-x.shape[2] // width)
+    for _, direction, number in pipeline(net.directions, pieces, line.place, len(line.strips)):
+        way = ways[direction]
+        columns = slice(number * width, (number + 1) * width)
+        way.go_on(columns, line.cross(before, way, columns))
+        before = way
+    line.cross(before, None, slice(0))
+    return side_by_side(net.flips, [torch.cat(way.maps, 2) for way in ways])
 
 
 @dataclass(eq=False)
-class _Link:
-    """A rank's neighbours in the pipeline, and what is on its way to them."""
+class _Way:
+    """A direction of a layer on a strip, all in the order in which it travels, and how far it is."""
+
+    net: GridRNN
+    layer: int
+    direction: int
+    x: Tensor
+    mask: Tensor | None
+    weights: Weights
+    source: int | None  # the rank whose last row is above this strip's first
+    target: int | None
+    left: Sequence[Tensor | None] = (None, None)  # h and c of the last column that is done
+    row: Tensor | None = None  # h and c of the last row of the last piece, [1 or 2, batch, columns, h]
+    maps: list[Tensor] = field(default_factory=list[Tensor])
+
+    def go_on(self, columns: slice, top: Tensor | None) -> None:
+        """Does a piece, below the states of the row above it."""
+        net, mask = self.net, None if self.mask is None else self.mask[:, :, columns]
+        top_h, top_c = (None, None) if top is None else (*top.split(1), None)[:2]
+        edges = Edges(self.left[0], top_h, self.left[1], top_c)
+        h, c = scan(
+            net.cell, self.x[:, :, columns], *self.weights,
+            edges=edges, mask=mask, kernel=net.kernel, recompute=net.recompute,
+        )  # fmt: skip
+        self.left = [None if s is None else s[:, :, :, -1] for s in (h, c)]
+        self.row = torch.cat([s[:, :, -1] for s in (h, c) if s is not None])
+        found = h[0]
+        if net.shift:
+            found = net.shifted(self.layer, self.direction, self.weights, edges, h, c, mask)
+        self.maps.append(found)
+
+    def room(self, columns: slice) -> Tensor:
+        """Room for the states of the row above a piece."""
+        batch, _, cols, _ = self.x.shape
+        many = 2 if self.net.cell.name == "lstm" else 1
+        return self.x.new_empty((many, batch, len(range(cols)[columns]), self.net.h))
+
+
+@dataclass(eq=False)
+class _Line:
+    """The ranks that have strips, from the top, and this one's place among them."""
 
     ranks: Ranks
-    above: int | None
-    below: int | None
-    learns: bool
-    flights: list[Exchange] = field(default_factory=list[Exchange])
-    pieces: int = 0
+    strips: list[int]  # as their process group calls them
+    place: int
+    roots: Sequence[Tensor]  # whichever gradient is asked for, all messages depend on it; empty without any
 
-    def taken(self, room: Tensor) -> Tensor:
-        """The states of the row above, which have gradients there."""
-        self.pieces += 1
-        anchor = room.new_zeros((), requires_grad=self.learns)  # what comes depends on no tensor of this rank
-        return _Taken.apply(self, self.pieces == 1, room, anchor)  # pyright: ignore[reportReturnType]
+    @staticmethod
+    def of(ranks: Ranks, rows: Sequence[int], roots: Sequence[Tensor]) -> _Line:
+        """The ranks that have rows."""
+        busy = [rank for rank, many in enumerate(rows) if many]
+        shared = ranks.whole.group is None  # a mesh that shares heads too: only the world has all its ranks
+        strips = [ranks.names[rank] if shared else rank for rank in busy]
+        return _Line(ranks, strips, busy.index(ranks.rank), roots)
 
-    def handed(self, out: Tensor, border: Tensor) -> Tensor:
-        """The output as it is, once the states of the last row are on their way down."""
-        return _Handed.apply(self, out, border)  # pyright: ignore[reportReturnType]
+    def ends(self, up: bool) -> tuple[int | None, int | None]:
+        """Where states come from and where they go to in a direction."""
+        above, below = (
+            self.strips[i] if 0 <= i < len(self.strips) else None for i in (self.place - 1, self.place + 1)
+        )
+        return (below, above) if up else (above, below)
 
-    def send(self, rank: int | None, what: str, x: Tensor) -> None:
-        assert rank is not None
-        self.flights.append(Exchange.begin(self.ranks, self.ranks.whole.group, what, [(rank, x)], []))
+    def cross(self, before: _Way | None, after: _Way | None, columns: slice) -> Tensor | None:
+        """The states above the next piece; those of the last row of the piece before leave meanwhile."""
+        leaves = None if before is None or before.target is None else before
+        comes = None if after is None or after.source is None else after
+        if leaves is None and comes is None:
+            return None
+        coming = None if comes is None else (comes.source, comes.room(columns))
+        sent = (None, None, None) if leaves is None else (leaves.target, leaves.maps[-1], leaves.row)
+        found: Any = _Crossing.apply(self, coming, *sent, *self.roots)
+        if leaves is not None:
+            leaves.maps[-1] = found[0]
+        return found[1]
 
-    def get(self, rank: int | None, what: str, room: Tensor) -> Tensor:
-        assert rank is not None
+    def exchange(self, what: str, leaving: Sequence[Addressed], coming: Sequence[Addressed]) -> Tensor | None:
+        """What comes, if anything, posted with what leaves: two ranks may send to each other at once."""
         group = self.ranks.whole.group
-        return Exchange.begin(self.ranks, group, what, [], [(rank, room)]).wait()[0]
-
-    def finish(self) -> None:
-        """Waits until everything that was sent is gone."""
-        while self.flights:
-            self.flights.pop(0).wait()
+        found = Exchange.begin(self.ranks, group, what, leaving, coming).wait()
+        return found[0] if found else None
 
 
-class _Taken(torch.autograd.Function):
-    """States that come from the rank above; their gradients go there."""
+class _Crossing(torch.autograd.Function):
+    """Between two pieces: the last row of one leaves and the row above the next comes; then their gradients.
 
-    @staticmethod
-    def forward(ctx: Any, link: _Link, first: bool, room: Tensor, anchor: Tensor) -> Tensor:
-        ctx.link, ctx.first = link, first
-        return link.get(link.above, "states", room.detach().clone())
+    Gives the map of the piece before as it is, so that backward passes here, and the row that came.
+    """
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx.link.send(ctx.link.above, "gradients of states", grads[0])
-        if ctx.first:  # the last to come: pieces go backward from the right
-            ctx.link.finish()
-        return None, None, None, grads[0].new_zeros(())
-
-
-class _Handed(torch.autograd.Function):
-    """The output of a piece; with its gradient come those of the states that went to the rank below."""
-
-    @staticmethod
-    def forward(ctx: Any, link: _Link, out: Tensor, border: Tensor) -> Tensor:
-        ctx.link, ctx.like = link, (border.shape, border.dtype)
-        link.send(link.below, "states", border.detach())
-        return out.view_as(out)
+    def forward(
+        ctx: Any, line: _Line, coming: Addressed | None, target: int | None, kept: Tensor | None,
+        row: Tensor | None, *roots: Tensor,
+    ) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
+        ctx.line, ctx.target, ctx.source = line, target, None if coming is None else coming[0]
+        ctx.shape, ctx.roots = None if row is None else row.shape, len(roots)
+        ctx.save_for_backward(torch.empty(0))  # a checkpoint runs all again until the last tensor is saved
+        top = line.exchange("states", _addressed(target, row), [] if coming is None else [coming])
+        return None if kept is None else kept.view_as(kept), top
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        shape, dtype = ctx.like
-        room = grads[0].new_empty(shape, dtype=dtype)
-        return None, grads[0], ctx.link.get(ctx.link.below, "gradients of states", room)
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:  # pyright: ignore
+        if torch.is_grad_enabled():  # what came from another rank would be missing there, and no one told
+            raise LattendError("create_graph=True: lt.parallel.grid_rnn has no second derivatives")
+        _ = ctx.saved_tensors  # before any gradient is awaited, since all ranks run it again together
+        kept, top = grads
+        room = None if kept is None else kept.new_empty(ctx.shape)
+        leaving, coming = _addressed(ctx.source, top), _addressed(ctx.target, room)
+        row = ctx.line.exchange("gradients of states", leaving, coming)
+        return None, None, None, kept, row, *[None] * ctx.roots
 
 
-def _check(net: object, x: object, mask: Tensor | None, columns: object) -> None:
+def _addressed(rank: int | None, x: Tensor | None) -> list[Addressed]:
+    return [] if rank is None or x is None else [(rank, x)]
+
+
+def _checked(net: object, x: object, mask: Tensor | None, columns: object) -> torch.dtype:
+    """The dtype in which it runs; raises where an argument does not fit."""
     if not isinstance(net, GridRNN):
         raise TensorError(f"net must be an lt.nn.GridRNN, got {type(net).__name__}")
-    if net.directions != 1:
-        raise DomainError(
-            f"directions={net.directions}: over ranks a net goes down and right, directions=1; from other "
-            "corners a strip would wait for all ranks below it"
-        )
     if not isinstance(x, Tensor) or x.dim() != 4 or x.shape[-1] != net.c or not x.shape[2]:
         got = format_tensor(x) if isinstance(x, Tensor) else type(x).__name__
         raise TensorError(f"x must be [batch, rows of this rank, cols, c] with c = {net.c}, got {got}")
-    if mask is not None and mask.shape != x.shape[:3]:
-        raise TensorError(
-            f"mask must be bool {list(x.shape[:3])}, True where a pixel is, got {format_tensor(mask)}"
-        )
     if columns is not None and (isinstance(columns, bool) or not isinstance(columns, int) or columns < 1):
         raise DomainError(f"columns must be a whole number from 1 on, got {columns!r}")
-
-
-def border_bytes(net: GridRNN, shape: Sequence[int], rows: Sequence[int], itemsize: int) -> list[int]:
-    """What each rank gets in the forward pass: a row of states, if there are rows above; backward, if below.
-
-    >>> border_bytes(GridRNN(3, 8, cell="lstm"), (2, 20), [4, 0, 5], 4)  # 2 · 2 · 20 · 8 numbers of 4 bytes
-    [0, 0, 2560]
-    """
-    numbers = shape[0] * shape[1] * net.h * net.layers * (2 if net.cell.name == "lstm" else 1)
-    return [numbers * itemsize if own and any(rows[:rank]) else 0 for rank, own in enumerate(rows)]
+    weights = net.weights(0)
+    if x.shape[1]:
+        net.check(x, mask)
+        chosen(net.kernel, x.to(weights.into.dtype), weights.into, weights.left, weights.top)
+    return weights.into.dtype

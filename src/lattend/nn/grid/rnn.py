@@ -176,7 +176,7 @@ class GridRNN(nn.Module):
                 return x
         dtype = _autocast(x)
         if first == 0:
-            self._check(x, mask, dtype)
+            self.check(x, mask)
         x = _cast(x, dtype)
         batch, rows, cols, _ = x.shape
         sizes = Sizes(self.cell.name, self.layers, self.flips, batch, rows, cols, self.h)
@@ -193,7 +193,7 @@ class GridRNN(nn.Module):
             found.append((h, c))
             maps = h.unbind(0)
             if self.shift:
-                maps = self._shifted(layer, self.weights(layer), edges, h, c, mask)
+                maps = self._all_shifted(layer, edges, h, c, mask)
             x = side_by_side(self.flips, maps)
         return (x, ends_of(found, self.flips)) if return_states else x
 
@@ -208,29 +208,43 @@ class GridRNN(nn.Module):
             x = found
         return x, self.layers
 
-    def _shifted(
-        self, layer: int, weights: Weights, edges: Edges, h: Tensor, c: Tensor | None, mask: Tensor | None
+    def _all_shifted(
+        self, layer: int, edges: Edges, h: Tensor, c: Tensor | None, mask: Tensor | None
     ) -> list[Tensor]:
-        """The maps as they may be seen at each pixel when it is not known yet.
+        """The shifted maps of all directions."""
+        weights, found = self.weights(layer), list[Tensor]()
+        for way, axes in enumerate(self.flips):
+            there = None if mask is None else mask.flip(axes)
+            sides = Edges(*of_direction(way, *edges))
+            given: Any = Weights(*of_direction(way, *weights)), sides, *of_direction(way, h, c), there
+            found.append(self.shifted(layer, way, *given))
+        return found
 
+    def shifted(
+        self, layer: int, direction: int, weights: Weights, edges: Edges, h: Tensor, c: Tensor | None,
+        mask: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        """The map of a direction as it may be seen at each pixel when it is not known yet.
+
+        Weights, edges and states are those of the direction, [1, ..], and all is in the order of travel.
         Down-right, the first layer asks its cell again without the pixel: the neighbours know all others of
         the quadrant. Upper layers read only what is shifted already. Down-left moves one row down, since
         in its own row it comes from the pixels to the right.
         """
-        found = list(h.unbind(0))
-        if layer == 0:
+        found = h
+        if direction == 1:
+            found = _after(edges.top, h, 2)
+        elif layer == 0:
             sides = [(edges.left, h, 3), (edges.top, h, 2)]
             sides += [] if c is None else [(edges.left_c, c, 3), (edges.top_c, c, 2)]
-            near = Neighbours(*(_after(edge, x, axis, 0) for edge, x, axis in sides))
-            past = hidden(near, beside(weights.left[:1], weights.top[:1]))
+            near = Neighbours(*(_after(edge, x, axis) for edge, x, axis in sides))
+            past = hidden(near, beside(weights.left, weights.top))
             pre = torch.zeros_like(past) if weights.bias is None else weights.bias[0].expand_as(past)
-            found[0] = state(self.cell, pre, past, near)[0][0]
-        if self.directions == 2:
-            found[1] = _after(edges.top, h, 2, 1)[0]
-        masks = [None if mask is None else mask.flip(axes) for axes in self.flips]
-        return [masked((m, None), there)[0] for m, there in zip(found, masks, strict=True)]
+            found = state(self.cell, pre, past, near)[0]
+        return masked((found[0], None), mask)[0]
 
-    def _check(self, x: Tensor, mask: Tensor | None, dtype: torch.dtype | None) -> None:
+    def check(self, x: Tensor, mask: Tensor | None) -> None:
+        """Raises where an image or its mask does not fit."""
         if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TensorError(f"x must be a tensor [batch, rows, cols, c], got {type(x).__name__}")
         if x.dim() != 4 or x.shape[-1] != self.c or not x.is_floating_point():
@@ -244,7 +258,7 @@ class GridRNN(nn.Module):
         weight = getattr(self.W_in, "0")
         if x.device != weight.device:
             raise TensorError(f"x is on {x.device} and the weights are on {weight.device}; move one of them")
-        if dtype is None and x.dtype != weight.dtype:
+        if _autocast(x) is None and x.dtype != weight.dtype:
             raise TensorError(f"x is {format_tensor(x)} and the weights are {weight.dtype}; cast one of them")
         if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:3]):
             wanted = f"bool [batch, rows, cols] = {list(x.shape[:3])}"
@@ -272,13 +286,15 @@ class GridRNN(nn.Module):
         return ", ".join(said)
 
 
-def _after(edge: Tensor | None, states: Tensor, axis: int, direction: int) -> Tensor:
-    """The states of one direction moved on by one along an axis, with the edge coming in: [1, ..]."""
-    own = states[direction : direction + 1]
-    first = torch.zeros_like(own.narrow(axis, 0, 1))
-    if edge is not None:
-        first = edge[direction : direction + 1].unsqueeze(axis)
-    return torch.cat((first, own.narrow(axis, 0, own.shape[axis] - 1)), axis)
+def of_direction(direction: int, *tensors: Tensor | None) -> list[Any]:
+    """The parts [1, ..] of tensors [directions, ..], None where there is none."""
+    return [None if x is None else x[direction : direction + 1] for x in tensors]
+
+
+def _after(edge: Tensor | None, states: Tensor, axis: int) -> Tensor:
+    """The states of a direction [1, ..] moved on by one along an axis, with the edge coming in."""
+    first = torch.zeros_like(states.narrow(axis, 0, 1)) if edge is None else edge.unsqueeze(axis)
+    return torch.cat((first, states.narrow(axis, 0, states.shape[axis] - 1)), axis)
 
 
 def _autocast(x: Tensor) -> torch.dtype | None:
