@@ -120,6 +120,90 @@ def distributed_tensors(group: Any) -> list[float]:
     return [float(x) for x in errors]
 
 
+def blocks_of_an_image(group: Any) -> float:
+    """How far DTensors cut into blocks, and tensors that shard() cuts, are from those of one process."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    assert dist.get_world_size(group) == 8
+    mesh = init_device_mesh("cpu", (4, 2), mesh_dim_names=("rows", "cols"))
+    torch.manual_seed(1)
+    whole = [torch.randn(1, 2, 9, 7, 4, dtype=torch.float64) for _ in range(3)]
+    plain: list[Any] = [x.clone().requires_grad_() for x in whole]
+    out = ALONE(*plain, "neighbourhood(2)")
+    out.square().sum().backward()
+    cut = [Shard(2), Shard(3)]
+    given: list[Any] = [distribute_tensor(x, mesh, cut).detach().requires_grad_() for x in whole]
+    found = SHARDED(*given, "neighbourhood(2)")
+    assert (found.placements, found.shape) == (tuple(cut), out.shape)
+    found.square().sum().backward()
+    errors = [(found.full_tensor() - out).abs().max()]
+    errors += [(x.grad.full_tensor() - y.grad).abs().max() for x, y in zip(given, plain, strict=True)]
+    mine = [shard(x, mesh) for x in whole]
+    assert torch.equal(unshard(mine[0], mesh), whole[0])
+    places = positions((9, 7), mesh)
+    assert torch.equal(whole[0].flatten(2, 3)[:, :, places], mine[0].flatten(2, 3))
+    errors.append((unshard(SHARDED(*mine, "neighbourhood(2)", mesh=mesh), mesh) - out).abs().max())
+    columns = init_device_mesh("cpu", (8,), mesh_dim_names=("cols",))
+    strips = [shard(x, columns, dim=3) for x in whole]
+    back = unshard(SHARDED(*strips, "neighbourhood(2)", mesh=columns), columns, dim=3)
+    errors.append((back - out).abs().max())
+    assert torch.equal(whole[0].flatten(2, 3)[:, :, positions((9, 7), columns)], strips[0].flatten(2, 3))
+    return max(float(x) for x in errors)
+
+
+def refused_blocks(group: Any) -> list[str]:
+    """What is said where a mesh of blocks does not fit the call."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (4, 2), mesh_dim_names=("rows", "cols"))
+    x, line = torch.randn(1, 1, 3, 2, 4), torch.randn(1, 1, 6, 4)
+    odd = x[:, :, : 1 if dist.get_rank(group) == 3 else 3]
+    calls: list[Any] = [
+        lambda: SHARDED(line, line, line, "k <= q", mesh=mesh),
+        lambda: SHARDED(x, x, x, "abs(qz - kz) <= 1 and qy == ky and qx == kx", mesh=mesh),
+        lambda: SHARDED(odd, odd, odd, "neighbourhood(1)", mesh=mesh),
+        lambda: SHARDED(x, x, x, "neighbourhood(1)", mesh=mesh, strategy="ulysses"),
+        lambda: SHARDED(x, x, x, "neighbourhood(1)", mesh=mesh, cut="zigzag"),
+        lambda: shard(x, mesh, cut="zigzag"),
+        lambda: positions(48, mesh),
+        lambda: SHARDED(
+            x, x, x, "neighbourhood(1)",
+            mesh=init_device_mesh("cpu", (4, 2), mesh_dim_names=("rows", "heads")),
+        ),
+    ]  # fmt: skip
+    return [_error(call) for call in calls]
+
+
+def _error(call: Any) -> str:
+    try:
+        call()
+    except lt.errors.LattendError as error:
+        return str(error)
+    return ""
+
+
+def second_derivative(group: Any) -> str:
+    """What is said where one is asked for."""
+    x = torch.randn(1, 1, 5, 4, requires_grad=True)
+    out = SHARDED(x, x, x, "full", mesh=group, strategy="halo")
+    return _error(lambda: torch.autograd.grad(out.square().sum(), x, create_graph=True))
+
+
+def cache_in_a_mesh(group: Any) -> float:
+    """How far a cache over the dimensions sequence and heads of a mesh is from one process."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    assert dist.get_world_size(group) == 8
+    mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("data", "sequence", "heads"))
+    torch.manual_seed(5 + mesh.get_local_rank("data"))
+    q, k, v = (torch.randn(1, 2, 9, 4, dtype=torch.float64) for _ in range(3))
+    cache = lt.parallel.KVCache("k <= q", mesh=mesh, heads=2)
+    cache.fill(*(shard(x[:, :, :6], mesh) for x in (k, v)))
+    found: Any = cache.attend(*(x[:, :, 6:] for x in (q, k, v)))
+    return float((found - ALONE(q, k, v, "k <= q")[:, :, 6:]).abs().max())
+
+
 def cut_and_put_together(group: Any) -> None:
     """Shards of a tensor, by every cut, are it again."""
     x = torch.arange(2 * 11).view(2, 11)

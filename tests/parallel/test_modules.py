@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 from gloo_ranks import Crew
 from parallel_models import (
+    blocks_of_an_image,
+    cache_in_a_mesh,
     cut_and_put_together,
     distributed_tensors,
     hybrid,
     language_model,
+    refused_blocks,
     refused_by_models,
+    second_derivative,
     trained,
 )
 
@@ -30,6 +34,35 @@ def test_cut_and_put_together(crew: Crew) -> None:
 
 def test_meshes_of_several_dimensions(crew: Crew) -> None:
     assert max(crew.run(8, hybrid)) < 1e-10
+    assert max(crew.run(8, cache_in_a_mesh)) < 1e-10
+
+
+def test_blocks_of_an_image(crew: Crew) -> None:
+    assert max(crew.run(8, blocks_of_an_image)) < 1e-10
+
+
+def test_what_meshes_of_blocks_refuse(crew: Crew) -> None:
+    for said in crew.run(8, refused_blocks):
+        for message, wanted in zip(
+            said,
+            [
+                "mesh cuts rows and cols: give q, k and v an axis for each, [batch, heads, rows, cols, D]",
+                "q has shape (1, 1, 3, 2, 4)",
+                "blocks in one line of a mesh 4 × 2 must have the same rows; the ranks have 3, 3, 3, 1, 3, 3",
+                'strategy="ulysses" needs positions in rows: cut the image into strips, or leave it out',
+                "cut='zigzag': blocks of an image follow each other; leave it out",
+                "cut='zigzag': blocks of an image follow each other; leave it out",
+                "mesh cuts rows, cols, and n = 48 does not have them: give n as (rows, cols)",
+                "mesh cuts rows of an image, and heads too: leave that out",
+            ],
+            strict=True,
+        ):
+            assert wanted in message
+
+
+def test_no_second_derivatives(crew: Crew) -> None:
+    for said in crew.run(2, second_derivative):
+        assert said == "create_graph=True: lt.parallel.attention has no second derivatives"
 
 
 @pytest.mark.parametrize("kind", ["Llama", "Gemma3"])

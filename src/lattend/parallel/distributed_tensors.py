@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from lattend.errors import TensorError
+from lattend.parallel.ranks import AXES
 
 POSITIONS = 2  # the axis of positions in [batch, heads, n, D]; on an image that of rows
 AsGiven = Callable[..., Any]
@@ -33,14 +34,10 @@ def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tens
             raise TensorError(
                 f"{name} is laid out as {x.placements} and q as {q.placements}: redistribute {name} as q is"
             )
-    at = [
-        dim
-        for dim, placement in enumerate(q.placements)
-        if isinstance(placement, Shard) and placement.dim == POSITIONS
-    ]
     over, placements, whole = q.device_mesh, q.placements, q.shape
+    at = [dim for dim, one in enumerate(placements) if isinstance(one, Shard) and one.dim != 0]
     if mesh is None:
-        mesh = over.get_group(at[0])
+        mesh = over.get_group(at[0]) if len(at) == 1 else over
 
     def as_given(*found: Tensor) -> tuple[Tensor, ...]:
         """Results whose positions are those of q, as DTensors."""
@@ -50,14 +47,16 @@ def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tens
 
 
 def _check(name: str, x: Any) -> None:
-    cut = [one for one in x.placements if isinstance(one, Shard)]
-    if [one.dim for one in cut if one.dim != 0] != [POSITIONS] or not all(
-        isinstance(one, (Shard, Replicate)) for one in x.placements
-    ):
+    cut = [one.dim for one in x.placements if isinstance(one, Shard) and one.dim != 0]
+    axes = x.dim() - 1 - POSITIONS
+    image = dict(zip(AXES[-axes:], range(POSITIONS, POSITIONS + axes), strict=True)) if axes > 1 else {}
+    blocks = [image[one] for one in x.device_mesh.mesh_dim_names or () if one in image]
+    placed = all(isinstance(one, (Shard, Replicate)) for one in x.placements)
+    if not placed or cut not in ([POSITIONS], blocks or [POSITIONS]):
         raise TensorError(
             f"{name} is laid out as {x.placements}: positions, axis {POSITIONS}, must be cut along one "
-            f"dimension of the mesh, Shard({POSITIONS}), and all else but the batch, Shard(0), be whole: "
-            f"{name}.redistribute(…)"
+            f"dimension of the mesh, Shard({POSITIONS}), or the axes of an image along those called rows and "
+            f"cols, and all else but the batch, Shard(0), be whole: {name}.redistribute(…)"
         )
 
 

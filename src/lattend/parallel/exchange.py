@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from lattend.parallel.ranks import Ranks
+from lattend.parallel.ranks import Group, Ranks
 
 Addressed = tuple[int, Tensor]  # the rank that a message goes to or comes from, and what it holds
 
@@ -35,13 +35,13 @@ class Routes:
         coming = [
             (source, x.new_empty((count, *x.shape[1:]))) for x in tensors for source, count in self.gets
         ]
-        return Exchange.begin(self.ranks, self.ranks.along.group, "keys", leaving, coming)
+        return Exchange.begin(self.ranks, self.ranks.along, "keys", leaving, coming)
 
     def home(self, gradients: Sequence[Tensor], like: Tensor) -> Exchange:
         """Sends the gradients of rows that came to whose they are, and gets those of rows that left."""
         leaving = [(source, x) for (source, _), x in zip(self.gets, gradients, strict=True)]
         coming = [(target, like.new_empty((len(places), *like.shape[1:]))) for target, places in self.sends]
-        return Exchange.begin(self.ranks, self.ranks.along.group, "gradients", leaving, coming)
+        return Exchange.begin(self.ranks, self.ranks.along, "gradients", leaving, coming)
 
     def add(self, total: Tensor, found: Sequence[Tensor]) -> None:
         """Adds gradients that came home to their rows, in the order of the ranks."""
@@ -62,17 +62,22 @@ class Exchange:
 
     @staticmethod
     def begin(
-        ranks: Ranks, group: Any, what: str, leaving: Sequence[Addressed], coming: Sequence[Addressed]
+        ranks: Ranks, among: Group, what: str, leaving: Sequence[Addressed], coming: Sequence[Addressed]
     ) -> Exchange:
-        """Posts all messages; those between two ranks go in order."""
+        """Posts all messages among some of the ranks; those between two go in order."""
+        group = among.group
         device = next((x.device for _, x in (*leaving, *coming)), torch.device("cpu"))
         staged = device.type != "cpu" and _by_host(group, device)
         sent = [(rank, x.contiguous()) for rank, x in leaving]
         if staged:
             sent = [(rank, x.cpu()) for rank, x in sent]
             coming = [(rank, torch.empty_like(x, device="cpu")) for rank, x in coming]
-        ops = [dist.P2POp(dist.isend, x, group=group, group_peer=rank) for rank, x in sent if x.numel()]
-        ops += [dist.P2POp(dist.irecv, x, group=group, group_peer=rank) for rank, x in coming if x.numel()]
+        ops = [
+            dist.P2POp(send, x, group=group, group_peer=among.peer(rank))
+            for send, some in ((dist.isend, sent), (dist.irecv, coming))
+            for rank, x in some
+            if x.numel()
+        ]
         work = ranks.guarded(f"sending {what}", lambda: dist.batch_isend_irecv(ops)) if ops else []
         held = [x for _, x in sent]
         return Exchange(ranks, what, work, [x for _, x in coming], held, device if staged else None)

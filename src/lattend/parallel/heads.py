@@ -61,7 +61,7 @@ def _all_positions(ranks: Ranks, tensors: Sequence[Tensor], shared: Sequence[Sha
         for x, how in both
         for i in others
     ]
-    came = iter(Exchange.begin(ranks, ranks.across.group, "heads", leaving, coming).wait())
+    came = iter(Exchange.begin(ranks, ranks.across, "heads", leaving, coming).wait())
     found: list[Tensor] = []
     for x, how in both:
         own = x[:, slice(*how.heads[me])]
@@ -79,7 +79,7 @@ def _all_heads(ranks: Ranks, tensors: Sequence[Tensor], shared: Sequence[Shared]
         for x, how in both
         for i in others
     ]
-    came = iter(Exchange.begin(ranks, ranks.across.group, "heads", leaving, coming).wait())
+    came = iter(Exchange.begin(ranks, ranks.across, "heads", leaving, coming).wait())
     found: list[Tensor] = []
     for x, how in both:
         wide = torch.promote_types(x.dtype, torch.float32)

@@ -110,7 +110,7 @@ class KVCache:
         packed = torch.cat([out.to(lse.dtype), lse[..., None]], -1).contiguous()
         others = [i for i in range(ranks.size) if i != ranks.rank]
         leaving, coming = [(i, packed) for i in others], [(i, torch.empty_like(packed)) for i in others]
-        flight = Exchange.begin(ranks, ranks.whole.group, "outputs", leaving, coming)
+        flight = Exchange.begin(ranks, ranks.whole, "outputs", leaving, coming)
         came = iter(flight.wait())
         every = Part(0, (q.shape[2],), ((0, q.shape[2]),))
         for rank in range(ranks.size):

@@ -31,11 +31,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Ranks that exchange tensors: a process group, this rank's number in it, and how many there are."""
+    """Ranks that exchange tensors: a process group, this rank's number among them, and how many there are."""
 
     group: Any  # a process group; None where there is one rank
     rank: int
     size: int
+    members: tuple[int, ...] | None = None  # their numbers in the process group, where it has others too
+
+    def peer(self, rank: int) -> int:
+        """What the process group calls one of these."""
+        return rank if self.members is None else self.members[rank]
 
     @staticmethod
     def of(group: Any) -> Group:
@@ -193,7 +198,10 @@ def _of_mesh(mesh: DeviceMesh) -> Ranks:
     flip = own == (SEQUENCE, HEADS)
     places = [divmod(i, table.shape[1]) for i in range(len(order))]
     along, across = (mesh.get_group(name) for name in (SEQUENCE, HEADS))
-    whole, timeout = Group(None, order.index(dist.get_rank()), len(order)), timeout_of(along)
+    whole, timeout = (
+        Group(dist.group.WORLD, order.index(dist.get_rank()), len(order), order),
+        timeout_of(along),
+    )
     placed = tuple((b, a) if flip else (a, b) for a, b in places)
     return Ranks(whole, Group.of(along), Group.of(across), placed, order, _control(order, timeout), timeout)
 

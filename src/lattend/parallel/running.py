@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lattend.attend import operator
 from lattend.attend.call import BackwardInputs
 from lattend.attend.dropout import placed_seed
 from lattend.attend.padding import padding_given
 from lattend.attend.sinks import sink_gradients, with_sinks
+from lattend.errors import LattendError
 from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.merge import Merged
@@ -86,8 +86,9 @@ class _Attention(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:  # pyright: ignore
+        if torch.is_grad_enabled():  # what other ranks add to it would be missing, and no one told
+            raise LattendError("create_graph=True: lt.parallel.attention has no second derivatives")
         grad_out, grad_lse = grads
         given: Given = ctx.given
         work, masks = given.work, ctx.masks

@@ -130,7 +130,7 @@ class _Line:
     """The ranks that have strips, from the top, and this one's place among them."""
 
     ranks: Ranks
-    strips: list[int]  # as their process group calls them
+    strips: list[int]
     place: int
     roots: Sequence[Tensor]  # whichever gradient is asked for, all messages depend on it; empty without any
 
@@ -138,9 +138,7 @@ class _Line:
     def of(ranks: Ranks, rows: Sequence[int], roots: Sequence[Tensor]) -> _Line:
         """The ranks that have rows."""
         busy = [rank for rank, many in enumerate(rows) if many]
-        shared = ranks.whole.group is None  # a mesh that shares heads too: only the world has all its ranks
-        strips = [ranks.names[rank] if shared else rank for rank in busy]
-        return _Line(ranks, strips, busy.index(ranks.rank), roots)
+        return _Line(ranks, busy, busy.index(ranks.rank), roots)
 
     def ends(self, up: bool) -> tuple[int | None, int | None]:
         """Where states come from and where they go to in a direction."""
@@ -164,8 +162,7 @@ class _Line:
 
     def exchange(self, what: str, leaving: Sequence[Addressed], coming: Sequence[Addressed]) -> Tensor | None:
         """What comes, if anything, posted with what leaves: two ranks may send to each other at once."""
-        group = self.ranks.whole.group
-        found = Exchange.begin(self.ranks, group, what, leaving, coming).wait()
+        found = Exchange.begin(self.ranks, self.ranks.whole, what, leaving, coming).wait()
         return found[0] if found else None
 
 
