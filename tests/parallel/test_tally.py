@@ -15,9 +15,13 @@ import lattend as lt
 from lattend.errors import DeadlineError
 from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
 from lattend.parallel.data_tally import DataTally
+from lattend.parallel.key_clause import KeyClause
 from lattend.parallel.layout import Layout
+from lattend.parallel.progressions import Progressions
 from lattend.parallel.tally import Tally, tally_of
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.rule import Rule
+from lattend.sets.region import Bound
 
 SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 IMAGES = [
@@ -135,6 +139,88 @@ def test_balanced_shards_have_as_many_pairs_as_can_be(text: str) -> None:
     pairs = [rows[b] - rows[a] for pieces in found.pieces for a, b in pieces]
     most_of_a_row = rule.mask().sum(1).max()
     assert max(pairs, default=0) <= rows[-1] / 4 + most_of_a_row
+
+
+def test_pieces_in_any_order_and_number() -> None:
+    pieces = (((12, 15), (0, 2)), ((2, 4), (15, 18), (7, 8)), (), ((4, 7), (8, 12)))
+    for text in ("k <= q and q - k <= 4", "abs(q - k) >= 3", "k % 4 >= 2 or q // 4 == k // 4"):
+        rule = lt.rule(text).at(n=18)
+        mask, layout = rule.mask(), Layout((Cut("own", pieces),), (18,))
+        own = [[p for a, b in some for p in range(a, b)] for some in pieces]
+        assert tally_of(rule).pairs(layout).tolist() == [mask[some].sum() for some in own]
+        assert tally_of(rule).own_pairs(layout).tolist() == [mask[some][:, some].sum() for some in own]
+
+
+NUMBERS = st.integers(-7, 7)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[Progressions, list[set[int]]]:
+    """One window of remainders and limits a shard, and the keys of each shard."""
+    modulus, shards = draw(st.integers(1, 6)), 3
+    rows = draw(st.sampled_from([1, shards]))
+    first = draw(st.lists(NUMBERS, min_size=rows, max_size=rows)) if modulus > 1 else [0] * rows
+    size = draw(st.lists(st.integers(0 if modulus > 1 else 1, modulus), min_size=rows, max_size=rows))
+    low, high = (draw(st.lists(st.integers(0, 30), min_size=shards, max_size=shards)) for _ in range(2))
+    found = Progressions(modulus, *(np.array(side)[:, None] for side in (first, size, low, high)))
+    keys = [
+        {k for k in range(low[i], high[i]) if (k - first[i % rows]) % modulus < size[i % rows]}
+        for i in range(shards)
+    ]
+    return found, keys
+
+
+@given(st.lists(windows(), min_size=1, max_size=3), st.integers(0, 30), st.integers(0, 30))
+def test_windows_of_remainders(some: list[tuple[Progressions, list[set[int]]]], a: int, b: int) -> None:
+    found, keys = some[0]
+    for more, others in some[1:]:
+        found, keys = found & more, [x & y for x, y in zip(keys, others, strict=True)]
+    inside = [{k for k in x if a <= k < b} for x in keys]
+    counts = np.zeros(3, np.int64) + found.between(a, b)
+    assert counts.tolist() == [len(x) for x in inside]
+    for shard in range(3):
+        first, end = found.spans_in(shard, a, b)
+        assert sorted(k for x, y in zip(first, end, strict=True) for k in range(x, y)) == sorted(
+            inside[shard]
+        )
+    assert [*np.ravel(found.rows([2]).between(a, b))] in ([len(inside[2])], [])
+    listed = [(r, k) for r, x, y in zip(*found.spans(), strict=True) for k in range(x, y)]
+    assert sorted(listed) == [(r, k) for r in range(3) for k in sorted(keys[r])]
+
+
+ATOMS = st.one_of(
+    st.sampled_from(["k", "a"]),
+    st.builds(
+        lambda k, a, c, by: Quotient(Linear.of([("k", k), ("a", a)], c), by),
+        st.integers(-2, 2),
+        st.integers(-1, 1),
+        NUMBERS,
+        st.integers(1, 6),
+    ),
+)
+TERMS = st.lists(st.tuples(ATOMS, NUMBERS), max_size=3)
+
+
+@given(st.lists(st.tuples(TERMS, NUMBERS, st.booleans()), min_size=1, max_size=3))
+def test_clauses_of_any_bounds(parts: list[tuple[list[tuple[str | Quotient, int]], int, bool]]) -> None:
+    bounds = [Bound(Linear.of(terms, constant), equal) for terms, constant, equal in parts]
+    shards = np.array([0, 3, 11])
+    found = KeyClause.of(bounds, "k").progressions(25, {"a": shards}, 3)
+
+    def holds(k: int, a: int) -> bool:
+        numbers = [(bound.form.value({"k": k, "a": a}), bound.equal) for bound in bounds]
+        return all(number == 0 if equal else number >= 0 for number, equal in numbers)
+
+    for place in (0, 7, 25):
+        counts = np.zeros(3, np.int64) + found.between(0, place)
+        assert counts.tolist() == [sum(holds(k, a) for k in range(place)) for a in shards.tolist()]
+
+
+def test_remainders_that_lie_side_by_side_are_one_window() -> None:
+    form = Linear.of([(Quotient(Linear.of([("k", 1)]), 64), 1), (Quotient(Linear.of([("k", 1)]), 1024), -16)])
+    found = KeyClause.of([Bound(form, True)], "k").progressions(10**9, {}, 1000)  # k // 64 % 16 == 0
+    assert found.windows == 1
+    assert found.between(0, 10**6).tolist() == [1000000 // 1024 * 64 + 64] * 1000
 
 
 def test_numbers_do_not_depend_on_n_in_time_or_size() -> None:

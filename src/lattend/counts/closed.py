@@ -44,21 +44,30 @@ class Closed:
             _ = region.clauses
         return self
 
-    def values_at(self, env: Mapping[str, Any], shape: tuple[int, ...]) -> NDArray[Any]:
-        """The count at arrays of values, as exact integers: of the first piece that holds, else 0."""
-        arrays: dict[str, NDArray[Any]] = {
-            name: np.broadcast_to(x, shape) for name, x in env.items() if np.ndim(x)
-        }
+    def values_at(
+        self, env: Mapping[str, Any], shape: tuple[int, ...], most: int | None = None
+    ) -> NDArray[Any]:
+        """The count at arrays of values, as exact integers: of the first piece that holds, else 0.
+
+        Where none is greater than `most`, they come in int64 if that holds them.
+        """
+        arrays = {name: _spread(x, shape) for name, x in env.items() if np.ndim(x)}
         if any(abs(x) > LARGE for x in env.values() if isinstance(x, int)):
-            env = {name: np.asarray(x).astype(object) for name, x in env.items()}
-        found = np.zeros(shape, object)
+            env, most = {name: np.asarray(x).astype(object) for name, x in env.items()}, None
+        found = np.zeros(shape, object if most is None or most > LARGE else np.int64)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:
-            here = open_ & np.broadcast_to(np.asarray(piece.region.holds(env), bool), shape)
+            here = open_ & np.asarray(piece.region.holds(env), bool)
             if here.any():
-                found[here] = piece.formula.values({**env, **{name: x[here] for name, x in arrays.items()}})
+                some = {**env, **{name: x[here] for name, x in arrays.items()}}
+                found[here] = piece.formula.values(some, most)
                 open_ &= ~here
         return found
+
+
+def _spread(numbers: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of this shape; most are."""
+    return numbers if np.shape(numbers) == shape else np.broadcast_to(numbers, shape)
 
 
 def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Closed:

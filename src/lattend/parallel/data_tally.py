@@ -14,8 +14,8 @@ from lattend.counts.enumeration import MAX_PAIRS
 from lattend.counts.tiles import HELD, tile_counts
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.crossing import crossing
+from lattend.parallel.key_clause import KeyClause
 from lattend.parallel.layout import Ints, Layout
-from lattend.parallel.progressions import progressions
 from lattend.parallel.runs import Run, merged_spans, runs_of_spans
 from lattend.rules.axes import LINE
 from lattend.rules.flat import on_line
@@ -54,10 +54,9 @@ class DataTally:
         """The pairs of each rank, over all heads where the rule speaks of them."""
         return self._tiles(layout).sum(1)
 
-    def own_pairs(self, layout: Layout, ranks: Ints | None = None) -> NDArray[Any]:
-        """Those whose keys the rank has itself, of all ranks or of these."""
-        found = self._tiles(layout).diagonal()
-        return found if ranks is None else found[ranks]
+    def own_pairs(self, layout: Layout) -> NDArray[Any]:
+        """Those whose keys the rank has itself."""
+        return self._tiles(layout).diagonal()
 
     def _tiles(self, layout: Layout) -> NDArray[Any]:
         """The pairs of each rank's queries with each rank's keys."""
@@ -95,8 +94,9 @@ class DataTally:
             cut = crossing(Rule(residual, LINE, values=line.baked().values, budget=line.budget))
             values = {**cut.rule.values, **dict(zip(cut.ends, (tops, bottoms), strict=True))}
             for clause in cut.reached.clauses:
-                some = progressions(clause, line.axes[0].key, self.sizes[0], values, len(tops))
-                found.extend(_clipped(some.spans(), ranks, lefts, rights))
+                keys = KeyClause.of(clause, line.axes[0].key)
+                some = keys.progressions(self.sizes[0], values, len(tops))
+                found.append(_clipped(some.spans(), ranks, lefts, rights))
         rank, first, end = (
             np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in zip(*found, strict=True)
         )
@@ -184,9 +184,8 @@ def _owner(layout: Layout, edges: Ints) -> Ints:
 
 
 def _clipped(
-    spans: list[tuple[Ints, Ints, Ints]], ranks: Ints, lefts: Ints, rights: Ints
-) -> list[tuple[Ints, Ints, Ints]]:
+    spans: tuple[Ints, Ints, Ints], ranks: Ints, lefts: Ints, rights: Ints
+) -> tuple[Ints, Ints, Ints]:
     """Spans of boxes inside their boxes, with whose they are."""
-    return [
-        (ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])) for box, first, end in spans
-    ]
+    box, first, end = spans
+    return ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])

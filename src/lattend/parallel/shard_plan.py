@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 CUTS = ("contiguous", "zigzag", "balanced")
 MOST_RANKS = 1 << 16
-FORMULA = Budget(2.5)  # for a closed form in the rule's letters; with their numbers put in it is quicker
+FORMULA = Budget(2.5)  # for a closed form in the rule's letters
+NUMBERS = Budget(1.2)  # with their numbers put in, which is quicker where there is one at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +118,7 @@ class ShardPlan(Printed):
         except (NoClosedForm, NotAffineError):
             if not self.rule.parameters:
                 raise
-        return count(cut(replace(self.rule.baked(), values={}, budget=FORMULA), axes=axes))
+        return count(cut(replace(self.rule.baked(), values={}, budget=NUMBERS), axes=axes))
 
     # Edges
 

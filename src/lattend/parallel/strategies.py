@@ -18,7 +18,6 @@ from lattend.parallel.tally import Reached, Tally
 
 BACK = 2.5  # operations of the backward pass for one of the forward pass: five products for two
 SEEN = 1.01  # times that differ by less are one
-FIRST = 16  # ranks whose own pairs are counted first
 WHOLE = 64  # ranks up to which every edge is counted
 ITEM = {"bfloat16": 2, "float16": 2, "float32": 4, "float64": 8, "fp8": 1}
 
@@ -171,25 +170,18 @@ def halo_strategy(share: Share, tensors: Tensors, cluster: Cluster, grids: int) 
 def _hidden(share: Share, far: Any, wire: Any, work: Any) -> float:
     """Seconds of the slowest rank, whose own pairs hide what is sent meanwhile, to 1%.
 
-    `far` is the most that pairs of others' keys can be of its work. How much they are is counted, first of a
-    few ranks that may be the slowest, and of all where that does not settle it.
+    `far` is the most that pairs of others' keys can be of its work. How much they are is counted where that
+    may make a rank the slowest.
     """
     best = float(np.max(work, initial=0.0))
-    longest = wire + far * work
-    left = np.flatnonzero((longest > SEEN * best) & (wire > (SEEN - 1) * work))
-    left = left[np.argsort(-longest[left], kind="stable")]
-    alike = len(left) > FIRST and longest[left[FIRST]] > longest[left[0]] / SEEN
-    known = alike or "own" in share.__dict__
-    for some in (left,) if known else (left[:FIRST], left[FIRST:]):
-        if not len(some) or longest[some[0]] <= SEEN * best:
-            break
-        rest = far[some]
-        with suppress(NoClosedForm, TooLarge):
-            few = not known and len(some) <= FIRST
-            own = share.tally.own_pairs(share.layout, some) if few else share.own[some]
-            rest = (share.pairs[some] - own).astype(float) / np.maximum(share.pairs[some], 1)
-        best = max(best, float(np.max(wire[some] + rest * work[some])))
-    return best
+    left = np.flatnonzero((wire + far * work > SEEN * best) & (wire > (SEEN - 1) * work))
+    if not len(left):
+        return best
+    rest = far[left]
+    with suppress(NoClosedForm, TooLarge):
+        pairs = share.pairs[left]
+        rest = (pairs - share.own[left]).astype(float) / np.maximum(pairs, 1)
+    return max(best, float(np.max(wire[left] + rest * work[left])))
 
 
 def staged_strategy(share: Share, tensors: Tensors, cluster: Cluster, grids: int) -> Strategy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 
 from lattend.counts.factor import by_axis
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.crossing import crossing
 from lattend.parallel.data_tally import DataTally
 from lattend.parallel.layout import Ends, Ints, Layout
-from lattend.parallel.prefix import pairs_above, pairs_within
-from lattend.parallel.progressions import Product, Progressions, Union, progressions
+from lattend.parallel.line_tally import LineTally
+from lattend.parallel.progressions import Product, Union
 from lattend.parallel.runs import Run, runs_of_spans
 from lattend.rules.axes import LINE, Axis
 from lattend.rules.flat import on_line
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Num, Term
 from lattend.rules.rule import Rule
-from lattend.sets.region import Bound
 
 MOST_PARTS = 4  # products whose union is counted: 2⁴ - 1 of their intersections
 
@@ -38,8 +36,10 @@ class Tally:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.products = _products(rule)
-        self._clauses: dict[int, tuple[tuple[str, ...], list[list[Bound]]]] = {}  # of its lines
+        lines: dict[Rule, LineTally] = {}  # axes may be alike
+        self.products = [
+            [lines.setdefault(line, LineTally(line)) for line in product] for product in _products(rule)
+        ]
         self.sizes = tuple(rule.values[axis.queries] for axis in rule.axes)
         if self.products and len(self.products[0]) < len(self.sizes):
             self.sizes = (prod(self.sizes),)  # read row by row
@@ -47,58 +47,48 @@ class Tally:
 
     def upto(self, tops: Ints) -> NDArray[Any]:
         """The pairs of queries below each of these places on the first axis."""
-        total: Any = 0
+        total = np.zeros(np.shape(tops), object)
         for first, *rest in self.products:
-            others = prod(int(pairs_above(line, line.values["n"])) for line in rest)
-            total = total + pairs_above(first, tops) * others
-        return np.zeros(np.shape(tops), object) + total
+            total += first.above(tops).astype(object) * prod(line.total for line in rest)
+        return total
 
     def pairs(self, layout: Layout) -> NDArray[Any]:
         """The pairs of each rank, over all heads where the rule speaks of them."""
-        total = np.zeros(layout.ranks, object)
-        for box, lines in product(layout.ends, self.products):
-            total += prod(
-                pairs_above(line, end) - pairs_above(line, first)
-                for line, (first, end) in zip(lines, (_shared(*ends) for ends in box), strict=True)
-            )
-        return total
+        return self._summed(layout, LineTally.pairs)
 
-    def own_pairs(self, layout: Layout, ranks: Ints | None = None) -> NDArray[Any]:
-        """Those whose keys the rank has itself, of all ranks or of these."""
+    def own_pairs(self, layout: Layout) -> NDArray[Any]:
+        """Those whose keys the rank has itself."""
         try:
-            return self._own_pairs(layout, np.arange(layout.ranks) if ranks is None else ranks)
+            return self._summed(layout, LineTally.own)
         except NoClosedForm:
             if len(layout.sizes) > 1:
                 raise
-            return DataTally(self.rule).own_pairs(layout, ranks)
+            return DataTally(self.rule).own_pairs(layout)
 
-    def _own_pairs(self, layout: Layout, ranks: Ints) -> NDArray[Any]:
-        total = np.zeros(len(ranks), object)
-        boxes = [[_shared(first[ranks], end[ranks]) for first, end in box] for box in layout.ends]
-        for queries, keys, lines in product(boxes, boxes, self.products):
-            total += prod(
-                sum(s * t * pairs_within(line, row, col) for (s, row), (t, col) in product(rows, cols))
-                for line, rows, cols in zip(lines, map(_signed, queries), map(_signed, keys), strict=True)
-            )
+    def _summed(
+        self, layout: Layout, count: Callable[[LineTally, Sequence[Ends]], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """Counts of each rank: of each product, those along its axes multiplied."""
+        axes = _pieces(layout)
+        total = np.zeros(layout.ranks, object)
+        for lines in self.products:
+            along = [count(line, pieces).astype(object) for line, pieces in zip(lines, axes, strict=True)]
+            total += reduce(np.multiply.outer, along).ravel()
         return total
 
     def reached(self, layout: Layout) -> Reached:
         """The keys that each rank reaches, its own among them."""
-        parts: list[Product] = []
-        for queries, lines in product(layout.ends, self.products):
-            parts.append([self._along(line, ends, layout) for line, ends in zip(lines, queries, strict=True)])
-        if len(parts) > MOST_PARTS:
-            raise NoClosedForm(f"the keys of a shard are a union of {len(parts)} products")
+        places, boxes = _places(layout), [*product(*_pieces(layout))]
+        if (many := len(boxes) * len(self.products)) > MOST_PARTS:
+            raise NoClosedForm(f"the keys of a shard are a union of {many} products")
+        parts: list[Product] = [
+            [
+                [one.of(place) for one in line.reached(ends)]
+                for line, ends, place in zip(lines, box, places, strict=True)
+            ]
+            for box, lines in product(boxes, self.products)
+        ]
         return Reached(layout, parts)
-
-    def _along(self, line: Rule, ends: Ends, layout: Layout) -> list[Progressions]:
-        if id(line) not in self._clauses:
-            found = crossing(line)
-            self._clauses[id(line)] = found.ends, found.reached.clauses
-        names, clauses = self._clauses[id(line)]
-        key, size = line.axes[0].key, line.values[line.axes[0].keys]
-        values = {**line.values, **dict(zip(names, ends, strict=True))}
-        return [progressions(clause, key, size, values, layout.ranks) for clause in clauses]
 
 
 def tally_of(rule: Rule) -> Tally | DataTally:
@@ -176,16 +166,22 @@ class Reached:
         return np.zeros(shape, np.int64) + sum(count(box) for box in boxes)
 
 
-def _shared(first: Ints, end: Ints) -> Ends:
-    """The ends once, where they are the same for all ranks: those of an axis that is not cut."""
-    if len(first) and (first == first[0]).all() and (end == end[0]).all():
-        return first[:1], end[:1]
-    return first, end
+def _pieces(layout: Layout) -> list[list[Ends]]:
+    """Along each axis, the pieces of all shards of its cut; of an axis that is not cut, the whole."""
+    whole: list[list[Ends]] = [
+        [(np.zeros(1, np.int64), np.array([n]))] for n in layout.sizes[len(layout.cuts) :]
+    ]
+    return [*(cut.ends or [_nothing(cut.ranks)] for cut in layout.cuts), *whole]
 
 
-def _signed(ends: Ends) -> tuple[tuple[int, Ints], tuple[int, Ints]]:
-    """The ends of pieces with the signs by which counts below them add up."""
-    return (-1, ends[0]), (1, ends[1])
+def _nothing(shards: int) -> Ends:
+    return np.zeros(shards, np.int64), np.zeros(shards, np.int64)
+
+
+def _places(layout: Layout) -> list[Ints]:
+    """Along each axis, which shard of its cut each rank has."""
+    shards = [cut.ranks for cut in layout.cuts] + [1] * (len(layout.sizes) - len(layout.cuts))
+    return [*np.indices(shards).reshape(len(shards), -1)]
 
 
 def _products(rule: Rule) -> list[tuple[Rule, ...]]:

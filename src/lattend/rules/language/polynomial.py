@@ -164,8 +164,42 @@ class Polynomial:
             total += part
         return total
 
-    def values(self, env: Mapping[str, Any]) -> NDArray[Any]:
-        """Its exact values at arrays: in int64 where no term can pass it, in Python integers otherwise."""
+    def values(self, env: Mapping[str, Any], most: int | None = None) -> NDArray[Any]:
+        """Its exact values at arrays: in int64 where no term can pass it, in Python integers otherwise.
+
+        Where they are whole and known to be at most `most`, in int64 if they fit, however large terms are.
+        """
+        divisor = self._integral[0]
+        if most is not None and most * (divisor & -divisor) < 2**63:
+            return self._wrapped(env)
         if self._bound(env) < 2**62:
             return np.asarray(self.value(env))
         return np.asarray(self.value({name: np.asarray(x).astype(object) for name, x in env.items()}))
+
+    def _wrapped(self, env: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Its values by sums modulo 2⁶⁴."""
+        coordinates = {atom: _modulo(atom_value(atom, env)) for atom in self.atoms}
+        shift, terms = self._modular
+        total = np.zeros(1, np.int64)
+        for coefficient, factors in terms:
+            part = coefficient
+            for atom in factors:
+                part = part * coordinates[atom]
+            total = total + part
+        return total >> shift if shift else total
+
+    @cached_property
+    def _modular(self) -> tuple[int, list[tuple[NDArray[np.int64], list[Atom]]]]:
+        """Modulo 2⁶⁴ an odd divisor has an inverse; by how much to shift for its twos, and the terms."""
+        divisor, terms = self._integral
+        shift = (divisor & -divisor).bit_length() - 1
+        inverse = pow(divisor >> shift, -1, 2**64)
+        factors = [[atom for atom, exponent in powers for _ in range(exponent)] for _, powers in terms]
+        return shift, [(_modulo(c * inverse), some) for (c, _), some in zip(terms, factors, strict=True)]
+
+
+def _modulo(number: Any) -> NDArray[np.int64]:
+    """Integers modulo 2⁶⁴ as an array: products of arrays wrap, those of single numbers warn."""
+    if isinstance(number, int):
+        return np.array([(number + 2**63) % 2**64 - 2**63])
+    return np.atleast_1d(number)

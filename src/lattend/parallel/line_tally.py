@@ -1,0 +1,157 @@
+"""LineTally: pairs and keys of shards of a complete rule along one axis, at numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.counts.closed import LARGE, Closed
+from lattend.counts.corners import CORNER, LEFT, TOP
+from lattend.parallel.crossing import crossing
+from lattend.parallel.key_clause import KeyClause
+from lattend.parallel.layout import Ends, Ints
+from lattend.parallel.progressions import Progressions
+from lattend.rules.axes import HEADS, Axis
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Compare, Name, Num, Term
+from lattend.rules.language.linear import Linear
+from lattend.rules.rule import Rule
+from lattend.sets import PointSet
+from lattend.sets.guard import remembered
+from lattend.sets.piece import Piece
+from lattend.sets.region import Bound
+
+START, LENGTH = "_first", "_length"  # of a stretch of positions; no text can hold these names
+STRETCH = (Axis("q", "k", LENGTH, LENGTH),)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A count of pairs in boxes: of all, or of none, and the sum of others with their signs."""
+
+    whole: bool
+    parts: Sequence[tuple[int, Closed]]
+
+    @staticmethod
+    def of(rule: Rule) -> Form:
+        """The pairs of a rule on a line, or all without those outside, which may be the simpler set."""
+        points = PointSet.of_rule(rule)
+        gaps = points.gaps()
+        sign, found = (1, points) if gaps is None else (-1, gaps)
+        return Form(gaps is not None, [(sign * s, _counted(part)) for s, part in found.overlapping()])
+
+    def values(self, at: Mapping[str, Any], queries: Ints, keys: Any, heads: int) -> NDArray[Any]:
+        """The counts at numbers, in boxes of so many queries and keys."""
+        most = int(np.max(queries, initial=0)) * int(np.max(keys, initial=0)) * heads
+        kind = np.int64 if most <= LARGE else object
+        total = queries.astype(kind) * keys * heads if self.whole else np.zeros(queries.shape, kind)
+        for sign, closed in self.parts:
+            found = closed.values_at(at, queries.shape, most)
+            total = total + found if sign > 0 else total - found
+        return total
+
+
+def _counted(points: PointSet) -> Closed:
+    """The count of points, its regions said shortly, since they are looked at often."""
+    pieces = [Piece(one.region.within(points.domain), one.formula) for one in points.counted()]
+    return Closed(points.domain.space, points.domain, pieces).ready()
+
+
+class LineTally:
+    """Counts of a complete rule on a line without parameters."""
+
+    def __init__(self, line: Rule) -> None:
+        self.line = line
+        self.size = line.values[line.axes[0].keys]
+        self.heads = line.values.get(HEADS, 1)
+
+    @cached_property
+    def total(self) -> int:
+        """All pairs."""
+        return int(self.above(np.array([self.size]))[0])
+
+    def above(self, top: Ints) -> NDArray[Any]:
+        """The pairs of queries below each place."""
+        at = {**self.line.values, TOP: top, LEFT: self.size}
+        return self._above.values(at, top, self.size, self.heads)
+
+    def inside(self, first: Ints, end: Ints) -> NDArray[Any]:
+        """The pairs whose query and key lie in first … end - 1."""
+        length = end - first
+        at = {**self.line.values, START: first, LENGTH: length}
+        return self._inside.values(at, length, length, self.heads)
+
+    def pairs(self, pieces: Sequence[Ends]) -> NDArray[Any]:
+        """The pairs of each shard, which has such pieces."""
+        below = self.above(np.concatenate([side for piece in pieces for side in piece]))
+        first, end = np.moveaxis(below.reshape(len(pieces), 2, -1), 1, 0)
+        return (end - first).sum(0)
+
+    def own(self, pieces: Sequence[Ends]) -> NDArray[Any]:
+        """Those whose keys the shard has itself.
+
+        Between two pieces a … b - 1 and c … d - 1 they are the pairs inside a … d - 1 that are not inside
+        a … c - 1, nor inside b … d - 1; those inside b … c - 1 were then taken off twice.
+        """
+        first, end = np.array(pieces).swapaxes(0, 1)
+        order = np.argsort(first, 0, kind="stable")
+        first, end = (np.take_along_axis(side, order, 0) for side in (first, end))
+        found = [(1, a, b) for a, b in zip(first, end, strict=True)]
+        for (a, c), (b, d) in zip(combinations(first, 2), combinations(end, 2), strict=True):
+            found += [(1, a, d), (-1, a, c), (-1, b, d), (1, b, c)]
+        signs, firsts, ends = zip(*found, strict=True)
+        counts = self.inside(np.concatenate(firsts), np.concatenate(ends)).reshape(len(signs), -1)
+        return (np.array(signs)[:, None] * counts).sum(0)
+
+    def reached(self, ends: Ends) -> list[Progressions]:
+        """The keys that the queries between such ends reach, in parts that share none."""
+        names, clauses = self._reached
+        values = {**self.line.values, **dict(zip(names, ends, strict=True))}
+        return [clause.progressions(self.size, values, len(ends[0])) for clause in clauses]
+
+    @cached_property
+    def _reached(self) -> tuple[tuple[str, ...], list[KeyClause]]:
+        found, axis = crossing(self.line), self.line.axes[0]
+        first, end = found.ends
+        known = [(first, 1)], [(axis.queries, 1), (end, -1)], [(axis.key, 1)]  # from 0 up in all shards
+        always = {Bound(Linear.of(form), False) for form in known}
+        clauses = [[bound for bound in clause if bound not in always] for clause in found.reached.clauses]
+        return found.ends, [KeyClause.of(clause, axis.key) for clause in clauses]
+
+    @cached_property
+    def _above(self) -> Form:
+        return remembered(_above_form, self.line, budget=self.line.budget)
+
+    @cached_property
+    def _inside(self) -> Form:
+        return remembered(_inside_form, self.line, budget=self.line.budget)
+
+
+def _above_form(line: Rule) -> Form:
+    """The pairs of queries below TOP."""
+    sizes = _sizes(line)
+    limits = [Compare("<=", Name(TOP), sizes[line.axes[0].queries])]
+    limits += [Compare("==", Name(LEFT), sizes[line.axes[0].keys])]
+    domain = expr.all_of(expr.substituted(line.where, sizes), *limits)
+    return Form.of(Rule(expr.substituted(line.condition, sizes), CORNER, where=domain))
+
+
+def _inside_form(line: Rule) -> Form:
+    """The pairs inside LENGTH positions from START on."""
+    axis, sizes, start = line.axes[0], _sizes(line), Name(START)
+    moved = {name: Arith("+", (Name(name), start)) for name in (axis.query, axis.key)}
+    limits = [Compare(">=", start, Num(0))]
+    limits += [Compare("<=", Arith("+", (start, Name(LENGTH))), sizes[axis.queries])]
+    domain = expr.all_of(expr.substituted(line.where, sizes), *limits)
+    return Form.of(Rule(expr.substituted(line.condition, {**sizes, **moved}), STRETCH, where=domain))
+
+
+def _sizes(line: Rule) -> dict[str, Term]:
+    """The sizes as numbers: fewer letters are counted in less time."""
+    return {size: Num(line.values[size]) for size in (line.axes[0].queries, line.axes[0].keys)}
