@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gloo_ranks
@@ -238,8 +238,6 @@ def _needs(case: Case, strategy: str) -> list[np.ndarray[Any, Any]]:
 
 def _attended(case: Case, rule: Any) -> np.ndarray[Any, Any]:
     """Which pairs are attended, in some head and some element of the batch, [n, m]."""
-    from dataclasses import replace
-
     numbers = {name: value for name, value in case.values.items() if name not in rule.open}
     if case.shape:
         numbers = {**dict(zip(rule.sizes, case.shape, strict=False)), **numbers}
@@ -253,6 +251,13 @@ def _attended(case: Case, rule: Any) -> np.ndarray[Any, Any]:
         mask = replace(rule, data={**rule.data, **own}, open=()).mask(**numbers)
         whole |= mask.reshape(-1, case.n, case.n).any(0)
     return whole
+
+
+def moved_on_blocks(group: Any, rule: str, strategy: str, case: Case) -> tuple[int, int]:
+    """The bytes that come to a rank of a mesh of blocks in both passes."""
+    del group  # the mesh has all ranks
+    found = over_ranks(None, replace(case, rule=rule, strategy=strategy))
+    return found["forward"], found["backward"]
 
 
 def moved(group: Any, rule: str, strategy: str, n: int) -> tuple[int, int]:
