@@ -139,15 +139,15 @@ def compare(chosen: dict[str, tuple[str, dict[str, int]]], asked: argparse.Names
 
 def predict(chosen: dict[str, tuple[str, dict[str, int]]], asked: argparse.Namespace) -> list[dict[str, Any]]:
     """Prints what was measured of each strategy beside what a plan predicts for this machine's numbers."""
-    say(f"{'rule':22}{'strategy':10}{'':10}{'predicted':>12}{'measured':>12}{'':6}{'ratio':>8}")
+    say(parallel_predictions.HEADER)
     rows: list[parallel_predictions.Compared] = []
     for name, (text, numbers) in chosen.items():
-        cluster = parallel_predictions.measured_cluster(asked.n, asked.repeats)
+        cluster, found = parallel_predictions.compared(name, lt.rule(text), asked.n, numbers, asked.repeats)
         say(f"{cluster}; {cluster.shares}")
-        found = parallel_predictions.compared(name, lt.rule(text), asked.n, numbers, cluster, asked.repeats)
         say("\n".join(map(parallel_predictions.text_of, found)))
         rows += found
-    say(parallel_predictions.summary(rows))
+    for way in parallel_predictions.WAYS:
+        say(parallel_predictions.summary(rows, way))
     return [asdict(row) for row in rows]
 
 
