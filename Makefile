@@ -11,7 +11,7 @@ GPU_TESTS := tests/attend tests/nn/grid tests/nn/convolution
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-rules gpu-check smoke lint format pictures page bench clean
+.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-rules gpu-ranks gpu-check smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -57,6 +57,9 @@ gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by
 
 gpu-rules: ## a thousand random rules and the catalogue on a GPU, beside float64 (make gpu-rules PY=python3)
 	$(PY) tests/attend/rules_on_gpu.py
+
+gpu-ranks: ## attention over ranks that share a GPU, beside float64: 2 and 4 processes and gloo (make gpu-ranks PY=python3)
+	$(PY) tests/parallel/ranks_on_gpu.py
 
 gpu-check: ## each kernel under compute-sanitizer, memory, then races: a process a part (make gpu-check PY=python3)
 	for tool in memcheck racecheck; do $(PY) tests/attend/each_kernel.py --processes $(JOBS) \

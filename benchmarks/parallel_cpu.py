@@ -1,18 +1,22 @@
 """Attention over four gloo processes: time, and bytes that come to the busiest rank, beside all-gather.
 
     python benchmarks/parallel_cpu.py                    # n = 8192, 4 heads, D = 64, float32: some minutes
-    python benchmarks/parallel_cpu.py --n 4096 --repeats 5 --json rows.json
+    python benchmarks/parallel_cpu.py --n 4096 --only causal --repeats 5 --json rows.json
+    python benchmarks/parallel_cpu.py --predict          # each strategy beside what lt.parallel.plan predicts
 
 Each process has one thread, and takes its turn with the others on as many cores as there are. Contenders:
 
     lt.parallel            the keys that a rank's queries reach, by the strategy of fewest bytes
     lt.parallel gather     all keys, then the same kernels
     all-gather, SDPA       what one writes by hand: all_gather, reduce_scatter, a mask of the rank's rows
+    torch ring, all-gather torch's own context parallelism, causal and full alone; "zigzag" is its balance,
+                           and beside it is lt.parallel's ring with the same cut
+    torch flex             FlexAttention's context parallelism, with --flex: its compiler takes minutes; on a
+                           CPU it has no gradients
 
-torch's own context parallelism (torch.distributed.tensor.experimental.context_parallel, torch 2.13) does not
-run on a CPU: scaled_dot_product_attention for CPUs "does not have a sharding strategy registered"; nor has it
-rules other than full and causal. What it would move is known all the same: all keys and values of the other
-ranks, n (P - 1) / P rows, forward and, as gradients, backward. The first line says it.
+Outputs and gradients are those of lt.parallel, or it stops. Bytes are counted as torch dispatches messages
+and collectives, in a first call that is not timed; of collectives, what others sent. Times are those of the
+slowest rank, the median of turns in which all contenders run; ± is half the distance of their quartiles.
 """
 
 from __future__ import annotations
@@ -21,25 +25,24 @@ import argparse
 import json
 import os
 import socket
-import statistics
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+import context_parallel
+import parallel_predictions
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
+from parallel_runs import FORWARD, HEADS, TRAINING, Attend, Contender, D, measure, spread
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 from torch.nn.functional import scaled_dot_product_attention
 
-RANKS, HEADS, D = 4, 4, 64
-WRONG = 1e-4
-RECEIVED: Counter[str] = Counter()
+import lattend as lt
 
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+WORKS = FORWARD, TRAINING
 
 
 def rules(n: int) -> dict[str, tuple[str, dict[str, int]]]:
@@ -49,6 +52,7 @@ def rules(n: int) -> dict[str, tuple[str, dict[str, int]]]:
         "sliding 4095": ("strided(4095)", {}),
         "blocks of 256": ("windowed(256)", {}),
         "causal": ("causal", {}),
+        "full": ("full", {}),
         "7 × 7 neighbourhood": ("neighbourhood(3)", {"rows": n // 128, "cols": 128}),
     }
 
@@ -61,13 +65,13 @@ class AllGathered(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        parts = [torch.empty_like(x) for _ in range(RANKS)]
+        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
         dist.all_gather(parts, x.contiguous())
         return torch.cat(parts, 2)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        parts = [part.contiguous() for part in grads[0].chunk(RANKS, 2)]
+        parts = [part.contiguous() for part in grads[0].chunk(dist.get_world_size(), 2)]
         own = torch.empty_like(parts[0])
         dist.reduce_scatter(own, parts)
         return own
@@ -83,120 +87,107 @@ def by_hand(mask: Tensor) -> Attend:
     return attend
 
 
-@contextmanager
-def received() -> Iterator[Counter[str]]:
-    """The bytes that come to this rank in messages and collectives while it is open."""
-    before, found = Counter(RECEIVED), Counter[str]()
-    yield found
-    found.update(RECEIVED)
-    found.subtract(before)
+def contenders(rule: lt.Rule, n: int, numbers: dict[str, int], with_flex: bool) -> dict[str, Contender]:
+    """All who can run the rule, ours first."""
+    ours = partial(lt.parallel.attention, rule=rule, **numbers)
+    mask = torch.from_numpy(
+        rule.mask(**(numbers or {"n": n})).reshape(n, n)[lt.parallel.positions(n).numpy()]
+    )
+    found = {
+        "lt.parallel": Contender(ours),
+        "lt.parallel gather": Contender(partial(ours, strategy="gather")),
+        "all-gather, SDPA": Contender(by_hand(mask)),
+    }
+    causal = rule.text == lt.rules.causal().text
+    if (causal or rule.text == lt.rules.full().text) and not context_parallel.missing:
+        for name, rotate in (("torch ring", "alltoall"), ("torch all-gather", "allgather")):
+            found[name] = Contender(context_parallel.ring(rotate, causal, False))
+            if causal:
+                attend = context_parallel.ring(rotate, causal, True)
+                found[f"{name}, zigzag"] = Contender(attend, "zigzag")
+        if causal:
+            attend = partial(ours, strategy="ring", cut="zigzag")
+            found["lt.parallel ring, zigzag"] = Contender(attend, "zigzag")
+    if with_flex and not context_parallel.missing:
+        found["torch flex"] = Contender(context_parallel.flex(rule, n, **numbers), learns=False)
+    return found
 
 
-def count_bytes() -> None:
-    """Counts at the process group itself what arrives; of collectives, what others sent."""
-    group: Any = dist.ProcessGroup
-    receive, gather, reduce = group.recv, group.allgather, group.reduce_scatter
-
-    def counted_receive(self: Any, tensors: Any, *rest: Any) -> Any:
-        RECEIVED["bytes"] += sum(x.nbytes for x in tensors)
-        return receive(self, tensors, *rest)
-
-    def counted_gather(self: Any, outputs: Any, inputs: Any, *rest: Any) -> Any:
-        RECEIVED["bytes"] += sum(x.nbytes for x in outputs[0]) - inputs[0].nbytes
-        return gather(self, outputs, inputs, *rest)
-
-    def counted_reduce(self: Any, outputs: Any, inputs: Any, *rest: Any) -> Any:
-        RECEIVED["bytes"] += sum(x.nbytes for x in inputs[0]) - outputs[0].nbytes
-        return reduce(self, outputs, inputs, *rest)
-
-    group.recv, group.allgather, group.reduce_scatter = counted_receive, counted_gather, counted_reduce
-
-
-def measured(attend: Attend, qkv: list[Tensor], repeats: int) -> dict[str, Any]:
-    """Milliseconds of a forward pass and of a training step, on the slowest rank, and bytes of each."""
-    times: dict[str, list[float]] = {"forward": [], "training step": []}
-    sizes: dict[str, int] = {}
-    for turn in range(repeats + 1):
-        for name, some in times.items():
-            x = [one.detach().requires_grad_(name != "forward") for one in qkv]
-            dist.barrier()
-            began = time.perf_counter()
-            with received() as came:
-                out = attend(*x)
-                if name != "forward":
-                    out.square().sum().backward()
-            took = torch.tensor([time.perf_counter() - began, float(came["bytes"])], dtype=torch.float64)
-            dist.all_reduce(took, dist.ReduceOp.MAX)
-            if turn:
-                some.append(1e3 * float(took[0]))
-            sizes[name] = int(took[1])
-    return {**{name: statistics.median(some) for name, some in times.items()}, "bytes": sizes}
-
-
-def rank_main(rank: int, port: int, n: int, repeats: int, path: str) -> None:
-    import lattend as lt
-    from lattend.parallel.sharded_attention import attention
-    from lattend.parallel.sharding import positions, shard
-
+def rank_main(rank: int, port: int, asked: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=RANKS)
-    count_bytes()
-    rows: list[dict[str, Any]] = []
-    for name, (text, numbers) in rules(n).items():
-        torch.manual_seed(0)
-        whole = [torch.randn(1, HEADS, n, D) for _ in range(3)]
-        mine = [shard(x) for x in whole]
-        rule = lt.rule(text)
-        sizes = numbers or {"n": n}
-        mask = torch.from_numpy(rule.mask(**sizes).reshape(n, n)[positions(n).numpy()])
-        contenders: dict[str, Attend] = {
-            "lt.parallel": lambda q, k, v, rule=rule, how=numbers: attention(q, k, v, rule, **how),
-            "lt.parallel gather": lambda q, k, v, rule=rule, how=numbers: attention(
-                q, k, v, rule, strategy="gather", **how
-            ),
-            "all-gather, SDPA": by_hand(mask),
-        }
-        first = None
-        for contender, attend in contenders.items():
-            out = attend(*mine)
-            first = out if first is None else first
-            worst = float((out - first).abs().max())
-            assert worst < WRONG, f"{name}, {contender}: {worst}"
-            row = {"rule": name, "contender": contender, **measured(attend, mine, repeats)}
-            rows.append(row)
-            if rank == 0:
-                print(text_of(row), flush=True)
-    if rank == 0 and path:
-        Path(path).write_text(json.dumps(rows, indent=1))
+    dist.init_process_group("gloo", rank=rank, world_size=asked.ranks)
+    chosen = {name: found for name, found in rules(asked.n).items() if not asked.only or name in asked.only}
+    rows = (predict if asked.predict else compare)(chosen, asked)
+    if rank == 0 and asked.json:
+        Path(asked.json).write_text(json.dumps(rows, indent=1))
     dist.destroy_process_group()
 
 
-# Together
+def compare(chosen: dict[str, tuple[str, dict[str, int]]], asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Prints times and bytes of all contenders, a row each."""
+    say(f"{'rule':22}{'':26}{'forward':>10}{'':6}{'train':>10}{'':6}{'MiB fwd':>10}{'MiB train':>10}")
+    rows: list[dict[str, Any]] = []
+    for name, (text, numbers) in chosen.items():
+        some = contenders(lt.rule(text), asked.n, numbers, asked.flex)
+        measure(some, asked.n, asked.repeats, WORKS)
+        for contender, one in some.items():
+            rows.append({"rule": name, "contender": contender, "seconds": one.seconds, "bytes": one.bytes})
+            say(text_of(rows[-1]))
+    return rows
+
+
+def predict(chosen: dict[str, tuple[str, dict[str, int]]], asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Prints what was measured of each strategy beside what a plan predicts for this machine's numbers."""
+    say(parallel_predictions.HEADER)
+    rows: list[parallel_predictions.Compared] = []
+    for name, (text, numbers) in chosen.items():
+        cluster, found = parallel_predictions.compared(name, lt.rule(text), asked.n, numbers, asked.repeats)
+        say(f"{cluster}; {cluster.shares}")
+        say("\n".join(map(parallel_predictions.text_of, found)))
+        rows += found
+    for way in parallel_predictions.WAYS:
+        say(parallel_predictions.summary(rows, way))
+    return [asdict(row) for row in rows]
+
+
+def say(text: str) -> None:
+    """Prints on the first rank, at once."""
+    if dist.get_rank() == 0:
+        print(text, flush=True)
 
 
 def text_of(row: dict[str, Any]) -> str:
-    sizes = [f"{row['bytes'][name] / 2**20:10.3f}" for name in ("forward", "training step")]
-    times = [f"{row[name]:10.1f}" for name in ("forward", "training step")]
-    return f"{row['rule']:22}{row['contender']:22}{''.join(times)}{''.join(sizes)}"
+    times = [
+        f"{1e3 * median(some):10.1f} ±{100 * spread(some):3.0f}%" if some else f"{'':16}"
+        for some in (row["seconds"].get(work) for work in WORKS)
+    ]
+    sizes = [f"{row['bytes'][work] / 2**20:10.3f}" for work in WORKS if work in row["bytes"]]
+    return f"{row['rule']:22}{row['contender']:26}{''.join(times)}{''.join(sizes)}"
 
 
 def main() -> None:
-    said = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    said.add_argument("--n", type=int, default=8192)
-    said.add_argument("--repeats", type=int, default=5)
-    said.add_argument("--json", default="")
-    asked = said.parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--n", type=int, default=8192)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", nargs="+", metavar="RULE", choices=[*rules(0)], help="these rules alone")
+    parser.add_argument("--flex", action="store_true", help="FlexAttention's context parallelism too")
+    parser.add_argument("--predict", action="store_true", help="strategies beside what a plan predicts")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the rows with all times")
+    asked = parser.parse_args()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    others = asked.n * (RANKS - 1) // RANKS * HEADS * 2 * D * 4 / 2**20
-    print(f"n = {asked.n}, {RANKS} ranks, {HEADS} heads, D = {D}, float32; ms, MiB to the busiest rank")
     print(
-        f"context_parallel would move {others:.1f} MiB forward, {2 * others:.1f} in a training step, any rule"
+        f"n = {asked.n}, {asked.ranks} ranks, {HEADS} heads, D = {D}, float32; ms, MiB to the busiest rank",
+        flush=True,
     )
-    print(f"{'rule':22}{'':22}{'forward':>10}{'train':>10}{'MiB fwd':>10}{'MiB train':>10}")
-    torch.multiprocessing.spawn(rank_main, (port, asked.n, asked.repeats, asked.json), nprocs=RANKS)
+    if context_parallel.missing:
+        print(f"without torch's context parallelism: {context_parallel.missing}", flush=True)
+    spawn(rank_main, (port, asked), nprocs=asked.ranks)
 
 
 if __name__ == "__main__":

@@ -34,16 +34,16 @@ class Failed(Exception):
 
 
 class Crew:
-    """So many processes, ranks of one world."""
+    """So many processes, ranks of one world; each has one thread, and all share a GPU if they use one."""
 
-    def __init__(self, size: int, *, timeout: float = 60) -> None:
+    def __init__(self, size: int, *, timeout: float = 60, backend: str = "gloo") -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         pairs = [_CONTEXT.Pipe() for _ in range(size)]
         self.pipes = [mine for mine, _ in pairs]
         self.processes = [
-            _CONTEXT.Process(target=_serve, args=(theirs, rank, size, port, timeout), daemon=True)
+            _CONTEXT.Process(target=_serve, args=(theirs, rank, size, port, timeout, backend), daemon=True)
             for rank, (_, theirs) in enumerate(pairs)
         ]
         for process in self.processes:
@@ -90,13 +90,13 @@ class Crew:
                 process.kill()
 
 
-def _serve(pipe: Any, rank: int, size: int, port: int, timeout: float) -> None:
+def _serve(pipe: Any, rank: int, size: int, port: int, timeout: float, backend: str) -> None:
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(size))
-    dist.init_process_group("gloo", rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
+    dist.init_process_group(backend, rank=rank, world_size=size, timeout=timedelta(seconds=timeout))
     limit = timedelta(seconds=timeout)
     groups = {ranks: dist.new_group([*range(ranks)], timeout=limit) for ranks in range(1, min(size, 5))}
     groups[size] = dist.group.WORLD

@@ -36,6 +36,13 @@ class Case:
     shape: tuple[int, ...] = ()  # of an image; its rows are cut
     blocks: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])  # or these axes
     gradient_of_lse: bool = True
+    dtype: torch.dtype = torch.float64
+    device: str = "cpu"
+
+    @property
+    def wide(self) -> torch.dtype:
+        """The dtype of log-sum-exps, and of biases and sinks."""
+        return torch.promote_types(self.dtype, torch.float32)
 
     @property
     def pieces(self) -> Cut:
@@ -72,6 +79,9 @@ class Case:
             return np.empty(self.shape, bool)[self.block(rank)].shape
         return (-1, *self.shape[1:])
 
+    def on_device(self, x: Any) -> Any:
+        return x.to(self.device) if isinstance(x, torch.Tensor) else x
+
     def tensors(self) -> list[torch.Tensor]:
         """q, k, v and the gradients of the output and of the log-sum-exp."""
         torch.manual_seed(self.n)
@@ -79,7 +89,8 @@ class Case:
         q, k = (torch.randn(self.batch, h, self.n, self.width, **kind) for h in (self.heads, self.kv_heads))
         v = torch.randn(self.batch, self.kv_heads, self.n, self.value_width, **kind)
         out = torch.randn(self.batch, self.heads, self.n, self.value_width, **kind)
-        return [q, k, v, out, torch.randn(self.batch, self.heads, self.n, **kind)]
+        lse = torch.randn(self.batch, self.heads, self.n, **kind)
+        return [*(x.to(self.device, self.dtype) for x in (q, k, v, out)), lse.to(self.device, self.wide)]
 
     def learned(self) -> dict[str, torch.Tensor]:
         """The tensors of the bias and the sinks, as leaves."""
@@ -91,7 +102,7 @@ class Case:
             else {"table": self.bias}
         )
         found |= {} if self.sinks is None else {"sinks": self.sinks}
-        return {name: x.clone().requires_grad_() for name, x in found.items()}
+        return {name: x.to(self.device, self.wide, copy=True).requires_grad_() for name, x in found.items()}
 
     def bias_of(self, learned: dict[str, torch.Tensor]) -> Any:
         if isinstance(self.bias, tuple):
@@ -109,17 +120,18 @@ def _results(case: Case, found: Any, leaves: list[torch.Tensor], learned: Any, g
     return [flat.detach(), known.detach(), *(x.grad for x in leaves), *(x.grad for x in learned.values())]
 
 
-def alone(case: Case) -> list[Any]:
-    """The output, the log-sum-exp and all gradients of one process."""
-    *qkv, out, lse = case.tensors()
+def alone(case: Case, dtype: torch.dtype = torch.float64, kernel: str | None = None) -> list[Any]:
+    """The output, the log-sum-exp and all gradients of one process: exact, or in another dtype."""
+    *qkv, out, lse = (x.to(dtype) for x in case.tensors())
     leaves = [x.requires_grad_() for x in qkv]
-    learned = case.learned()
+    learned = {name: x.detach().to(dtype).requires_grad_() for name, x in case.learned().items()}
     torch.manual_seed(3)
     shaped = [x.unflatten(2, case.shape) if case.shape else x for x in leaves]
     attend: Any = lt.attention
     found = attend(
-        *shaped, case.rule, bias=case.bias_of(learned), sinks=learned.get("sinks"), padding=case.padding,
-        return_lse=True, **case.options, **case.values,
+        *shaped, case.rule, bias=case.bias_of(learned), sinks=learned.get("sinks"),
+        padding=case.on_device(case.padding), return_lse=True, kernel=kernel, **case.options,
+        **{name: case.on_device(x) for name, x in case.values.items()},
     )  # fmt: skip
     return _results(case, found, leaves, learned, (out, lse))
 
@@ -149,14 +161,14 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     mesh = mesh_of(case) if case.blocks else group
     rank = ranks_of(mesh).rank
     places = case.places(rank)
-    *qkv, out, lse = (x[:, :, places] for x in case.tensors())
+    *qkv, out, lse = (x[:, :, places.to(case.device)] for x in case.tensors())
     leaves = [x.clone().requires_grad_() for x in qkv]
     learned = case.learned()
     if "table" in learned:
-        learned["table"] = learned["table"].detach()[..., places, :].clone().requires_grad_()
+        learned["table"] = learned["table"].detach()[..., places.to(case.device), :].clone().requires_grad_()
     padding = case.padding
-    if padding is not None and padding.dim() == 2:
-        padding = padding[:, places]
+    if padding is not None:
+        padding = case.on_device(padding[:, places] if padding.dim() == 2 else padding)
     shaped = [x.unflatten(2, case.own_shape(rank)) if case.shape else x for x in leaves]
     torch.manual_seed(3 if rank == 0 else 4 + rank)  # the first rank's seed counts
     cut = None if case.cut is None or isinstance(case.cut, tuple) else case.cut
@@ -164,7 +176,8 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     with gloo_ranks.counted() as forward:
         found = attend(
             *shaped, case.rule, mesh=mesh, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
-            sinks=learned.get("sinks"), padding=padding, return_lse=True, **case.options, **case.values,
+            sinks=learned.get("sinks"), padding=padding, return_lse=True, **case.options,
+            **{name: case.on_device(x) for name, x in case.values.items()},
         )  # fmt: skip
     with gloo_ranks.counted() as backward:
         results = _results(case, found, leaves, learned, (out, lse))
@@ -201,7 +214,7 @@ def bytes_of(case: Case, rank: int, strategy: str) -> tuple[int, int]:
     if strategy == "ulysses":
         return _by_heads(case, rank, padded)
     needs = _needs(case, strategy)
-    row, mine = 8 * case.batch * case.kv_heads * both, needs[rank].sum()
+    row, mine = case.dtype.itemsize * case.batch * case.kv_heads * both, needs[rank].sum()
     lent = sum(needs[other][case.places(rank).numpy()].sum() for other in range(case.ranks) if other != rank)
     again = mine if strategy == "ring" else 0
     return int(mine * (row + case.batch * padded)), int((lent + again) * row)
@@ -210,16 +223,14 @@ def bytes_of(case: Case, rank: int, strategy: str) -> tuple[int, int]:
 def _by_heads(case: Case, rank: int, padded: bool) -> tuple[int, int]:
     heads = case.heads // case.ranks
     kv_heads = max(1, case.kv_heads // case.ranks)
-    own = case.pieces.length(rank)
+    own, item, both = case.pieces.length(rank), case.dtype.itemsize, case.width + case.value_width
     other = case.n - own
-    ins = other * (heads * case.width + kv_heads * (case.width + case.value_width)) * case.batch * 8
-    outs = own * (case.heads - heads) * (case.value_width + 1) * case.batch * 8
-    back = other * heads * (case.value_width + 1) * case.batch * 8
-    shared = sum(max(1, case.kv_heads // case.ranks) for _ in range(case.ranks - 1))
-    home = (
-        own * ((case.heads - heads) * case.width + shared * (case.width + case.value_width)) * case.batch * 8
-    )
-    return ins + outs + other * case.batch * padded, back + home
+    answer = case.value_width * item + case.wide.itemsize  # of a query: its output and log-sum-exp
+    ins = other * (heads * case.width + kv_heads * both) * item
+    outs = own * (case.heads - heads) * answer
+    back = other * heads * answer
+    home = own * ((case.heads - heads) * case.width + kv_heads * (case.ranks - 1) * both) * item
+    return case.batch * (ins + outs + other * padded), case.batch * (back + home)
 
 
 def _needs(case: Case, strategy: str) -> list[np.ndarray[Any, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,36 +31,46 @@ class Case:
     masked: bool = False
     shift: bool = False
     cols: int = 21
+    h: int = H
+    dtype: torch.dtype = torch.float64
+    device: str = "cpu"
 
     @property
     def ranks(self) -> int:
         return len(self.rows)
 
     def net(self) -> lt.nn.GridRNN:
-        """The same net on every rank, in float64."""
+        """The same net on every rank."""
         torch.manual_seed(0)
-        return lt.nn.GridRNN(
-            C, H, self.cell, self.directions, layers=self.layers, bias=True, shift=self.shift,
+        net = lt.nn.GridRNN(
+            C, self.h, self.cell, self.directions, layers=self.layers, bias=True, shift=self.shift,
             dtype=torch.float64,
         )  # fmt: skip
+        return net.to(self.device, self.dtype)
 
     def image(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """The whole image, slopes of its states, and where it has pixels."""
         shape = (BATCH, sum(self.rows), self.cols)
-        image, slopes = (torch.randn(*shape, n, dtype=torch.float64) for n in (C, H * self.directions))
-        return image, slopes, torch.rand(shape) < 0.8 if self.masked else None
+        image, slopes = (
+            torch.randn(*shape, n, dtype=torch.float64).to(self.device, self.dtype)
+            for n in (C, self.h * self.directions)
+        )
+        return image, slopes, (torch.rand(shape) < 0.8).to(self.device) if self.masked else None
 
     def strip(self, rank: int) -> slice:
         return slice(sum(self.rows[:rank]), sum(self.rows[: rank + 1]))
 
 
 def over_ranks(group: Any, case: Case) -> tuple[list[float], list[int]]:
-    """Errors of states and of the gradients of pixels and weights, and bytes beyond those predicted."""
+    """Errors of states and of the gradients of pixels and weights, and bytes beyond those predicted.
+
+    Errors are relative to float64 in one process.
+    """
     net, rank = case.net(), dist.get_rank(group)
     image, slopes, mask = case.image()
-    whole = image.clone().requires_grad_()
-    wanted = net(whole, mask=mask)
-    grads = torch.autograd.grad(wanted, [whole, *net.parameters()], slopes)
+    exact, whole = deepcopy(net).double(), image.double().clone().requires_grad_()
+    wanted = exact(whole, mask=mask)
+    grads = torch.autograd.grad(wanted, [whole, *exact.parameters()], slopes.double())
     own = case.strip(rank)
     mine = image[:, own].clone().requires_grad_()
     with counted() as forward:
@@ -71,17 +82,21 @@ def over_ranks(group: Any, case: Case) -> tuple[list[float], list[int]]:
             found.backward(slopes[:, own])
     errors = [_far(found, wanted[:, own]), _far(mine.grad, grads[0][:, own])]
     for parameter, one in zip(net.parameters(), grads[1:], strict=True):
-        share = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        share = (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).double().cpu()
         dist.all_reduce(share, group=group)
-        errors.append(_far(share, one))
-    predicted = [border_bytes(net, (BATCH, case.cols), case.rows, 8, back)[rank] for back in (False, True)]
+        errors.append(_far(share, one.cpu()))
+    sizes = (BATCH, case.cols), case.rows, case.dtype.itemsize
+    predicted = [border_bytes(net, *sizes, back)[rank] for back in (False, True)]
     return errors, [forward["messages"] - predicted[0], backward["messages"] - predicted[1]]
 
 
 def _far(found: Tensor | None, wanted: Tensor) -> float:
     if not wanted.numel():
         return 0.0
-    return torch.inf if found is None else float((found - wanted).detach().abs().max())
+    if found is None:
+        return torch.inf
+    away = (found.double() - wanted.double()).detach()
+    return float(away.norm() / wanted.detach().double().norm().clamp(min=1e-30))
 
 
 def without_gradients(group: Any, case: Case) -> tuple[list[float], bool]:

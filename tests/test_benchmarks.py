@@ -26,6 +26,8 @@ everyday: Any = importlib.import_module("everyday")
 calibrate: Any = importlib.import_module("calibrate_gpu")
 calibrate_cpu: Any = importlib.import_module("calibrate_cpu")
 crossovers_gpu: Any = importlib.import_module("calibrate_crossovers")
+parallel_runs: Any = importlib.import_module("parallel_runs")
+parallel_predictions: Any = importlib.import_module("parallel_predictions")
 web_server: Any = importlib.import_module("web_server")
 web_load: Any = importlib.import_module("web_load")
 web_typing: Any = importlib.import_module("web_typing")
@@ -427,3 +429,35 @@ def test_the_table_of_memory_has_the_start_the_middle_the_end_and_the_greatest()
         "memory, greatest": "900 MB; most processes 9",
         "memory, sampled": "5 times, every 2 s",
     }
+
+
+def test_bytes_of_collectives_are_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(parallel_runs.dist, "get_rank", lambda: 1)
+    monkeypatch.setattr(parallel_runs.dist, "get_world_size", lambda: 4)
+    x = torch.zeros(6)  # 24 bytes
+    assert parallel_runs.received("c10d::recv_", ([x, x],)) == 48
+    assert parallel_runs.received("c10d::allgather_", ([[x] * 4], [x])) == 72
+    assert parallel_runs.received("c10d::reduce_scatter_", ([x], [[x] * 4])) == 72
+    assert parallel_runs.received("_c10d_functional::all_gather_into_tensor", (x, 4)) == 72
+    assert parallel_runs.received("_c10d_functional::all_to_all_single", (x, [0, 2, 4, 0])) == 16
+    assert parallel_runs.received("cplib::flex_cp_allgather", (x, x)) == 144
+    assert parallel_runs.received("c10d::send", ([x],)) == parallel_runs.received("aten::add", (x, x)) == 0
+    with pytest.raises(NotImplementedError, match="bytes of c10d::scatter_ are not counted"):
+        parallel_runs.received("c10d::scatter_", (x,))
+
+
+def test_predictions_are_held_to_times_and_to_their_order() -> None:
+    def row(strategy: str, measured: float, plan: float, own: float) -> Any:
+        predicted = {"plan": plan, "own rate": own}
+        return parallel_predictions.Compared("causal", strategy, "forward", predicted, measured, 0.0)
+
+    rows = [row("halo", 2.0, 1.0, 2.0), row("ring", 4.0, 3.0, 4.4), row("gather", 5.0, 0.5, 5.0)]
+    assert parallel_predictions.summary(rows, "plan") == (  # ratios 0.5, 0.75 and 0.1
+        "plan: median of |predicted/measured - 1| 0.50; the quickest strategy of 0 of 1 passes, "
+        "the order of 1 of 3 pairs of strategies"
+    )
+    assert "0.00; the quickest strategy of 1 of 1 passes, the order of 3 of 3" in (
+        parallel_predictions.summary(rows, "own rate")
+    )
