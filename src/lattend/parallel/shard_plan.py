@@ -14,7 +14,7 @@ from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
-from lattend.parallel.cut import Cut, balanced, contiguous, zigzag
+from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
 from lattend.parallel.edges import Edge
 from lattend.parallel.layout import Layout
 from lattend.parallel.strategies import (
@@ -265,7 +265,10 @@ def _planned(
     others = elsewhere(min(equal, key=lambda share: share.balance), tensors, cluster, grids)
     for groups in [] if rule.has_heads else head_groups(tensors, cluster, ranks):
         if cut is None or groups == ranks:
-            (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
+            if best == "balanced":
+                inner = Layout((_joined(shares[best].layout.cuts[0], groups),), tally.sizes)
+            else:
+                (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
     if not any(one.name == "Ulysses" for one, _ in strategies) and ranks > 1:
         left_out.append(_why_no_heads(tensors, ranks, rule.has_heads))
@@ -313,6 +316,12 @@ def _layouts(
     found = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
     meshes = block_meshes(ranks, len(tally.sizes))
     return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes], []
+
+
+def _joined(cut: Cut, groups: int) -> Cut:
+    """Shards of so many after one another: of a balanced cut, that is the balanced cut of fewer ranks."""
+    lengths = [cut.length(rank) for rank in range(cut.ranks)]
+    return of_lengths([sum(lengths[i : i + groups]) for i in range(0, cut.ranks, groups)], cut.name)
 
 
 def _mesh(tally: Any, ranks: int, mesh: tuple[int, ...]) -> Layout:
