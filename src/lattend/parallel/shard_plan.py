@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lattend.budget import Budget
 from lattend.counts.count import Count
 from lattend.counts.tiles import MAX_SIZE
@@ -266,7 +268,7 @@ def _planned(
     for groups in [] if rule.has_heads else head_groups(tensors, cluster, ranks):
         if cut is None or groups == ranks:
             if best == "balanced":
-                inner = Layout((_joined(shares[best].layout.cuts[0], groups),), tally.sizes)
+                inner = joined(shares[best].layout, groups)
             else:
                 (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
@@ -318,10 +320,11 @@ def _layouts(
     return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes], []
 
 
-def _joined(cut: Cut, groups: int) -> Cut:
+def joined(layout: Layout, groups: int) -> Layout:
     """Shards of so many after one another: of a balanced cut, that is the balanced cut of fewer ranks."""
-    lengths = [cut.length(rank) for rank in range(cut.ranks)]
-    return of_lengths([sum(lengths[i : i + groups]) for i in range(0, cut.ranks, groups)], cut.name)
+    (cut,) = layout.cuts
+    lengths = np.zeros(cut.ranks, np.int64) + sum(end - first for first, end in cut.ends)
+    return Layout((of_lengths(lengths.reshape(-1, groups).sum(1).tolist(), cut.name),), layout.sizes)
 
 
 def _mesh(tally: Any, ranks: int, mesh: tuple[int, ...]) -> Layout:
