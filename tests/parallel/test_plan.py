@@ -19,7 +19,7 @@ from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import crossing
 from lattend.parallel.cut import contiguous, of_lengths
-from lattend.parallel.shard_plan import ShardPlan, plan
+from lattend.parallel.shard_plan import ShardPlan, joined, plan
 from lattend.parallel.strategies import Strategy
 
 GiB, MiB = 1 << 30, 1 << 20
@@ -117,6 +117,21 @@ def test_balance_of_causal_attention() -> None:
     assert found.shares["zigzag"].balance == pytest.approx(1, rel=1e-3)
     assert found.shares["balanced"].balance == pytest.approx(1, rel=1e-3)
     assert named(found, "ring").cut != "contiguous"
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        *[(text, {"n": n}) for text in ("causal", "windowed(64)", "k < 3") for n in (0, 5, 12345)],
+        ("neighbourhood(3)", {"rows": 32, "cols": 30}),
+        ("raster", {"rows": 100, "cols": 7}),
+        ("abs(qy - ky) + abs(qx - kx) <= 2", {"rows": 100, "cols": 7}),  # read row by row
+    ],
+)
+def test_a_balanced_cut_joined_is_that_of_fewer_ranks(text: str, sizes: dict[str, int]) -> None:
+    whole = plan(text, ranks=24, cut="balanced", **sizes).layout  # pyright: ignore
+    for groups in (2, 8, 24):
+        assert joined(whole, groups) == plan(text, ranks=24 // groups, cut="balanced", **sizes).layout  # pyright: ignore
 
 
 def test_heads_that_cannot_be_shared_are_said() -> None:

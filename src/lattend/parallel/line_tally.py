@@ -46,9 +46,10 @@ class Form:
         sign, found = (1, points) if gaps is None else (-1, gaps)
         return Form(gaps is not None, [(sign * s, _counted(part)) for s, part in found.overlapping()])
 
-    def values(self, at: Mapping[str, Any], queries: Ints, keys: Any, heads: int) -> NDArray[Any]:
+    def values(self, at: Mapping[str, Any], queries: Ints, keys: Ints | int, heads: int) -> NDArray[Any]:
         """The counts at numbers, in boxes of so many queries and keys."""
-        most = int(np.max(queries, initial=0)) * int(np.max(keys, initial=0)) * heads
+        widest = keys if isinstance(keys, int) else int(keys.max(initial=0))
+        most = int(queries.max(initial=0)) * widest * heads
         kind = np.int64 if most <= LARGE else object
         total = queries.astype(kind) * keys * heads if self.whole else np.zeros(queries.shape, kind)
         for sign, closed in self.parts:

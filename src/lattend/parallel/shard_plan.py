@@ -8,6 +8,8 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lattend.budget import Budget
 from lattend.counts.count import Count
 from lattend.counts.tiles import MAX_SIZE
@@ -16,7 +18,7 @@ from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineErro
 from lattend.parallel.boxes import Box
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
-from lattend.parallel.cut import Cut, balanced, contiguous, zigzag
+from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
 from lattend.parallel.edges import Edge, edges_of
 from lattend.parallel.layout import Layout
 from lattend.parallel.reached import reached_keys
@@ -277,7 +279,10 @@ def _planned(
     others = elsewhere(min(equal, key=lambda share: share.balance), tensors, cluster, grids)
     for groups in [] if rule.has_heads else head_groups(tensors, cluster, ranks):
         if cut is None or groups == ranks:
-            (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
+            if best == "balanced":
+                inner = joined(shares[best].layout, groups)
+            else:
+                (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
     if not any(one.name == "Ulysses" for one, _ in strategies) and ranks > 1:
         left_out.append(_why_no_heads(tensors, ranks, rule.has_heads))
@@ -325,6 +330,13 @@ def _layouts(
     found = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
     meshes = block_meshes(ranks, len(tally.sizes))
     return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes], []
+
+
+def joined(layout: Layout, groups: int) -> Layout:
+    """Shards of so many after one another: of a balanced cut, that is the balanced cut of fewer ranks."""
+    (cut,) = layout.cuts
+    lengths = np.zeros(cut.ranks, np.int64) + sum(end - first for first, end in cut.ends)
+    return Layout((of_lengths(lengths.reshape(-1, groups).sum(1).tolist(), cut.name),), layout.sizes)
 
 
 def _mesh(tally: Any, ranks: int, mesh: tuple[int, ...]) -> Layout:

@@ -12,7 +12,7 @@ from lattend.errors import EngineMissing, NoClosedForm
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num
-from lattend.rules.language.linear import Atom, Monomial, monomial
+from lattend.rules.language.linear import Atom, Monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets.build import Described, describe
@@ -188,19 +188,20 @@ class PointSet:
         ]
 
     def _polynomial(self, formula: isl.QPolynomial) -> Polynomial:
-        meaning, found = self.space.atoms, list[tuple[Fraction, Monomial]]()
-        names = formula.get_space().get_var_dict().items()
-        quotients: dict[int, Atom] = {}  # all terms of a formula have the same
-        for term in formula.get_terms():
-            powers = [(meaning[name], int(term.get_exp(kind, place))) for name, (kind, place) in names]
+        meaning, terms = self.space.atoms, formula.get_terms()
+        places = [
+            (meaning[name], kind, place) for name, (kind, place) in formula.get_space().get_var_dict().items()
+        ]
+        for term in terms[:1]:  # all have the same quotients
             for place in range(term.dim(isl.dim_type.div)):
-                exponent = int(term.get_exp(isl.dim_type.div, place))
-                if exponent:
-                    if place not in quotients:
-                        quotients[place] = quotient_of(term.get_div(place), meaning)
-                    powers.append((quotients[place], exponent))
-            found.append((Fraction(str(term.get_coefficient_val())), monomial(powers)))
-        return Polynomial.of(found)
+                places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
+        places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
+        found: dict[Monomial, Fraction] = {}
+        for term in terms:
+            exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
+            powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
+            found[powers] = Fraction(str(term.get_coefficient_val()))
+        return Polynomial(found)
 
     def unwrapped(self) -> PointSet:
         """The part where every split name is smaller than its modulus."""

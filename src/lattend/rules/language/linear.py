@@ -50,7 +50,8 @@ class Linear:
         """The number at these values; arrays broadcast."""
         total: Any = self.constant
         for atom, coefficient in self.terms:
-            total = total + coefficient * atom_value(atom, values)
+            number = atom_value(atom, values)
+            total = total + (number if coefficient == 1 else coefficient * number)
         return total
 
     def at(self, values: Mapping[str, int | str]) -> Linear:
