@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import lattend as lt
 from lattend.parallel import crossing, edges, reached, work
@@ -53,18 +53,17 @@ def remembered(group: Any) -> int:
 
 def keys_alive(group: Any, strategy: str, length: int) -> tuple[int, int]:
     """The most keys of others that are alive at once, and those between the forward and backward passes."""
-    alive: list[Any] = []
-    most = [0]
+    alive: list[tuple[StorageWeakRef, int]] = []
+    most, width = [0], 2 * (4 + 4)  # numbers of a key and its value, of two heads
     begin, wait = Exchange.begin, Exchange.wait
 
     def now() -> int:
-        found = [x for x in (one() for one in alive) if x is not None]
-        return sum(x.shape[0] for x in found)
+        return sum(keys for storage, keys in alive if not storage.expired())
 
     def watched_begin(*args: Any) -> Any:
         found = begin(*args)
         if args[2] == "keys":
-            alive.extend(weakref.ref(x) for x in found.coming)
+            alive.extend((StorageWeakRef(x.untyped_storage()), x.numel() // width) for x in found.coming)
         most[0] = max(most[0], now())
         return found
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from gloo_ranks import Crew
@@ -124,7 +125,6 @@ SCATTERED: dict[str, dict[str, Any]] = {
     "plain": {},
     "dropout": OPTIONS["dropout"],
     "lengths": {"padding": torch.tensor([81, 120])},
-    "bias": OPTIONS["ALiBi"],  # whose boxes stay boxes
 }
 
 
@@ -161,7 +161,8 @@ def test_blocks_of_an_image(crew: Crew, mesh: str) -> None:
     run_blocks(crew, case)
     for rule in ("neighbourhood(3)", "axial", "swin(4, 2)", "(qy - ky) % 2 == 0 and qx <= kx"):
         run_blocks(crew, replace(case, rule=rule, strategy="halo"))
-    strewn = "(qy * 3 + ky) % 4 == 0 and (qx + 2 * kx) % 5 < 2 and ky % 3 != kx % 2"
+    marks = np.random.default_rng(2).integers(0, 2, (9, 7))
+    strewn = lt.rule("abs(qy - ky) <= 3 and mark[ky, kx] == 1", data={"mark": marks})
     run_blocks(crew, replace(case, rule=strewn, strategy="halo"))
 
 

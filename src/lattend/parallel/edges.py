@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -17,6 +17,8 @@ from lattend.parallel.layout import Layout
 from lattend.parallel.reached import Mask
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
+
+Listed = Callable[[Sequence[Box]], bool]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Part:
     def sizes(self) -> tuple[int, ...]:
         return tuple(b - a for a, b in self.inside)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its box, in order."""
+        return self.start == 0 and self.sizes == self.shape
+
     def view(self, x: Any) -> Any:
         """These positions of a tensor, with an axis for each of theirs."""
         whole = x[:, :, self.start : self.start + prod(self.shape)]
@@ -78,6 +85,11 @@ class Block:
     key_place: int  # among the keys of one source
 
     @property
+    def key_part(self) -> Part:
+        """Where the tensors of that source hold the keys."""
+        return Part(self.key_place, (self.m,), ((0, self.m),))
+
+    @property
     def n(self) -> int:
         return self.queries.total
 
@@ -86,19 +98,20 @@ class Block:
         return self.keys.total
 
 
-def edges_of(mask: Mask, keys: Layout, target: int, most: int | None = None) -> list[Edge]:
+def edges_of(mask: Mask, keys: Layout, target: int, listed: Listed | None = None) -> list[Edge]:
     """What a rank that reaches these keys needs of the others, in the order of their ranks.
 
-    Keys of one rank that are more than `most` boxes are a list.
+    The keys of a rank are boxes, or a list where `listed` says of these so.
     """
     found: list[Edge] = []
     for source in range(keys.ranks):
-        some = [_within(mask, box) for box in keys.boxes(source)] if source != target else []
-        boxes: list[Keys] = [*islice(chain(*some), None if most is None else most + 1)]
-        if most is not None and len(boxes) > most:
-            boxes = [_listed(mask, keys.boxes(source))]
-        if boxes:
-            found.append(Edge(source, target, tuple(boxes)))
+        if source != target and (boxes := [*chain(*(_within(mask, box) for box in keys.boxes(source)))]):
+            some = (
+                (_list_of(mask, keys.boxes(source)),)
+                if listed is not None and listed(boxes)
+                else tuple(boxes)
+            )
+            found.append(Edge(source, target, some))
     return found
 
 
@@ -106,7 +119,7 @@ def _within(mask: Mask, pieces: Pieces) -> Iterator[Box]:
     return boxes_of(mask[tuple(slice(a, b) for a, b in pieces)], [a for a, _ in pieces])
 
 
-def _listed(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
+def _list_of(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
     """The keys of some boxes that are reached, one by one."""
     inside = np.zeros_like(mask)
     for pieces in boxes:

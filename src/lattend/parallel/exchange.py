@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -20,33 +21,59 @@ Addressed = tuple[int, Tensor]  # the rank that a message goes to or comes from,
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """What a rank sends and gets: to whom which of its rows, and from whom how many."""
+    """What a rank sends and gets: to whom the keys at which places, and from whom how many."""
 
     ranks: Ranks
-    sends: tuple[tuple[int, Tensor], ...]  # target, places of the rows
+    sends: tuple[tuple[int, Tensor], ...]  # target, places
     gets: tuple[tuple[int, int], ...]  # source, how many
 
-    def out(self, *tensors: Tensor) -> Exchange:
-        """Sends rows [n, …] of each tensor to who needs them; gets as many as were asked for.
+    def out(self, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Exchange:
+        """Sends keys and values, and which are real, to who needs them; gets as many as were asked for.
 
-        What comes are the rows of the first tensor by source, then those of the second.
+        What comes are messages by source, then masks.
         """
-        leaving = [(target, x.index_select(0, places)) for x in tensors for target, places in self.sends]
-        coming = [
-            (source, x.new_empty((count, *x.shape[1:]))) for x in tensors for source, count in self.gets
-        ]
+        leaving = [(target, packed(k, v, places)) for target, places in self.sends]
+        coming = [(source, k.new_empty(count * _width(k, v))) for source, count in self.gets]
+        if mask is not None:
+            leaving += [(target, mask.index_select(0, places)) for target, places in self.sends]
+            coming += [(source, mask.new_empty((count, *mask.shape[1:]))) for source, count in self.gets]
         return Exchange.begin(self.ranks, self.ranks.along, "keys", leaving, coming)
 
-    def home(self, gradients: Sequence[Tensor], like: Tensor) -> Exchange:
-        """Sends the gradients of rows that came to whose they are, and gets those of rows that left."""
-        leaving = [(source, x) for (source, _), x in zip(self.gets, gradients, strict=True)]
-        coming = [(target, like.new_empty((len(places), *like.shape[1:]))) for target, places in self.sends]
+    def home(self, gradients: Sequence[tuple[Tensor, Tensor]], like: tuple[Tensor, Tensor]) -> Exchange:
+        """Sends the gradients of keys that came to whose they are, and gets those of keys that left."""
+        leaving = [(source, packed(*some)) for (source, _), some in zip(self.gets, gradients, strict=True)]
+        coming = [(target, like[0].new_empty(len(places) * _width(*like))) for target, places in self.sends]
         return Exchange.begin(self.ranks, self.ranks.along, "gradients", leaving, coming)
 
-    def add(self, total: Tensor, found: Sequence[Tensor]) -> None:
-        """Adds gradients that came home to their rows, in the order of the ranks."""
-        for (_, places), x in zip(self.sends, found, strict=True):
-            total.index_add_(0, places, x.to(total.dtype))
+    def add(self, dk: Tensor, dv: Tensor, found: Sequence[Tensor]) -> None:
+        """Adds gradients that came home to those of their keys, in the order of the ranks."""
+        for (_, places), message in zip(self.sends, found, strict=True):
+            for total, x in zip((dk, dv), unpacked(message, dk, dv, len(places)), strict=True):
+                total.index_add_(2, places, x.to(total.dtype))
+
+
+def packed(k: Tensor, v: Tensor, places: Tensor | None = None) -> Tensor:
+    """Keys and values [batch, heads, n, D], or those at some places, as one message: keys, then values."""
+    count = k.shape[2] if places is None else len(places)
+    found = k.new_empty(count * _width(k, v))
+    for x, room in zip((k, v), unpacked(found, k, v, count), strict=True):
+        if places is None:
+            room.copy_(x)
+        else:
+            torch.index_select(x, 2, places, out=room)
+    return found
+
+
+def unpacked(message: Tensor, k: Tensor, v: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The keys and values of a message that has so many, with the heads and dimensions of k and v."""
+    shapes = [(*x.shape[:2], count, x.shape[3]) for x in (k, v)]
+    keys, values = message.split([prod(shape) for shape in shapes])
+    return keys.view(shapes[0]), values.view(shapes[1])
+
+
+def _width(k: Tensor, v: Tensor) -> int:
+    """Numbers of one key and its value."""
+    return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
 
 
 @dataclass

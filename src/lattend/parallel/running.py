@@ -19,8 +19,8 @@ from lattend.attend.padding import padding_given
 from lattend.attend.sinks import sink_gradients, with_sinks
 from lattend.errors import LattendError
 from lattend.parallel.boxes import Box
-from lattend.parallel.exchange import Exchange
-from lattend.parallel.merge import Merged
+from lattend.parallel.exchange import Exchange, unpacked
+from lattend.parallel.merge import Merged, Summed, widened
 from lattend.parallel.work import LocalCall, Stage, Work
 
 
@@ -62,16 +62,16 @@ class _Attention(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         work, merged = given.work, Merged.like(q, v)
         bias, sinks = learned[: given.biases], learned[given.biases :]
-        rows = _rows(k, v) if work.stages else None
-        flight = _begin(work.stages[0], rows, given.mask) if work.stages else None
+        own = _Source(k, v, given.mask)
+        flight = work.stages[0].routes.out(k, v, given.mask) if work.stages else None
         for call in work.own:
-            merged.add(call.block.part, *_forward(given, bias, q, _Source(k, v, given.mask), call))
+            merged.add(call.block.part, *_forward(given, bias, q, own, call))
         kept: list[Tensor] = []
         masks: list[list[Tensor]] = []
         for stage, after in zip(work.stages, (*work.stages[1:], None), strict=False):
             assert flight is not None
-            came = _sources(stage, flight.wait(), k.shape[-1])
-            flight = None if after is None else _begin(after, rows, given.mask)
+            came = _sources(stage, flight.wait(), own)
+            flight = None if after is None else after.routes.out(k, v, given.mask)
             for place, call in stage.blocks:
                 merged.add(call.block.part, *_forward(given, bias, q, came[place], call))
             masks.append([one.real for one in came if one.real is not None])
@@ -106,31 +106,29 @@ class _Attention(torch.autograd.Function):
             ]
             sums.add_own(given, own)
             for stage, home in zip(work.stages, homes, strict=True):
-                stage.routes.add(sums.rows, home.wait())
+                sums.add_home(stage, home)
         else:
             _in_stages(given, sums, own, masks)
-        dk, dv = _split(sums.rows, k.shape[-1])
         biases = [x.to(y.dtype) for x, y in zip(sums.bias, learned, strict=False)]
         sinks = [sink_gradients(learned[-1], inputs)] if count > given.biases else []
-        return None, sums.dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype), *biases, *sinks
+        return None, *(x.found.to(q.dtype) for x in (sums.dq, sums.dk, sums.dv)), *biases, *sinks
 
 
 def _in_stages(given: Given, sums: _Sums, own: _Source, masks: Sequence[Sequence[Tensor]]) -> None:
     """The gradients of a ring: keys come again, one stage ahead, and gradients go home one stage behind."""
-    work, behind = given.work, None
-    rows = _rows(own.k, own.v)
-    flight = _begin(work.stages[0], rows, None) if work.stages else None
+    stages, behind = given.work.stages, None
+    flight = stages[0].routes.out(own.k, own.v) if stages else None
     sums.add_own(given, own)
-    for i, stage in enumerate(work.stages):
+    for stage, after, real in zip(stages, (*stages[1:], None), masks, strict=False):
         assert flight is not None
-        came = _sources(stage, flight.wait(), own.k.shape[-1], masks[i])
-        flight = _begin(work.stages[i + 1], rows, None) if i + 1 < len(work.stages) else None
+        came = _sources(stage, flight.wait(), own, real)
+        flight = None if after is None else after.routes.out(own.k, own.v)
         home = _far(given, sums, stage, came)
         if behind is not None:
-            behind[0].routes.add(sums.rows, behind[1].wait())
+            sums.add_home(*behind)
         behind = stage, home
     if behind is not None:
-        behind[0].routes.add(sums.rows, behind[1].wait())
+        sums.add_home(*behind)
 
 
 @dataclass
@@ -140,28 +138,30 @@ class _Sums:
     inputs: BackwardInputs
     learns: bool  # whether those of the bias are wanted
     learned: Sequence[Tensor]  # its tensors
-    dq: Tensor
-    rows: Tensor  # of keys and values, as they travel
+    dq: Summed
+    dk: Summed  # of this rank's keys
+    dv: Summed
     bias: list[Tensor]
 
     @staticmethod
     def like(given: Given, inputs: BackwardInputs, learned: Sequence[Tensor], learns: bool) -> _Sums:
-        wide = torch.promote_types(inputs.q.dtype, torch.float32)
-        rows = inputs.k.new_zeros(_rows_shape(inputs.k, inputs.v), dtype=wide)
+        some = learned[: given.biases]
         biases = [
-            torch.zeros_like(x, dtype=torch.promote_types(x.dtype, wide)) for x in learned[: given.biases]
+            torch.zeros_like(x, dtype=torch.promote_types(x.dtype, widened(inputs.q.dtype))) for x in some
         ]
-        return _Sums(
-            inputs, learns, learned[: given.biases], torch.zeros_like(inputs.q, dtype=wide), rows, biases
-        )
+        return _Sums(inputs, learns, some, Summed(inputs.q), Summed(inputs.k), Summed(inputs.v), biases)
 
     def add_own(self, given: Given, own: _Source) -> None:
         """Those of the blocks of a rank's own keys."""
         for call in given.work.own:
-            self.add(given, own, self.rows, call)
+            self.add(given, own, (self.dk, self.dv), call)
 
-    def add(self, given: Given, source: _Source, rows: Tensor, call: LocalCall) -> None:
-        """Those of a block, whose keys are the source's: `rows` are the gradients of these."""
+    def add_home(self, stage: Stage, home: Exchange) -> None:
+        """Those of this rank's keys that others found."""
+        stage.routes.add(self.dk.found, self.dv.found, home.wait())
+
+    def add(self, given: Given, source: _Source, of_keys: tuple[Summed, Summed], call: LocalCall) -> None:
+        """Those of a block, whose keys are the source's."""
         block, inputs = call.block, self.inputs
         part = block.part
         grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
@@ -170,23 +170,21 @@ class _Sums:
         dq, dk, dv, others = operator.gradients(
             BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
         )
-        part.add(self.dq, dq)
-        far_k, far_v = _split(rows[block.key_place : block.key_place + block.m], k.shape[-1])
-        far_k += dk
-        far_v += dv
+        self.dq.add(part, dq)
+        for total, one in zip(of_keys, (dk, dv), strict=True):
+            total.add(block.key_part, one)
         for total, one in zip(self.bias, others, strict=False):
             total.add_(one)
 
 
 def _far(given: Given, sums: _Sums, stage: Stage, came: Sequence[_Source]) -> Exchange:
     """The gradients of keys that came, on their way home."""
-    rows = [sums.rows.new_zeros(_rows_shape(one.k, one.v)) for one in came]
+    found = [(Summed(one.k), Summed(one.v)) for one in came]
     for place, call in stage.blocks:
-        sums.add(given, came[place], rows[place], call)
+        sums.add(given, came[place], found[place], call)
     kind = sums.inputs.q.dtype
-    return stage.routes.home(
-        [x.to(kind) for x in rows], sums.rows.new_empty((0, *sums.rows.shape[1:]), dtype=kind)
-    )
+    leaving = [(dk.found.to(kind), dv.found.to(kind)) for dk, dv in found]
+    return stage.routes.home(leaving, (sums.inputs.k, sums.inputs.v))
 
 
 # Blocks
@@ -226,32 +224,19 @@ def _forward(given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, c
     return operator.forward(*_call(given, bias, q, source, call))
 
 
-# Rows [n, batch, kv heads, D + Dv], as they travel
+# Sources
 
 
-def _rows_shape(k: Tensor, v: Tensor) -> tuple[int, ...]:
-    return k.shape[2], k.shape[0], k.shape[1], k.shape[3] + v.shape[3]
-
-
-def _rows(k: Tensor, v: Tensor) -> Tensor:
-    return torch.cat((k, v), -1).permute(2, 0, 1, 3).contiguous()
-
-
-def _split(rows: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    both = rows.permute(1, 2, 0, 3)
-    return both[..., :width], both[..., width:]
-
-
-def _begin(stage: Stage, rows: Tensor | None, mask: Tensor | None) -> Exchange:
-    assert rows is not None
-    return stage.routes.out(rows) if mask is None else stage.routes.out(rows, mask)
-
-
-def _sources(stage: Stage, came: Sequence[Tensor], width: int, masks: Sequence[Tensor] = ()) -> list[_Source]:
+def _sources(
+    stage: Stage, came: Sequence[Tensor], own: _Source, masks: Sequence[Tensor] = ()
+) -> list[_Source]:
     """What came, by source; masks may have come before."""
-    count = len(stage.routes.gets)
-    real = came[count:] or masks or [None] * count
-    return [_Source(*_split(rows, width), one) for rows, one in zip(came[:count], real, strict=True)]
+    gets = stage.routes.gets
+    real = came[len(gets) :] or masks or [None] * len(gets)
+    return [
+        _Source(*unpacked(message, own.k, own.v, count), one)
+        for message, (_, count), one in zip(came, gets, real, strict=False)
+    ]
 
 
 def _kept_sources(kept: Sequence[Tensor], masks: Sequence[Tensor], count: int) -> list[_Source]:

@@ -9,16 +9,18 @@ import numpy as np
 import torch
 
 from lattend.parallel.boxes import Box, Keys
-from lattend.parallel.edges import Block, Edge, blocks_of, edges_of
+from lattend.parallel.edges import Block, Edge, Listed, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
 from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads, local_axes, local_bias, local_rule, local_table
 from lattend.parallel.ranks import Ranks
 from lattend.parallel.reached import Arrays, reached_keys
 from lattend.rules.axes import HEADS
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Num
 from lattend.rules.rule import Rule
 
-MOST_BOXES = 8  # keys of a rank in more of them are one call that looks them up; a bias has no such array
+MOST_BOXES = 4  # of one rank's keys, each a call
 KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once: they come in stages
 
 
@@ -80,7 +82,26 @@ def edges_asked(asked: Question, rank: int, arrays: Arrays) -> list[Edge]:
         if asked.strategy == "gather"
         else reached_keys(asked.rule, asked.queries.boxes(rank), arrays)
     )
-    return edges_of(mask, asked.keys, rank, MOST_BOXES if asked.bias is None else None)
+    return edges_of(mask, asked.keys, rank, _listed(asked.rule) if asked.bias is None else None)
+
+
+def _listed(rule: Rule) -> Listed:
+    """Whether keys are looked up in a list: many boxes are many calls, and where pieces follow each other at
+    a distance that does not go with the rule's own divisors, their plan would take seconds.
+
+    A bias has no such list.
+    """
+    by = {
+        node.args[1].value
+        for node in expr.walk(rule.condition)
+        if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Num)
+    }
+
+    def decide(boxes: Sequence[Box]) -> bool:
+        periods = {run.period for box in boxes for run in box.runs if run.count > 1}
+        return len(boxes) > MOST_BOXES or any(a % b and b % a for a in periods for b in by)
+
+    return decide
 
 
 def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], device: torch.device) -> Work:
