@@ -35,21 +35,30 @@ def planned(rule: lt.Rule, n: int, ranks: int = RANKS) -> ShardPlan:
     return plan(rule, ranks=ranks, heads=32, kv_heads=8, head_dim=128, **sizes)
 
 
-def milliseconds(rule: lt.Rule, n: int, rounds: int = 7) -> float:
-    """The least of several rounds."""
-    taken: list[float] = []
+def milliseconds(rule: lt.Rule, n: int) -> float:
+    """One round."""
+    begin = time.process_time()
+    planned(rule, n)
+    return (time.process_time() - begin) * 1e3
+
+
+def measured(rounds: int = 15) -> list[dict[str, Any]]:
+    """Of each rule the least milliseconds at each n, and what was chosen at the largest.
+
+    A round takes all rules in turn, so that a busy minute of the machine is not one rule's alone.
+    """
+    taken: dict[tuple[str, str], list[float]] = {(name, n): [] for name in plans.RULES for n in SIZES}
     for _ in range(rounds):
-        begin = time.process_time()
-        planned(rule, n)
-        taken.append((time.process_time() - begin) * 1e3)
-    return min(taken)
-
-
-def measured(name: str) -> dict[str, Any]:
-    """One rule: milliseconds at each n, and what was chosen at the largest."""
-    rule = plans.RULES[name]
-    times = {label: round(milliseconds(rule, n), 1) for label, n in SIZES.items()}
-    return {"rule": name, "milliseconds": times, "chosen": planned(rule, 10**9).chosen.label}
+        for (name, label), times in taken.items():
+            times.append(milliseconds(plans.RULES[name], SIZES[label]))
+    return [
+        {
+            "rule": name,
+            "milliseconds": {label: round(min(taken[name, label]), 1) for label in SIZES},
+            "chosen": planned(rule, 10**9).chosen.label,
+        }
+        for name, rule in plans.RULES.items()
+    ]
 
 
 def main() -> None:
@@ -57,7 +66,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write results/shards.json")
     given = parser.parse_args()
     table = Table("rule", *(f"n = {label}, ms" for label in SIZES), "chosen at 10⁹")
-    rows = [measured(name) for name in plans.RULES]
+    rows = measured()
     for row in rows:
         table.add_row(row["rule"], *map(str, row["milliseconds"].values()), row["chosen"])
     Console().print(table)

@@ -128,10 +128,10 @@ def test_balance_of_causal_attention() -> None:
         ("abs(qy - ky) + abs(qx - kx) <= 2", {"rows": 100, "cols": 7}),  # read row by row
     ],
 )
-def test_a_balanced_cut_joined_is_that_of_fewer_ranks(text: str, sizes: dict[str, int]) -> None:
-    whole = plan(text, ranks=24, cut="balanced", **sizes).layout  # pyright: ignore
+def test_a_balanced_cut_joined_is_that_of_fewer_ranks(text: str, sizes: dict[str, Any]) -> None:
+    whole = plan(text, ranks=24, cut="balanced", **sizes).layout
     for groups in (2, 8, 24):
-        assert joined(whole, groups) == plan(text, ranks=24 // groups, cut="balanced", **sizes).layout  # pyright: ignore
+        assert joined(whole, groups) == plan(text, ranks=24 // groups, cut="balanced", **sizes).layout
 
 
 def test_heads_that_cannot_be_shared_are_said() -> None:

@@ -141,6 +141,17 @@ def test_balanced_shards_have_as_many_pairs_as_can_be(text: str) -> None:
     assert max(pairs, default=0) <= rows[-1] / 4 + most_of_a_row
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["abs(q - k) <= 2", "3 > abs(q - k)", "abs(q - 2*k) >= 4", "not 5 >= abs(q - k)", "abs(q - k) == 3",
+     "abs(q // 4 - k // 4) <= 1 or abs(q - k) != 9", "abs(q - k) > -1", "abs(q - abs(k - 5)) < abs(q - 3)"],
+)  # fmt: skip
+def test_distances_are_counted_by_their_sign(text: str) -> None:
+    rule = lt.rule(text).at(n=17)
+    for cut in (contiguous(17, 4), zigzag(17, 3)):
+        check(rule, tally_of(rule), Layout((cut,), (17,)))
+
+
 def test_pieces_in_any_order_and_number() -> None:
     pieces = (((12, 15), (0, 2)), ((2, 4), (15, 18), (7, 8)), (), ((4, 7), (8, 12)))
     for text in ("k <= q and q - k <= 4", "abs(q - k) >= 3", "k % 4 >= 2 or q // 4 == k // 4"):

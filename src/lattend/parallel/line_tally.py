@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -19,7 +19,7 @@ from lattend.parallel.layout import Ends, Ints
 from lattend.parallel.progressions import Progressions
 from lattend.rules.axes import HEADS, Axis
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Arith, Compare, Name, Num, Term
+from lattend.rules.language.expr import FLIPPED, Arith, Compare, Condition, Name, Num, Term, all_of, any_of
 from lattend.rules.language.linear import Linear
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
@@ -68,7 +68,7 @@ class LineTally:
     """Counts of a complete rule on a line without parameters."""
 
     def __init__(self, line: Rule) -> None:
-        self.line = line
+        self.line = line = replace(line, condition=expr.pushed(line.condition, _by_sign))
         self.size = line.values[line.axes[0].keys]
         self.heads = line.values.get(HEADS, 1)
 
@@ -134,12 +134,24 @@ class LineTally:
         return remembered(_inside_form, self.line, budget=self.line.budget)
 
 
+def _by_sign(node: Compare) -> Condition:
+    """`abs(x) <= y` as `x <= y and -x <= y`, a set of fewer parts; other comparisons as they are."""
+    turned = isinstance(node.right, Arith) and node.right.op == "abs"
+    op, left, right = (
+        (FLIPPED[node.op], node.right, node.left) if turned else (node.op, node.left, node.right)
+    )
+    if not isinstance(left, Arith) or left.op != "abs" or op in ("==", "!="):
+        return node
+    signed = left.args[0], Arith("neg", left.args)
+    return (all_of if op in ("<", "<=") else any_of)(*(Compare(op, one, right) for one in signed))
+
+
 def _above_form(line: Rule) -> Form:
     """The pairs of queries below TOP."""
     sizes = _sizes(line)
     limits = [Compare("<=", Name(TOP), sizes[line.axes[0].queries])]
     limits += [Compare("==", Name(LEFT), sizes[line.axes[0].keys])]
-    domain = expr.all_of(expr.substituted(line.where, sizes), *limits)
+    domain = all_of(expr.substituted(line.where, sizes), *limits)
     return Form.of(Rule(expr.substituted(line.condition, sizes), CORNER, where=domain))
 
 
@@ -149,7 +161,7 @@ def _inside_form(line: Rule) -> Form:
     moved = {name: Arith("+", (Name(name), start)) for name in (axis.query, axis.key)}
     limits = [Compare(">=", start, Num(0))]
     limits += [Compare("<=", Arith("+", (start, Name(LENGTH))), sizes[axis.queries])]
-    domain = expr.all_of(expr.substituted(line.where, sizes), *limits)
+    domain = all_of(expr.substituted(line.where, sizes), *limits)
     return Form.of(Rule(expr.substituted(line.condition, {**sizes, **moved}), STRETCH, where=domain))
 
 
