@@ -30,6 +30,6 @@ def test_bytes_of_blocks_are_those_of_the_plan(crew: Crew, rule: str) -> None:
     sizes = {"heads": 2, "kv_heads": 1, "head_dim": case.width, "value_dim": case.value_width}
     plan = lt.parallel.plan(rule, rows=9, cols=7, ranks=8, dtype="float64", cut=(4, 2), **sizes)  # pyright: ignore
     known = {one.name: one for one in plan.strategies}
-    for name, strategy in (("halo", "halo"), ("halo, staged", "ring")):
+    for name, strategy in (("halo", "halo"), ("halo, staged", "ring"), ("all-gather", "gather")):
         forward, backward = zip(*crew.run(8, moved_on_blocks, rule, strategy, case), strict=True)
         assert (max(forward), max(backward)) == (known[name].forward, known[name].backward), name

@@ -208,7 +208,9 @@ def _overlapped(work: Any, wire: Any, stages: int) -> float:
 def elsewhere(share: Share, tensors: Tensors, cluster: Cluster, grids: int) -> list[Strategy]:
     """A ring and an all-gather as others have them: every rank gets all keys.
 
-    Their kernels are taken to skip the pairs that are not attended, as ours do.
+    Backward a ring brings keys again, and gradients that go all the way round, home too; after an all-gather
+    each rank gets the gradients of its keys from every other. Their kernels are taken to skip the pairs that
+    are not attended, as ours do.
     """
     ranks, row, lengths, cut = share.layout.ranks, tensors.row, share.layout.lengths, share.layout.name
     n = int(lengths.sum())
@@ -216,14 +218,16 @@ def elsewhere(share: Share, tensors: Tensors, cluster: Cluster, grids: int) -> l
     whole = _compute(share, tensors, cluster, grids, lengths.astype(float) * tensors.query + float(n * row))
     ring = gets / cluster.neighbour(ranks) + (ranks - 1) * cluster.latency
     gather = gets / cluster.collective(ranks) + cluster.latency * (ranks > 1)
-    ring_times = _overlapped(whole[0], ring, ranks - 1), _overlapped(whole[1], 2 * ring, ranks - 1)
+    back, home = (2 * gets + shard, (ranks - 1) * shard) if ranks > 1 else (0, 0)
+    ring_times = (
+        _overlapped(whole[0], ring, ranks - 1),
+        _overlapped(whole[1], ring * back / max(1, gets), ranks - 1),
+    )
     times = float(whole[0].max() + gather), float(whole[1].max() + gather)
     messages, balance = ranks - 1, share.balance
     return [
-        Strategy(
-            "ring", cut, gets, 2 * gets, messages, min(2 * shard, gets), balance, ring_times, ours=False
-        ),
-        Strategy("all-gather", cut, gets, gets, messages, gets, balance, times, ours=False),
+        Strategy("ring", cut, gets, back, messages, min(2 * shard, gets), balance, ring_times, ours=False),
+        Strategy("all-gather", cut, gets, home, messages, gets, balance, times, ours=False),
     ]
 
 
