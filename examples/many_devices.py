@@ -82,9 +82,9 @@ def main() -> None:
     if dist.get_rank() == 0 and mesh.size() > 1:
         plan = lt.parallel.plan(
             f"sliding_window({asked.window})", n=asked.length, ranks=mesh.size(), heads=HEADS,
-            head_dim=D // HEADS, dtype="float32",
+            head_dim=D // HEADS, dtype="float32", cut="contiguous",
         )  # fmt: skip
-        print(f"{plan.title}: a layer brings each rank {plan.chosen.forward:,} bytes of others' keys")
+        print(f"{plan.title}: a layer brings a rank at most {plan.chosen.forward:,} bytes of others' keys")
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 
     def loss_of_shard() -> Tensor:

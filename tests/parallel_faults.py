@@ -10,7 +10,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from lattend.errors import LattendError
 from lattend.parallel.exchange import Exchange
+from lattend.parallel.kv_cache import KVCache
 from lattend.parallel.sharded_attention import attention
 
 
@@ -76,3 +78,16 @@ def is_slow(group: Any, who: int, seconds: float) -> tuple[str, float]:
     except Exception as error:
         return f"{type(error).__name__}: {error}", time.monotonic() - began
     return "nothing", 0.0
+
+
+def filled(group: Any, wrong: str) -> str:
+    """What is said where one rank fills a cache by another cut, or with fewer values than keys."""
+    last = dist.get_rank(group) == 1
+    k = torch.ones(1, 1, 4, 2)
+    v = k[:, :, :3] if last and wrong == "values" else k
+    cache = KVCache("k <= q", mesh=group, heads=1)
+    try:
+        cache.fill(k, v, cut="zigzag" if last and wrong == "cut" else None)
+    except LattendError as error:
+        return str(error)
+    return ""

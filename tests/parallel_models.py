@@ -145,9 +145,11 @@ def blocks_of_an_image(group: Any) -> float:
     assert torch.equal(whole[0].flatten(2, 3)[:, :, places], mine[0].flatten(2, 3))
     errors.append((unshard(SHARDED(*mine, "neighbourhood(2)", mesh=mesh), mesh) - out).abs().max())
     columns = init_device_mesh("cpu", (8,), mesh_dim_names=("cols",))
-    strips = [shard(x, columns, dim=3) for x in whole]
-    back = unshard(SHARDED(*strips, "neighbourhood(2)", mesh=columns), columns, dim=3)
+    strips = [shard(x, columns) for x in whole]
+    back = unshard(SHARDED(*strips, "neighbourhood(2)", mesh=columns), columns)
     errors.append((back - out).abs().max())
+    side = SHARDED(*(distribute_tensor(x, columns, [Shard(3)]) for x in whole), "neighbourhood(2)")
+    errors.append((side.full_tensor() - out).abs().max())
     assert torch.equal(whole[0].flatten(2, 3)[:, :, positions((9, 7), columns)], strips[0].flatten(2, 3))
     return max(float(x) for x in errors)
 
@@ -167,6 +169,10 @@ def refused_blocks(group: Any) -> list[str]:
         lambda: SHARDED(x, x, x, "neighbourhood(1)", mesh=mesh, cut="zigzag"),
         lambda: shard(x, mesh, cut="zigzag"),
         lambda: positions(48, mesh),
+        lambda: shard(x, init_device_mesh("cpu", (4, 2), mesh_dim_names=("cols", "rows"))),
+        lambda: shard(x, DeviceMesh("cpu", torch.arange(7, -1, -1))),
+        lambda: lt.parallel.KVCache("causal", mesh=mesh, heads=1),
+        lambda: lt.parallel.grid_rnn(lt.nn.GridRNN(4, 2), x[0], mesh=mesh),
         lambda: SHARDED(
             x, x, x, "neighbourhood(1)",
             mesh=init_device_mesh("cpu", (4, 2), mesh_dim_names=("rows", "heads")),

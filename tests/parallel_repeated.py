@@ -172,6 +172,7 @@ def decoded(
             found: Any = cache.attend(q[:, :, new], k[:, :, new], v[:, :, new], sinks=sinks, softcap=2.0)
         moved = came["messages"] // count
         worst = max(worst, away(found, wanted[:, :, new]))
+        assert found.is_contiguous()
         first += count
     assert len(cache) == 23
     return worst, len(cache.places), moved

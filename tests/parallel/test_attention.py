@@ -51,6 +51,11 @@ def test_shards_of_any_length(crew: Crew, lengths: tuple[int, ...]) -> None:
     run(crew, Case("k <= q", 3, cut=lengths, heads=3, kv_heads=1))
 
 
+def test_lengths_of_eight_bits(crew: Crew) -> None:
+    padding = torch.tensor([130, 200], dtype=torch.uint8)
+    run(crew, Case("strided(5)", 2, n=300, padding=padding, heads=2, kv_heads=1))
+
+
 def test_one_rank(crew: Crew) -> None:
     found = run(crew, Case("strided(3)", 1, bias=("-s[head]*(q - k)", {"s": torch.rand(4, **DOUBLE)})))
     assert found[0]["forward"] == 0

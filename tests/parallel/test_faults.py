@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from gloo_ranks import Crew
-from parallel_faults import dies, different, is_slow
+from parallel_faults import dies, different, filled, is_slow
 
 import lattend as lt
 from lattend.parallel.cut import of_lengths
@@ -121,6 +121,14 @@ def test_arrays_that_differ(crew: Crew) -> None:
         "RankError: doc: some ranks gave it whole and some their shard; give all of it everywhere, or "
         "everywhere the rank's own entries"
     }
+
+
+def test_caches_that_are_filled_otherwise(crew: Crew) -> None:
+    for said in crew.run(2, filled, "cut"):
+        assert "the 2 ranks do not make the same call: cut is None on rank 0 and 'zigzag' on rank 1" in said
+    quoted, own = crew.run(2, filled, "values")
+    wanted = "k has shape (1, 1, 4, 2) and v (1, 1, 3, 2): a prompt has as many keys as values"
+    assert own == wanted and quoted.endswith(wanted)
 
 
 def test_a_rank_that_dies() -> None:

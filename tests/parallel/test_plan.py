@@ -18,7 +18,7 @@ from lattend.budget import Budget
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import crossing
-from lattend.parallel.cut import contiguous, of_lengths
+from lattend.parallel.cut import Cut, contiguous, of_lengths
 from lattend.parallel.shard_plan import ShardPlan, joined, plan
 from lattend.parallel.strategies import Strategy
 
@@ -260,3 +260,9 @@ def test_pictures_and_their_words() -> None:
     (chart,) = found.chart().charts
     assert chart.dots[0].name == "halo, contiguous"
     assert chart.dots[-1].name == "chosen"
+
+
+@pytest.mark.parametrize("pieces", [(((0, 2),), ((0, 2),)), (((0, 2),), ((3, 5),)), (((1, 3),), ((3, 5),))])
+def test_a_cut_has_every_position_once(pieces: Any) -> None:
+    with pytest.raises(lt.errors.DomainError, match="does not give each of 4 positions to one rank"):
+        plan("causal", n=4, ranks=2, cut=Cut("mine", pieces))

@@ -12,7 +12,7 @@ from lattend.errors import LattendError, RankError
 from lattend.parallel.ranks import Ranks
 
 WORDS = 4  # of 64 bits, of a digest
-AXES = 3  # of an image or a volume, at most
+MOST_AXES = 3  # of an image or a volume, at most
 Said = Mapping[str, str | int | float | bool | tuple[Any, ...] | None]
 
 
@@ -39,18 +39,18 @@ def agree(
     digest = kind = _digest(tuple(said.items()))
     if now:
         digest = _digest((*said.items(), *now.items()))
-    image = [*shape, *[0] * (AXES - len(shape))]
+    image = [*shape, *[0] * (MOST_AXES - len(shape))]
     found = ranks.gathered([*digest, 0, queries, keys, seed, masked, *image])
     if any(row[:WORDS] != [*digest] or row[WORDS] for row in found):
         _differ(ranks, ranks.told({**said, **now}))
     lengths, of_keys, seeds, masks = (tuple(row[WORDS + 1 + i] for row in found) for i in range(4))
-    shapes = tuple(tuple(row[-AXES:][: len(shape)]) for row in found)
+    shapes = tuple(tuple(row[-MOST_AXES:][: len(shape)]) for row in found)
     return Agreed(kind, lengths, of_keys, seeds, any(masks), shapes)
 
 
 def refuse(ranks: Ranks, error: LattendError) -> NoReturn:
     """Raises an error of this rank's arguments, once the others know that there is one."""
-    ranks.gathered([0] * WORDS + [1, 0, 0, 0, 0] + [0] * AXES)
+    ranks.gathered([0] * WORDS + [1, 0, 0, 0, 0] + [0] * MOST_AXES)
     ranks.told(f"{type(error).__name__}: {error}")
     raise error
 

@@ -120,6 +120,7 @@ def asked_of(
             size for axis, size in zip(found.axes, shape, strict=False) if axis.queries not in dict(cut_along)
         ),
         "dtype": dtype_name(q.dtype),
+        "device": q.device.type,
         "scale, softcap, dropout, kernel, deterministic": options,
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
         "strategy": strategy,
@@ -223,6 +224,8 @@ _ENTRIES = WeakTensorKeyDictionary()  # lengths that were looked at: every layer
 
 def _entries(lengths: Tensor) -> list[int]:
     """What a tensor holds: on a GPU waited for, but once."""
+    if lengths.is_inference():
+        return lengths.tolist()
     version, found = cast(tuple[int | None, list[int]], _ENTRIES.get(lengths, (None, [])))
     if version != lengths._version:  # pyright: ignore[reportPrivateUsage]
         found = lengths.tolist()
@@ -280,7 +283,7 @@ def cut_of(cut: Cut | str | None, lengths: Sequence[int], what: str) -> Cut:
     """The cut that was asked for, of ranks that have so many positions each."""
     if cut is None or cut == "contiguous":
         return of_lengths(lengths)
-    wanted = zigzag(sum(lengths), len(lengths)) if isinstance(cut, str) else cut
+    wanted = zigzag(sum(lengths), len(lengths)) if isinstance(cut, str) else cut.checked()
     if wanted.ranks != len(lengths):
         raise DomainError(
             f"cut is for {wanted.ranks} ranks, and there are {len(lengths)}: make one for these"

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.errors import DomainError
+
 Piece = tuple[int, int]  # positions from the first up to, but not with, the second
 
 
@@ -47,6 +49,15 @@ class Cut:
     def length(self, rank: int) -> int:
         """How many positions a rank has."""
         return sum(b - a for a, b in self.pieces[rank])
+
+    def checked(self) -> Cut:
+        """The cut; raises where it does not have every position once."""
+        at = 0
+        for a, b in sorted(piece for some in self.pieces for piece in some if piece[1] > piece[0]):
+            if a != at:
+                raise DomainError(f"{self!r} does not give each of {self.n} positions to one rank")
+            at = b
+        return self
 
     def times(self, unit: int) -> Cut:
         """The same cut of rows of so many positions.

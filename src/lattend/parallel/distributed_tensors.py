@@ -37,7 +37,8 @@ def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tens
     over, placements, whole = q.device_mesh, q.placements, q.shape
     at = [dim for dim, one in enumerate(placements) if isinstance(one, Shard) and one.dim != 0]
     if mesh is None:
-        mesh = over.get_group(at[0]) if len(at) == 1 else over
+        named = tuple(over.mesh_dim_names[dim] for dim in at) if over.mesh_dim_names else ()
+        mesh = over[named] if named and named[0] in _image_axes(q) else over.get_group(at[0])
 
     def as_given(*found: Tensor) -> tuple[Tensor, ...]:
         """Results whose positions are those of q, as DTensors."""
@@ -46,13 +47,18 @@ def local_tensors(q: Any, k: Any, v: Any, mesh: Any) -> tuple[tuple[Tensor, Tens
     return (q.to_local(), k.to_local(), v.to_local()), mesh, as_given
 
 
-def _check(name: str, x: Any) -> None:
-    cut = [one.dim for one in x.placements if isinstance(one, Shard) and one.dim != 0]
+def _image_axes(x: Any) -> dict[str, int]:
+    """The axes of an image or a volume by their names; of a line none."""
     axes = x.dim() - 1 - POSITIONS
-    image = dict(zip(AXES[-axes:], range(POSITIONS, POSITIONS + axes), strict=True)) if axes > 1 else {}
-    blocks = [image[one] for one in x.device_mesh.mesh_dim_names or () if one in image]
-    placed = all(isinstance(one, (Shard, Replicate)) for one in x.placements)
-    if not placed or cut not in ([POSITIONS], blocks or [POSITIONS]):
+    return dict(zip(AXES[-axes:], range(POSITIONS, POSITIONS + axes), strict=True)) if axes > 1 else {}
+
+
+def _check(name: str, x: Any) -> None:
+    image, names = _image_axes(x), x.device_mesh.mesh_dim_names or ("",) * x.device_mesh.ndim
+    cut = [(one.dim, of) for one, of in zip(x.placements, names, strict=True) if one.is_shard() and one.dim]
+    fits = cut and all(dim == image.get(of, POSITIONS) for dim, of in cut)
+    once = len({dim for dim, _ in cut}) == len(cut)
+    if not (fits and once and all(isinstance(one, (Shard, Replicate)) for one in x.placements)):
         raise TensorError(
             f"{name} is laid out as {x.placements}: positions, axis {POSITIONS}, must be cut along one "
             f"dimension of the mesh, Shard({POSITIONS}), or the axes of an image along those called rows and "

@@ -122,8 +122,12 @@ class Exchange:
 
 def make_ready(ranks: Ranks, device: torch.device) -> None:
     """Has NCCL connect all ranks, which a first message between some of them must not do."""
-    for one in (ranks.along, ranks.across):
-        if one.size > 1 and device.type != "cpu" and not _by_host(one.group, device):
+    if device.type in ranks.connected:
+        return
+    ranks.connected.add(device.type)
+    for one in dict.fromkeys((ranks.along, ranks.across, ranks.whole)):
+        alone = one.size > 1 and one.members is None  # no ranks beside these are in its process group
+        if alone and device.type != "cpu" and not _by_host(one.group, device):
             dist.all_reduce(torch.zeros(1, device=device), group=one.group)
 
 

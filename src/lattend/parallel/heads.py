@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from lattend.parallel.exchange import Exchange
+from lattend.parallel.merge import widened
 from lattend.parallel.ranks import Ranks
 
 Slices = tuple[tuple[int, int], ...]  # of each rank, its heads
@@ -82,9 +83,8 @@ def _all_heads(ranks: Ranks, tensors: Sequence[Tensor], shared: Sequence[Shared]
     came = iter(Exchange.begin(ranks, ranks.across, "heads", leaving, coming).wait())
     found: list[Tensor] = []
     for x, how in both:
-        wide = torch.promote_types(x.dtype, torch.float32)
         shape = (x.shape[0], max(b for _, b in how.heads), how.lengths[me], *x.shape[3:])
-        whole = x.new_zeros(shape, dtype=wide)
+        whole = x.new_zeros(shape, dtype=widened(x.dtype))
         for i, (a, b) in enumerate(how.heads):
             whole[:, a:b] += x[:, :, slice(*how.ends[i])] if i == me else next(came)
         found.append(whole.to(x.dtype))

@@ -13,17 +13,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.bias import dtype_name
+from lattend.attend.bias import dtype_name, shape_text
 from lattend.attend.decode.step import Scoring, StepMask, attend
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
 from lattend.attend.rule_names import rule_names
 from lattend.attend.sinks import with_sinks
-from lattend.errors import DomainError, LattendError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of
 from lattend.parallel.cut import Cut
 from lattend.parallel.edges import Part
-from lattend.parallel.exchange import Exchange
+from lattend.parallel.exchange import Exchange, make_ready
 from lattend.parallel.merge import Merged
 from lattend.parallel.ranks import ranks_of
 from lattend.plans.retention import retention
@@ -42,6 +42,8 @@ class KVCache:
 
     def __init__(self, rule: RuleLike, *, mesh: Any = None, heads: int, **values: Any) -> None:
         self.ranks, self.heads = ranks_of(mesh), heads
+        if self.ranks.axes:
+            raise NamingError("mesh cuts an image, and a cache has a line of positions: give another mesh")
         self.rule = read_rule(rule)
         self.retention = retention(self.rule, query_heads=heads, **values)
         by_head = heads if self.rule.has_heads else None
@@ -56,7 +58,11 @@ class KVCache:
 
     def fill(self, k: Tensor, v: Tensor, *, cut: Cut | str | None = None) -> None:
         """Takes the first keys, of which each rank has a shard; the cache must be empty."""
-        agreed = agree(self.ranks, self._said(k, v, "fill"), {}, k.shape[2], v.shape[2], 0, False)
+        if k.shape[:3] != v.shape[:3]:
+            shapes = f"k has shape {shape_text(k)} and v {shape_text(v)}"
+            refuse(self.ranks, TensorError(f"{shapes}: a prompt has as many keys as values"))
+        said = {**self._said(k, v, "fill"), "cut": cut.pieces if isinstance(cut, Cut) else cut}
+        agreed = agree(self.ranks, said, {}, k.shape[2], v.shape[2], 0, False)
         if self.length:  # on every rank
             raise DomainError(f"the cache has {self.length} positions already: a prompt comes first")
         found = cut_of(cut, agreed.keys, "keys")
@@ -86,6 +92,7 @@ class KVCache:
         said = {**self._said(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
         now = {"positions": self.length, "new positions": q.shape[2]}
         agree(self.ranks, said, now, q.shape[2], k.shape[2], 0, False)
+        make_ready(self.ranks, q.device)
         new = np.arange(self.length, self.length + q.shape[2])
         owners = [self._owner() for _ in new]
         mine = np.flatnonzero(np.array(owners) == self.ranks.rank)
@@ -115,7 +122,7 @@ class KVCache:
         every = Part(0, (q.shape[2],), ((0, q.shape[2]),))
         for rank in range(ranks.size):
             part = packed if rank == ranks.rank else next(came)
-            merged.add(every, part[..., :-1], part[..., -1])
+            merged.add(every, part[..., :-1].contiguous(), part[..., -1].contiguous())
         return merged.out, merged.lse
 
     def _owner(self) -> int:

@@ -66,6 +66,7 @@ class Ranks:
     control: Any  # a backend on CPUs, for what must be agreed on
     timeout: timedelta
     axes: tuple[tuple[str, int], ...] = ()  # of an image, along which a mesh cuts it over so many ranks
+    connected: set[str] = field(default_factory=set[str])  # kinds of devices between which messages went
     works: Recent[Any, Any] = field(default_factory=lambda: Recent(MOST_WORKS))  # the same on every rank
 
     @property
@@ -179,6 +180,8 @@ def _of_group(group: object) -> Ranks:
 
 def _of_mesh(mesh: DeviceMesh) -> Ranks:
     names = mesh.mesh_dim_names or ()
+    if cast(Tensor, mesh.mesh).flatten().diff().le(0).any():  # a process group sorts its ranks
+        raise NamingError(f"mesh has its ranks out of order, {mesh.mesh.tolist()}: give them ascending")
     blocks = tuple(name for name in names if name in AXES)
     if blocks:
         return _of_blocks(mesh, blocks)
@@ -211,6 +214,10 @@ def _of_blocks(mesh: DeviceMesh, names: tuple[str, ...]) -> Ranks:
     others = [name for name in mesh.mesh_dim_names or () if name in (SEQUENCE, HEADS)]
     if others:
         raise NamingError(f"mesh cuts {' and '.join(names)} of an image, and {others[0]} too: leave that out")
+    if [*names] != sorted(names, key=AXES.index):
+        raise NamingError(
+            f"mesh cuts {' and '.join(names)}: its dimensions go in the order {', '.join(AXES)}"
+        )
     own: Any = mesh if mesh.ndim == len(names) else mesh[names]
     group = own.get_group() if own.ndim == 1 else own._flatten().get_group()
     return replace(_of_group(group), axes=tuple(zip(names, own.mesh.shape, strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,8 +103,3 @@ def _grouped(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Iterator[Ru
             count = 1 + (len(like) if like.all() else int(np.argmin(like)))
         yield Run(start, size, period if count > 1 else 0, count)
         place += count
-
-
-def total(runs: Iterable[Run]) -> int:
-    """How many positions there are in all."""
-    return sum(run.total for run in runs)

@@ -315,7 +315,7 @@ def _layouts(
             raise DomainError(
                 f"the cut is one of {cut.n:,} positions over {cut.ranks} ranks, not {rows:,} over {ranks}"
             )
-        return [along(cut)], []
+        return [along(cut.checked())], []
     if isinstance(cut, (tuple, list)):
         return [_mesh(tally, ranks, tuple(cut))], []
     if cut is not None and cut not in CUTS:

@@ -88,7 +88,12 @@ def attention(
         "softcap": softcap, "sinks": sinks, "dropout": dropout, "return_lse": return_lse, "kernel": kernel,
         "deterministic": deterministic,
     }  # fmt: skip
-    (q, k, v), mesh, as_given = local_tensors(q, k, v, mesh)
+    try:
+        (q, k, v), mesh, as_given = local_tensors(q, k, v, mesh)
+    except LattendError as error:
+        if mesh is None:  # nobody knows yet who the others are
+            raise
+        refuse(ranks_of(mesh), error)
     ranks = ranks_of(mesh)
     try:
         asked = asked_of(ranks, q, k, v, rule, values, how)
@@ -117,7 +122,7 @@ def _run(
     """The output of this rank's positions, and their log-sum-exp."""
     scale, softcap, dropout, kernel, deterministic = asked.options
     q, k, v, learned, padding = asked.q, asked.k, asked.v, asked.learned, asked.padding
-    lengths = padding if padding is not None and padding.dim() == 1 else None
+    lengths = padding.long() if padding is not None and padding.dim() == 1 else None
     mask = None if padding is None or padding.dim() == 1 else padding.T.contiguous()
     biases = len(learned) - (asked.sinks is not None)
     shared: list[Shared] = []

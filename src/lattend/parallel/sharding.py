@@ -17,28 +17,31 @@ from lattend.parallel.layout import Layout
 from lattend.parallel.ranks import AXES, Ranks, ranks_of
 
 
-def shard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int = 2) -> Tensor:
+def shard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int | None = None) -> Tensor:
     """The part of this rank of a tensor that all have whole; `dim` is the axis of positions, 2 of q, k, v.
 
-    Of a mesh whose dimensions are called "rows" and "cols", `dim` is the first axis that is cut.
+    Of a mesh whose dimensions are called "rows" and "cols", `dim` is the first axis that is cut; left out,
+    they are those of q, k and v, which come before the last.
 
     >>> import torch.distributed as dist  # in a program that torchrun starts on two ranks, on the second
     >>> lt.parallel.shard(torch.arange(5), dim=0)  # doctest: +SKIP
     tensor([3, 4])
     """
     ranks = ranks_of(mesh)
-    for axis, (found, place) in zip(_axes(ranks, dim), _cuts(ranks, x.shape, dim, cut), strict=True):
+    axes = _axes(ranks, x, dim)
+    for axis, (found, place) in zip(axes, _cuts(ranks, [x.shape[axis] for axis in axes], cut), strict=True):
         x = x.index_select(axis, _places(found, place).to(x.device))
     return x
 
 
-def unshard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int = 2) -> Tensor:
+def unshard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int | None = None) -> Tensor:
     """The whole tensor on every rank, from their parts; over CPUs, without gradients: to look at."""
     ranks = ranks_of(mesh)
-    parts = [part for part, _ in ranks.told((x.detach().cpu(), str(x.dtype)))]
-    if len(ranks.axes) > 1:
-        return _joined(parts, _axes(ranks, dim), [count for _, count in ranks.axes]).to(x.device)
-    (dim,) = _axes(ranks, dim)
+    axes = _axes(ranks, x, dim)
+    if len(axes) > 1:
+        _check_blocks(cut)
+        return _joined(ranks.told(x.detach().cpu()), axes, [count for _, count in ranks.axes]).to(x.device)
+    (dim,), parts = axes, ranks.told(x.detach().cpu())
     lengths = [part.shape[dim] for part in parts]
     found = _cut_for(cut, sum(lengths), ranks)
     if cut is not None and [found.length(rank) for rank in range(ranks.size)] != lengths:
@@ -68,31 +71,36 @@ def positions(
     if ranks.axes and not {name for name, _ in ranks.axes} <= {*names}:
         named = ", ".join(name for name, _ in ranks.axes)
         raise DomainError(f"mesh cuts {named}, and n = {n} does not have them: give n as (rows, cols)")
-    first = names.index(ranks.axes[0][0]) if ranks.axes else 0
-    cuts = dict(zip(_axes(ranks, first), _cuts(ranks, sizes, first, cut), strict=True))
-    whole = [cuts.get(axis, (contiguous(size, 1), 0)) for axis, size in enumerate(sizes)]
-    one_rank = [Cut(found.name, (found.pieces[place],)) for found, place in whole]
-    boxes = Layout(tuple(one_rank), sizes).boxes(0)
-    flat = [Box.of(pieces).flat(sizes) for pieces in boxes]
+    axes = [names.index(name) for name, _ in ranks.axes] or [0]
+    own = dict(zip(axes, _cuts(ranks, [sizes[axis] for axis in axes], cut), strict=True))
+    whole = [own.get(axis, (contiguous(size, 1), 0)) for axis, size in enumerate(sizes)]
+    one_rank = tuple(Cut(found.name, (found.pieces[place],)) for found, place in whole)
+    flat = [Box.of(pieces).flat(sizes) for pieces in Layout(one_rank, sizes).boxes(0)]
     return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *flat])).to(device)
 
 
-def _axes(ranks: Ranks, dim: int) -> list[int]:
+def _axes(ranks: Ranks, x: Tensor, dim: int | None) -> list[int]:
     """The axes of a tensor that are cut, of which the first is `dim`."""
-    places = [AXES.index(name) for name, _ in ranks.axes] or [0]
-    return [dim + place - places[0] for place in places]
+    places = [AXES.index(name) - len(AXES) for name, _ in ranks.axes]  # before the last: cols are -1
+    if not places:
+        return [2 if dim is None else dim]
+    first = x.dim() - 1 + places[0] if dim is None else dim
+    return [first + place - places[0] for place in places]
 
 
-def _cuts(ranks: Ranks, shape: Sequence[int], dim: int, cut: Cut | str | None) -> list[tuple[Cut, int]]:
+def _cuts(ranks: Ranks, sizes: Sequence[int], cut: Cut | str | None) -> list[tuple[Cut, int]]:
     """For each axis that is cut, its cut and the place of this rank along it."""
-    if len(ranks.axes) < 2:
-        return [(_cut_for(cut, shape[dim], ranks), ranks.rank)]
-    if cut not in (None, "contiguous"):
-        raise DomainError(f"cut={cut!r}: blocks of an image follow each other; leave it out")
+    if len(sizes) == 1:
+        return [(_cut_for(cut, sizes[0], ranks), ranks.rank)]
+    _check_blocks(cut)
     counts = [count for _, count in ranks.axes]
     places = np.unravel_index(ranks.rank, counts)
-    sizes = [shape[axis] for axis in _axes(ranks, dim)]
     return [(contiguous(n, count), int(i)) for n, count, i in zip(sizes, counts, places, strict=True)]
+
+
+def _check_blocks(cut: object) -> None:
+    if cut not in (None, "contiguous"):
+        raise DomainError(f"cut={cut!r}: blocks of an image follow each other; leave it out")
 
 
 def _joined(parts: Sequence[Tensor], axes: Sequence[int], counts: Sequence[int]) -> Tensor:
@@ -115,7 +123,7 @@ def _cut_for(cut: Cut | str | None, n: int, ranks: Ranks) -> Cut:
             raise DomainError(
                 f"cut is of {cut.n} positions for {cut.ranks} ranks, and there are {n} for {ranks.size}"
             )
-        return cut
+        return cut.checked()
     if cut is not None and cut not in CUTS:
         raise DomainError(f"cut is a Cut, or one of {', '.join(CUTS)}, not {cut!r}")
     return (zigzag if cut == "zigzag" else contiguous)(n, ranks.size)

@@ -69,7 +69,7 @@ class _Deciding:
         if strategy == "ulysses":
             if blocks:
                 raise DomainError(
-                    'strategy="ulysses" needs positions in rows: cut the image into strips, or leave it out'
+                    'strategy="ulysses" needs strips of rows: cut the image so, or leave it out'
                 )
             if ranks.across.size > 1:
                 raise DomainError(
@@ -113,11 +113,16 @@ class _Deciding:
         edges = self._edges(ranks) if edges is None else edges
         line = [edges[i] for i in range(ranks.size) if ranks.places[i][0] == ranks.across.rank]
         make_ready(ranks, self.asked.q.device)
-        work = decide(ranks, question, line, self.asked.q.device)
-        all_told(ranks, lambda: self._check_kernel(work))
+        made: list[Work] = []
+
+        def decided() -> None:
+            made.append(decide(ranks, question, line, self.asked.q.device))
+            self._check_kernel(made[0])
+
+        all_told(ranks, decided)
         near = [ranks.places.index((i, place)) for i in range(ranks.across.size)]
         lengths = [tuple(layout.lengths[near].tolist()) for layout in self.layouts]
-        return Way(ranks, work, self._slices(ranks) if len(near) > 1 else None, *lengths)
+        return Way(ranks, made[0], self._slices(ranks) if len(near) > 1 else None, *lengths)
 
     def _fewer_by_heads(self, ranks: Ranks, edges: Sequence[Sequence[Edge]]) -> bool:
         """Whether the busiest rank gets fewer numbers in a forward pass where heads travel, and not keys."""
@@ -149,7 +154,7 @@ class _Deciding:
         own = q.new_empty((q.shape[0], heads, block.n, q.shape[3]))
         k, v = (q.new_empty((q.shape[0], kv_heads, block.m, x.shape[3])) for x in (asked.k, asked.v))
         bias = asked.learned[: len(asked.learned) - (asked.sinks is not None)] if call.term else None
-        seed = torch.zeros(8, dtype=torch.int64, device=q.device) if dropout else None
+        seed = torch.zeros(1, dtype=torch.int64, device=q.device) if dropout else None
         real = (
             torch.zeros((q.shape[0], 2), dtype=torch.int32, device=q.device)
             if asked.padding is not None

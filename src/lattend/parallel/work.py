@@ -68,7 +68,6 @@ class Work:
     strategy: str
     own: tuple[LocalCall, ...]
     stages: tuple[Stage, ...]
-    coming: tuple[int, ...]  # how many keys each rank gets
 
     @property
     def kept(self) -> bool:
@@ -86,10 +85,10 @@ def edges_asked(asked: Question, rank: int, arrays: Arrays) -> list[Edge]:
 
 
 def _listed(rule: Rule) -> Listed:
-    """Whether keys are looked up in a list: many boxes are many calls, and where pieces follow each other at
-    a distance that does not go with the rule's own divisors, their plan would take seconds.
+    """Says which boxes of keys become a list that is looked up.
 
-    A bias has no such list.
+    Many boxes are many calls, and where pieces follow each other at a distance that does not go with the
+    rule's own divisors, their plan would take seconds. A bias has no such list.
     """
     by = {
         node.args[1].value
@@ -97,17 +96,17 @@ def _listed(rule: Rule) -> Listed:
         if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Num)
     }
 
-    def decide(boxes: Sequence[Box]) -> bool:
+    def is_listed(boxes: Sequence[Box]) -> bool:
         periods = {run.period for box in boxes for run in box.runs if run.count > 1}
         return len(boxes) > MOST_BOXES or any(a % b and b % a for a in periods for b in by)
 
-    return decide
+    return is_listed
 
 
 def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], device: torch.device) -> Work:
     """The work of this rank, from the edges to every rank of its line."""
     rank, size = ranks.along.rank, ranks.along.size
-    coming = tuple(sum(edge.total for edge in some) for some in edges)
+    coming = [sum(edge.total for edge in some) for some in edges]
     longest = int(max(asked.keys.lengths))
     strategy = asked.strategy or ("ring" if max(coming) > KEPT_SHARDS * longest else "halo")
     mine, leaving = edges[rank], [edge for some in edges for edge in some if edge.source == rank]
@@ -129,7 +128,7 @@ def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], devic
         blocks = [(place, call) for place, edge in enumerate(gets) for call in calls(edge.keys)]
         stages.append(Stage(routes, tuple(blocks)))  # an empty one too: all ranks post messages in one order
     own = calls([Box.of(pieces) for pieces in asked.keys.boxes(rank)])
-    return Work(strategy, tuple(own), tuple(stages), coming)
+    return Work(strategy, tuple(own), tuple(stages))
 
 
 def _places(edge: Edge, keys: Layout, rank: int, device: torch.device) -> torch.Tensor:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.errors import DomainError, LattendError, TensorError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.inputs import side_by_side
 from lattend.nn.grid.pipeline import pipeline
@@ -26,7 +26,7 @@ from lattend.nn.grid.rnn import GridRNN, Weights, of_direction
 from lattend.nn.grid.scan import chosen, scan
 from lattend.nn.grid.states import ROWS, format_tensor
 from lattend.parallel.agreement import agree, refuse
-from lattend.parallel.exchange import Addressed, Exchange
+from lattend.parallel.exchange import Addressed, Exchange, make_ready
 from lattend.parallel.ranks import Ranks, ranks_of
 
 PIECES = 4  # of a layer in all directions, for each strip: so much of a pass is spent until the last begins
@@ -45,6 +45,8 @@ def grid_rnn(
     """
     ranks = ranks_of(mesh)
     try:
+        if {name for name, _ in ranks.axes} - {"rows"}:
+            raise NamingError("mesh cuts columns, and a net on a grid runs on strips of rows: give another")
         dtype = _checked(net, x, mask, columns)
     except LattendError as error:
         refuse(ranks, error)
@@ -54,6 +56,7 @@ def grid_rnn(
         "dtype": str(dtype), "mask": mask is not None, "columns": columns, "gradients": learns,
     }  # fmt: skip
     agreed = agree(ranks, said, {}, x.shape[1], x.shape[1], 0, False)
+    make_ready(ranks, x.device)
     if not x.shape[1]:
         return x.new_zeros((*x.shape[:3], net.directions * net.h), dtype=dtype)
     roots = [x, *net.parameters(), x.new_zeros((), requires_grad=True)] if learns else []
