@@ -148,6 +148,7 @@ def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tenso
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
+    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     whole = (grad_out, *of_query_heads(tape, q, k, v), out)
     cut = [_in_windows(tape, x, found.window) for x in whole]

@@ -282,8 +282,8 @@ class Runner:
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
         whole = (given.q, given.k, given.v, given.grad_out, given.out)
         q, k, v, grad, out = (_rows_together(tape, x) for x in whole)
-        grad_lse, lse = given.grad_lse, given.lse
-        given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+        lse = given.lse if given.lse.is_contiguous() else tape.do(Tensor.contiguous, given.lse)
+        given = BackwardInputs(grad, given.grad_lse, q, k, v, out, lse)
         delta = tape.empty(lse.shape, lse.dtype, lse.device)
         fixed = FixedPointSums.of(tape, self.plan, call, arrays, given)
         grad_q = self.backward_dq(tape, call, given, delta, arrays, fixed)
