@@ -25,12 +25,13 @@ from typing import Any
 
 import report
 import torch
+from timing_gpu import tf32
 
 import lattend as lt
 from lattend.attend.kernels.gpu_crossovers import FILE, WIDTHS, measured
 
 KERNELS = ("triton", "sdpa")
-DTYPES = {"half": torch.bfloat16, "float32": torch.float32}
+DTYPES = {"half": torch.bfloat16, "float32": torch.float32, "TF32": torch.float32}
 HEAD_DIMS, HEADS = (32, 64, 128, 256), (4, 16, 64)
 SIZES = (16, 64, 256, 512, 768, 1024, 2048, 4096)
 LONG, FEW = (1024, 2048, 4096, 8192, 16_384, 32_768), (4, 8, 16, 32, 64)  # of Hopper's causal blocks
@@ -109,7 +110,11 @@ Timed = Sequence[tuple[Case, Mapping[str, float]]]
 
 def timed(case: Case) -> dict[str, float]:
     """Microseconds of a call, by kernel."""
-    works = case.works()
+    with tf32(case.precision == "TF32"):
+        return in_turns(case.works())
+
+
+def in_turns(works: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
     for work in works.values():
         work()
         work()
@@ -134,7 +139,9 @@ def cost(rows: Timed, ours: Callable[[Case], bool]) -> float:
 
 
 def fitted(rows: Timed) -> dict[str, float]:
-    """The limits of small blocks: `numbers` of a block, and `products` of all, with the least cost."""
+    """The limits of small blocks: `numbers` of a block, and `products` of all, with the least cost; and the
+    most numbers that were measured.
+    """
     numbers = sorted({case.numbers for case, _ in rows})
     products = sorted({case.products for case, _ in rows})
     limits = itertools.product((0, *between(numbers)), between(products))
@@ -142,7 +149,7 @@ def fitted(rows: Timed) -> dict[str, float]:
         limits,
         key=lambda at: cost(rows, lambda case: case.numbers < at[0] and case.products < at[1]),
     )
-    return {"numbers": best[0], "products": best[1]}
+    return {"numbers": best[0], "products": best[1], "measured": numbers[-1]}
 
 
 def fitted_hopper(rows: Timed) -> dict[str, float]:
@@ -157,14 +164,14 @@ def fitted_hopper(rows: Timed) -> dict[str, float]:
     return {"keys": best[0], "rows": best[1]}
 
 
-def between(sizes: Sequence[float]) -> list[int]:
-    """Places between sizes that follow each other, in the middle by logarithms, in two digits; and beyond.
+def between(sizes: Sequence[float]) -> list[float]:
+    """Places between sizes that follow each other, in the middle by logarithms, in two digits; and no limit.
 
     >>> between([64, 256, 1024])
-    [130, 510, 2000]
+    [130, 510, inf]
     """
     middles = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes)]
-    return [int(float(f"{at:.2g}")) for at in (*middles, sizes[-1] * 2)]
+    return [*(int(float(f"{at:.2g}")) for at in middles), math.inf]
 
 
 def told(rows: Timed) -> dict[str, Any]:
@@ -184,8 +191,15 @@ def told(rows: Timed) -> dict[str, Any]:
             found["hopper causal"] = fitted_hopper(some)
         else:
             precision, blocks, width = group.split(", ")
-            found["forward"][precision][blocks][width] = fitted(some)
+            found["forward"].setdefault(precision, {}).setdefault(blocks, {})[width] = fitted(some)
     return found
+
+
+def without_inf(found: Any) -> Any:
+    """As the file has it: where there is no limit, null."""
+    if isinstance(found, dict):
+        return {name: without_inf(one) for name, one in found.items()}
+    return None if found == math.inf else found
 
 
 def warm(wanted: Sequence[Case], processes: int, seconds: float) -> None:
@@ -205,7 +219,8 @@ def warm(wanted: Sequence[Case], processes: int, seconds: float) -> None:
 
 def run_once(some: Sequence[Case]) -> None:
     for case in some:
-        case.works()[KERNELS[0]]()
+        with tf32(case.precision == "TF32"):
+            case.works()[KERNELS[0]]()
         torch.cuda.synchronize()
 
 
@@ -226,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows.append((case, timed(case)))
         ours, theirs = (rows[-1][1][kernel] for kernel in KERNELS)
         print(f"{ours / theirs:.2f}×  {case}: {ours:.1f} and {theirs:.1f} µs", flush=True)
-    found = told(rows)
+    found = without_inf(told(rows))
     print(json.dumps(found, indent=1))
     if args.save:
         about = {key: value for key, value in report.machine().items() if key in ("date", "device", "torch")}

@@ -38,6 +38,7 @@ class Case:
     gradient_of_lse: bool = True
     dtype: torch.dtype = torch.float64
     device: str = "cpu"
+    kernel: str | None = None  # that ranks are to take
 
     @property
     def wide(self) -> torch.dtype:
@@ -176,7 +177,7 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     with gloo_ranks.counted() as forward:
         found = attend(
             *shaped, case.rule, mesh=mesh, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
-            sinks=learned.get("sinks"), padding=padding, return_lse=True, **case.options,
+            sinks=learned.get("sinks"), padding=padding, return_lse=True, kernel=case.kernel, **case.options,
             **{name: case.on_device(x) for name, x in case.values.items()},
         )  # fmt: skip
     with gloo_ranks.counted() as backward:

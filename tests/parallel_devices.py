@@ -115,7 +115,8 @@ def late_tensors(group: Any, case: Case, joined: bool) -> Found:
     with torch.cuda.stream(side) if cuda and not joined else contextlib.nullcontext():
         learned = [x.requires_grad_() for x in leaves]
         attend: Any = attention
-        result = attend(*learned, case.rule, mesh=group, strategy=case.strategy, return_lse=True)
+        how = {"strategy": case.strategy, "kernel": case.kernel, "return_lse": True}
+        result = attend(*learned, case.rule, mesh=group, **how)
         loss = (result[0] * out).sum() + (result[1] * lse).sum()
         grads = torch.autograd.grad(loss, learned)
     if cuda:

@@ -82,10 +82,11 @@ def attend(
     return max(error(out, wanted.detach()), *(error(a, b) for a, b in zip(*grads, strict=True)))
 
 
-def documents(rule: str, head_dim: int) -> float:
+def documents(rule: str, head_dim: int, longer: int = 1, heads: tuple[int, int] = HEADS) -> float:
     """Five documents, of lengths that no tile has."""
-    ids = torch.repeat_interleave(torch.arange(5), torch.tensor([300, 20, 700, 1, 599])).cuda()
-    return attend(rule, head_dim, doc=ids)
+    lengths = longer * torch.tensor([300, 20, 700, 1, 599])
+    ids = torch.repeat_interleave(torch.arange(5), lengths).cuda()
+    return attend(rule, head_dim, heads=heads, n=len(ids), doc=ids)
 
 
 def blocks(head_dim: int) -> float:
@@ -169,6 +170,7 @@ def parts() -> dict[str, dict[str, Check]]:
         "data": {
             **{f"documents, D = {D}": partial(documents, same, D) for D in (64, 128, 256)},
             "documents, causal": partial(documents, f"{same} and k <= q", 128),
+            "documents of many tiles": partial(documents, same, 64, 6, (1, 1)),
             "blocks, D = 64": partial(blocks, 64),
             "blocks, D = 128": partial(blocks, 128),
         },
@@ -238,13 +240,16 @@ def checked(names: list[str]) -> tuple[bool, set[str]]:
 
 
 def behind(command: list[str], name: str) -> tuple[bool, set[str]]:
-    """Runs a part in a process behind a command."""
+    """Runs a part in a process behind a command, whose lines are printed as they come."""
     here = [*command, sys.executable, __file__, "--only", name]
-    begin = time.monotonic()
-    done = subprocess.run(here, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    print(f"{done.stdout}{name}: {time.monotonic() - begin:.0f} s, ended with {done.returncode}", flush=True)
-    told = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), MARK)
-    return done.returncode == 0, {one.split()[0] for one in told.removeprefix(MARK).split(", ") if one}
+    begin, ran = time.monotonic(), set[str]()
+    with subprocess.Popen(here, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout or ():
+            print(line if line.startswith(name) else f"{name}: {line}", end="", flush=True)
+            if line.startswith(MARK):
+                ran = {one.split()[0] for one in line.removeprefix(MARK).split(", ") if one.strip()}
+    print(f"{name}: {time.monotonic() - begin:.0f} s, ended with {process.returncode}", flush=True)
+    return process.returncode == 0, ran
 
 
 def main() -> int:

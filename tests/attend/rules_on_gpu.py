@@ -19,6 +19,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate
 from math import prod
 from multiprocessing import get_context
 from typing import Any, NamedTuple
@@ -199,11 +200,14 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="end then, with what was done")
+    parser.add_argument("--after", type=int, default=0, metavar="N", help="go on after so many, done before")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.exit(1, "rules_on_gpu.py: it needs a GPU\n")
     begin, counts, wrong = time.monotonic(), Counter[str](), 0
     groups = [*catalogue(), *drawn(args.rules, args.seed)]
+    ends = accumulate(map(len, groups))
+    groups = [group for group, end in zip(groups, ends, strict=True) if end > args.after]
     with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:
         for found in pool.map(check_group, groups):
             for case, said in found:

@@ -48,9 +48,11 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def gpu_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small blocks have fewer than 640 keys of 64, in float32 2,048 if causal; in half precision all of them
-    fewer than 2^29 products. Windows have 256 keys of 128, Hopper's causal blocks 2,048 keys and 2^19 rows.
+    fewer than 2^29 products; those of TF32 all are small. Windows have 256 keys of 128, Hopper's causal
+    blocks 2,048 keys and 2^19 rows.
     """
     half, exact = {"numbers": 640 * 64, "products": 1 << 29}, {"numbers": 640 * 64, "products": 1 << 50}
+    ours = {"numbers": inf, "products": inf, "measured": 4096 * 128}
     found = {
         "forward": {
             "half": {blocks: {"D to 128": half, "D to 256": half} for blocks in ("causal", "full")},
@@ -58,6 +60,7 @@ def gpu_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "causal": {"D to 128": {**exact, "numbers": 2048 * 64}, "D to 256": exact},
                 "full": {"D to 128": exact, "D to 256": exact},
             },
+            "TF32": {blocks: {"D to 128": ours, "D to 256": ours} for blocks in ("causal", "full")},
         },
         "windows": half,
         "backward": {"windows": 256 * 128},
@@ -86,8 +89,8 @@ def test_every_pass_dtype_and_kind_of_block_was_measured() -> None:
 def test_every_kind_of_block_was_measured_on_a_gpu() -> None:
     stored = json.loads(gpu_crossovers.FILE.read_text())
     assert set(stored["machine"]) == {"date", "device", "torch"}
-    for half, causal, width in product((True, False), (True, False), (16, 128, 256, 512)):
-        assert min(gpu_crossovers.small_blocks(half, causal, width)) > 0
+    for precision, causal, width in product(gpu_crossovers.PRECISIONS, (True, False), (16, 128, 256, 512)):
+        assert min(gpu_crossovers.small_blocks(precision, causal, width)[:2]) > 0
     assert stored["backward"]["windows"] > 0 and min(stored["windows"].values()) > 0
     assert gpu_crossovers.HopperCausal(**stored["hopper causal"]).keys > 0
 
@@ -286,6 +289,21 @@ def test_a_small_training_step_that_may_be_nondeterministic_is_torchs_own() -> N
     assert on_a_gpu("k <= q", 4, 1, half, **free) == ("sdpa", "sdpa")
     assert on_a_gpu("k <= q", 4, 1, plain, **free) == ("triton", "triton")  # torch would repeat the keys
     assert on_a_gpu("q // 32 == k // 32", 4, 4, half, **free) == ("triton", "triton")
+
+
+@pytest.mark.usefixtures("gpu_table")
+def test_products_of_tf32_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's own attention makes three products for each, whether one is allowed or not."""
+    free: dict[str, Any] = {"deterministic": False}
+    large: dict[str, Any] = {"n": 8192, "head_dim": 128, "dtype": "float32", "device": "cuda"}
+    assert on_a_gpu("k <= q", 4, 4, torch.float32, **free) == ("sdpa", "sdpa")
+    assert lt.explain("causal", **large).kernel == "sdpa"
+    monkeypatch.setattr(gpu_crossovers, "uses_tf32", lambda: True)
+    assert on_a_gpu("k <= q", 4, 4, torch.float32, **free) == ("triton", "triton")
+    told = lt.explain("causal", **large)
+    said = "torch's own attention was slower at every size measured, up to 4,096 keys of 128"
+    assert told.kernel == "triton" and said in str(told.crossovers[0])
+    assert on_a_gpu("k <= q", 4, 4, torch.bfloat16, **free) == ("sdpa", "sdpa")
 
 
 @pytest.mark.usefixtures("gpu_table")

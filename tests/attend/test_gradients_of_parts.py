@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 import torch
 
+import lattend as lt
 from lattend.attend import operator
 from lattend.attend.call import BackwardInputs
+from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.rules.reader import read_rule
 
+GPU = torch.cuda.is_available()
 RULES = {"window": "k <= q and q - k <= 9", "causal": "k <= q", "parts": "k < 2 or k <= q and q - k <= 5"}
 
 
 def gradients(kernel: str, text: str, inputs: BackwardInputs) -> Any:
     rule = read_rule(text)
     n = inputs.q.shape[2]
-    how = (None, None, None, None, 0.0, None, None, kernel, True)
+    how = (None, None, None, None, 0.0, None, None, kernel, kernel != "sdpa")
     return operator.gradients(inputs, False, rule.at(n=n).key, [n], [], None, [], *how)[:3]
 
 
@@ -28,12 +31,29 @@ def test_rows_may_lie_apart(kernel: str, text: str) -> None:
     if kernel == "sdpa" and text != RULES["causal"]:
         pytest.skip("torch's own attention takes causal blocks")
     torch.manual_seed(0)
-    whole = [torch.randn(2, 2, 40, 16) for _ in range(5)]
+    device = "cuda" if GPU and kernel not in ("cpu", "native") else "cpu"
+    whole = [torch.randn(2, 2, 40, 16, device=device) for _ in range(5)]
     grad, q, k, v, out = (x[:, :, 3:30] for x in whole)
-    lse, grad_lse = (torch.randn(2, 2, 40) + 5)[..., 5:32], torch.randn(2, 2, 40)[..., 1:28]
+    lse, grad_lse = (torch.randn(2, 2, 40, device=device) + offset for offset in (5, 0))
+    lse, grad_lse = lse[..., 5:32], grad_lse[..., 1:28]
     inputs = BackwardInputs(grad, None if kernel == "sdpa" else grad_lse, q, k, v, out, lse)
-    together = BackwardInputs(*(None if x is None else x.contiguous() for x in inputs))
+    copies: list[Any] = [None if x is None else x.contiguous() for x in inputs]
+    together = BackwardInputs(*copies)
     wanted = gradients("dense", text, together)
     for found in (gradients(kernel, text, inputs), gradients(kernel, text, together)):
         for one, want in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not GPU, reason="there torch's own attention gives log-sum-exps with room behind them")
+def test_after_the_forward_pass_of_torch() -> None:
+    """On 3,001 float32 keys the forward pass is torch's own, and the backward pass ours."""
+    torch.manual_seed(0)
+    q, k, v, grad = (torch.randn(1, 2, 3001, 128, device="cuda") for _ in range(4))
+    results: list[Any] = []
+    for dtype, kernel in ((torch.float32, None), (torch.float64, "dense")):
+        given = [x.to(dtype).requires_grad_() for x in (q, k, v)]
+        out = lt.attention(given[0], given[1], given[2], "causal", kernel=kernel)
+        results.append([out.detach(), *torch.autograd.grad(out, given, grad.to(dtype))])
+    for found, want in zip(*results, strict=True):
+        assert float((found.double() - want).norm() / want.norm()) < TOLERANCE[torch.float32]

@@ -3,6 +3,7 @@
     python tests/parallel/ranks_on_gpu.py                     # `make gpu-ranks`: minutes
     python tests/parallel/ranks_on_gpu.py --quick
     python tests/parallel/ranks_on_gpu.py --quick --device cpu --ranks 2
+    TRITON_INTERPRET=1 python tests/parallel/ranks_on_gpu.py --device cpu --kernel triton --only halo
     python tests/parallel/ranks_on_gpu.py --only causal ring float32
 
 Two ranks and four are processes on one GPU, and gloo carries their messages by way of the host, since NCCL
@@ -73,13 +74,16 @@ class Check(NamedTuple):
 # Attention
 
 
-def cases(ranks: int, dtype: torch.dtype, device: str) -> Iterator[tuple[str, Case, bool]]:
+def cases(
+    ranks: int, dtype: torch.dtype, device: str, kernel: str | None = None
+) -> Iterator[tuple[str, Case, bool]]:
     """Name, call, and whether it is one of the few: rules, strategies, then options."""
     n, width = (1601, 64) if device == "cuda" else (101, 8)
     heads, kv_heads = 8, 4
     plain = Case(
-        "", ranks, n, heads, kv_heads, batch=2, width=width, value_width=width, dtype=dtype, device=device
-    )
+        "", ranks, n, heads, kv_heads, batch=2, width=width, value_width=width, dtype=dtype, device=device,
+        kernel=kernel,
+    )  # fmt: skip
     t, w, cols = n // 6, n // 8, n // 16
     image = {"shape": (16, cols), "n": 16 * cols}
     ids = torch.repeat_interleave(torch.arange(4), torch.tensor([n // 4, 3, n // 2, n - n // 4 - 3 - n // 2]))
@@ -187,7 +191,7 @@ def on_a_grid(ranks: int, cell: str, kind: dict[str, Any], crew: Crew) -> tuple[
     return wrong + [f"bytes off by {beyond}" for _, beyond in found if any(beyond)], worst
 
 
-def checks(device: str, ranks: list[int], every: bool) -> Iterator[Check]:
+def checks(device: str, ranks: list[int], every: bool, kernel: str | None = None) -> Iterator[Check]:
     """All lines: of bfloat16 on the most ranks and float32 on the fewest, or `every` pair of these."""
     kinds = [(r, dtype) for r in reversed(ranks) for dtype in (BF16, FLOAT32)]
     if not every and len(ranks) > 1:
@@ -196,7 +200,7 @@ def checks(device: str, ranks: list[int], every: bool) -> Iterator[Check]:
         at = f"{size} ranks, {str(dtype).removeprefix('torch.')}"
         kind = {"dtype": dtype, "device": device}
         window = None
-        for name, case, few in cases(size, dtype, device):
+        for name, case, few in cases(size, dtype, device, kernel):
             window = window or case
             yield Check(f"{name}, {at}", size, partial(attended, case), few)
         assert window is not None
@@ -229,6 +233,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--kernel", help="that attention is to take; it chooses otherwise")
     parser.add_argument("--ranks", type=int, nargs="+", choices=(2, 3, 4), default=[2, 4])
     parser.add_argument("--quick", action="store_true", help="a few cases")
     parser.add_argument("--every", action="store_true", help="both dtypes on every number of ranks")
@@ -239,7 +244,7 @@ def main() -> int:
         parser.exit(1, "ranks_on_gpu.py: it needs a GPU, or --device cpu\n")
     chosen = [
         one
-        for one in checks(asked.device, asked.ranks, asked.every)
+        for one in checks(asked.device, asked.ranks, asked.every, asked.kernel)
         if (one.quick or not asked.quick) and all(word in one.name for word in asked.only)
     ]
     return 1 if failures(chosen, time.monotonic() + asked.seconds) else 0

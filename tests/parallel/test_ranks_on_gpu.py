@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -27,6 +28,18 @@ def test_a_few_cases_pass() -> None:
     assert last == f"{len(lines)} passed, 0 failed"
     for words in ("causal, ring", "neighbourhood", "KV cache", "grid", "side stream", "late messages"):
         assert any(words in line and "largest error" in line for line in lines), words
+
+
+def test_a_case_by_the_kernels_of_a_gpu() -> None:
+    """Under Triton's interpreter: a part of a rank's queries meets keys of another rank."""
+    only = ["late messages", "halo", "float32"]
+    command = [sys.executable, str(SCRIPT), "--device", "cpu", "--ranks", "2", "--kernel", "triton"]
+    interpreted = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [*command, "--only", *only], env=interpreted, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "1 passed, 0 failed"
 
 
 def test_what_is_off_is_noted() -> None:

@@ -3,13 +3,15 @@
 That file is data: `python benchmarks/calibrate_crossovers.py --save` measures both kernels and writes it. A
 block is small while its keys have fewer `numbers` (keys times D) and all blocks together fewer `products`
 (rows times keys times D, of causal blocks half): then ours is over sooner, often before torch's is launched.
-Windows, many blocks that torch's own attention takes as heads, have limits of their own.
+Windows, many blocks that torch's own attention takes as heads, have limits of their own; so has float32 where
+products may be of TF32, of which torch's own attention makes three for each, whatever is allowed.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from torch import Tensor
 from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.crossover import Crossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
+from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.kernel import may_take_hopper
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.plans.plan import plan
@@ -26,15 +29,19 @@ from lattend.plans.plan import plan
 FILE = Path(__file__).with_name("gpu_crossovers.json")
 WIDTHS = (128, 256)  # head dimensions up to these have crossovers of their own
 HALF = (torch.bfloat16, torch.float16)
+PRECISIONS = ("half", "float32", "TF32")
 # Head dimensions up to 128 are the file's; of others, the keys from which on Hopper's was seen ahead of cuDNN
 OTHER_HEADS = {64: 16_384, 256: 4096}
 
 
 class Small(NamedTuple):
-    """Numbers in the keys of a block, and products in all of them, below which our forward is over sooner."""
+    """Numbers in the keys of a block, and products in all of them, below which our forward is over sooner:
+    inf where it was at all sizes, up to those measured.
+    """
 
     numbers: float
     products: float
+    measured: int = 0
 
 
 class HopperCausal(NamedTuple):
@@ -48,40 +55,53 @@ class HopperCausal(NamedTuple):
 
 @lru_cache(maxsize=1)
 def measured() -> dict[str, Any]:
-    """The file."""
-    return json.loads(FILE.read_text())
+    """The file; where it has no limit, that is inf."""
+    return json.loads(FILE.read_text(), object_hook=_without_none)
 
 
-@lru_cache(maxsize=16)
-def small_blocks(half: bool, causal: bool, width: int) -> Small:
-    """What was found for a precision, causal or full blocks, and a head dimension."""
+def _without_none(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: inf if one is None else one for name, one in found.items()}
+
+
+@lru_cache(maxsize=32)
+def small_blocks(precision: str, causal: bool, width: int) -> Small:
+    """What was found for one of PRECISIONS, causal or full blocks, and a head dimension."""
     limit = next((limit for limit in WIDTHS if width <= limit), WIDTHS[-1])
-    some = measured()["forward"]["half" if half else "float32"]["causal" if causal else "full"]
-    return Small(**some[f"D to {limit}"])
+    return Small(**measured()["forward"][precision]["causal" if causal else "full"][f"D to {limit}"])
+
+
+def precision_of(q: Tensor) -> str:
+    """Which of PRECISIONS products of such queries have."""
+    if q.dtype in HALF:
+        return "half"
+    return "TF32" if uses_tf32() else "float32"
 
 
 def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     """Up to which blocks a kernel of ours is over sooner; None where torch's own attention comes first.
 
     That is so for a training step whose gradients may differ from run to run: small ones last as long as
-    the host takes, and torch needs no Python to differentiate its own. Of such steps only float32 ones whose
-    heads share keys may be ours, and these gradients are summed head by head, which takes longer. Any other
-    forward pass is chosen by itself, since the backward pass is ours whichever it is.
+    the host takes, and torch needs no Python to differentiate its own. Of such steps only those of TF32 and
+    float32 ones whose heads share keys may be ours, and these gradients are summed head by head, which takes
+    longer. Any other forward pass is chosen by itself, since the backward pass is ours whichever it is.
     """
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None:
         return None
-    half, heads, kv_heads = q.dtype in HALF, max(1, q.shape[1]), v.shape[1]
+    precision, heads, kv_heads = precision_of(q), max(1, q.shape[1]), v.shape[1]
     whole = found.window is None
-    if call.trains and not call.deterministic and whole and (half or heads == kv_heads):
+    torchs = precision == "half" or (precision == "float32" and heads == kv_heads)
+    if call.trains and not call.deterministic and whole and torchs:
         return None
     keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
     if found.causal and whole and _ahead_on_hopper(call, q, v):
         return Crossover("forward", keys, width, _hopper_causal(width).rows / q.shape[:2].numel() * width)
-    numbers, products = small_blocks(half, found.causal, width) if whole else Small(**measured()["windows"])
+    small = small_blocks(precision, found.causal, width) if whole else Small(**measured()["windows"])
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
     share = kv_heads / heads if call.trains and not call.deterministic else 1
-    return Crossover("forward", keys, width, min(numbers, products / rows) * share)
+    return Crossover(
+        "forward", keys, width, min(small.numbers, small.products / rows) * share, small.measured
+    )
 
 
 def backward(call: AttentionCall, q: Tensor) -> Crossover | None:
