@@ -1,0 +1,49 @@
+"""racecheck's reports are sorted by what they are about."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from races import FILES, NOTES, SWITCH, ordered_places, sorted_by_kind, unknown
+
+
+def line_of(file: str, text: str) -> int:
+    """The first line of a kernel's file that has a text."""
+    return next(at for at, line in enumerate((FILES / file).read_text().splitlines(), 1) if text in line)
+
+
+def report(*accesses: tuple[str, str]) -> list[str]:
+    first, *others = (f"access at a_kernel+0x460 in {file}:{line}" for file, line in accesses)
+    return [
+        f"========= Error: Race reported between Read {first}",
+        *(f"=========     and Write {other} [229 hazards]" for other in others),
+        "========= ",
+    ]
+
+
+def test_reports_are_told_apart() -> None:
+    tiles, forward = (FILES / name for name in ("tiles.py", "forward.py"))
+    begins = str(line_of(forward.name, "def attention_fwd_hopper_kernel"))
+    switch = str(line_of(forward.name, "gl.warp_specialize("))
+    noted, read = (str(line_of(tiles.name, text)) for text in (".store(number)", "noted.index(at).load"))
+    lines = [
+        "========= COMPUTE-SANITIZER",
+        *report(("forward.py", begins), ("forward.py", begins), ("forward.py", switch)),
+        "d128: k <= q: 2.4e-03, 3.4 s",
+        *report(("tiles.py", read), ("tiles.py", noted)),
+        *report(("tiles.py", read), ("forward.py", "250")),
+        "========= Error: Race reported between Read access at nvjet_sm90+0xb00",
+        "=========     and Write access at nvjet_sm90+0x29e0 [64 hazards]",
+        "========= RACECHECK SUMMARY: 4 hazards displayed (4 errors, 0 warnings)",
+    ]
+    kinds = sorted_by_kind(lines)
+    assert kinds == {SWITCH: 1, NOTES: 1, f"forward.py:250, tiles.py:{read}": 1, "nvjet_sm90": 1}
+    assert unknown(kinds) == [f"forward.py:250, tiles.py:{read}", "nvjet_sm90"]
+    assert not sorted_by_kind(["========= ERROR SUMMARY: 0 errors"])
+
+
+def test_every_kernel_with_a_switch_is_known() -> None:
+    files = {file.name for file in FILES.glob("*.py") if "gl.warp_specialize(" in file.read_text()}
+    assert {re.sub(r":\d+", "", place) for place in ordered_places()[SWITCH]} == files
+    assert {Path(place).name.split(":")[0] for place in ordered_places()[NOTES]} == {"tiles.py"}
