@@ -39,6 +39,7 @@ class Case:
     dtype: torch.dtype = torch.float64
     device: str = "cpu"
     kernel: str | None = None  # that ranks are to take
+    cluster: Any = None  # described to them
 
     @property
     def wide(self) -> torch.dtype:
@@ -176,8 +177,9 @@ def over_ranks(group: Any, case: Case) -> dict[str, Any]:
     attend: Any = attention
     with gloo_ranks.counted() as forward:
         found = attend(
-            *shaped, case.rule, mesh=mesh, cut=cut, strategy=case.strategy, bias=case.bias_of(learned),
-            sinks=learned.get("sinks"), padding=padding, return_lse=True, kernel=case.kernel, **case.options,
+            *shaped, case.rule, mesh=mesh, cut=cut, strategy=case.strategy, cluster=case.cluster,
+            bias=case.bias_of(learned), sinks=learned.get("sinks"), padding=padding, return_lse=True,
+            kernel=case.kernel, **case.options,
             **{name: case.on_device(x) for name, x in case.values.items()},
         )  # fmt: skip
     with gloo_ranks.counted() as backward:

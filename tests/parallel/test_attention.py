@@ -13,6 +13,7 @@ from gloo_ranks import Crew
 from parallel_cases import Case, check, over_ranks
 
 import lattend as lt
+from lattend.machines import Machine
 
 DOUBLE: Any = {"dtype": torch.float64}
 
@@ -42,6 +43,24 @@ def test_the_strategy_of_fewest_bytes(crew: Crew) -> None:
     heads, *_ = run(crew, Case("k <= q", 4, n=40, heads=4, kv_heads=4))  # 3/4 of 10 * 28, and not of 40 * 28
     ring, *_ = run(crew, Case("k <= q", 4, n=40, heads=3, kv_heads=3))  # 3 heads on 4 ranks
     assert [one["strategy"] for one in (halo, heads, ring)] == ["halo", "ulysses", "ring"]
+
+
+def test_the_quickest_strategy_where_a_cluster_is_described(crew: Crew) -> None:
+    """Keys come while a rank's own are computed, heads do not; heads even out what a causal rule has cut."""
+    slow = lt.parallel.Cluster(Machine("slow", 1e9, 1e12, 8), 8, 1e9, 1e9, latency=0.0)
+    full = Case("full", 4, n=40, heads=4, kv_heads=4)
+    cases = [
+        full,
+        replace(full, cluster=slow),
+        replace(full, cluster=replace(slow, inside=1e7)),  # all wait for messages: the fewest bytes
+        replace(full, rule="causal", cluster=slow),
+        replace(full, rule="causal", cut="zigzag", cluster=slow),
+        replace(full, rule="neighbourhood(1)", shape=(8, 5), cluster=slow),
+        replace(full, rule="doc[q] == doc[k]", values={"doc": torch.arange(40) // 9}, cluster=slow),
+        replace(full, rule="k <= q + head and head < heads", cluster=slow),
+    ]
+    found = [run(crew, case)[0]["strategy"] for case in cases]
+    assert found == ["ulysses", "halo", "ulysses", "ulysses", "halo", "halo", "halo", "halo"]
 
 
 @pytest.mark.parametrize("lengths", [(5, 0, 18), (0, 0, 23), (1, 21, 1), (23, 0, 0), (7, 8, 8)])

@@ -71,6 +71,16 @@ def test_all_ranks_wrong_alike(crew: Crew) -> None:
             "NamingError: strategy is one of halo, gather, ring, ulysses, not 'tree'; leave it out for that "
             "of fewest bytes",
         ),
+        (
+            {"strategy": "halo", "cluster": "machine=H100"},
+            "NamingError: a cluster says which strategy is quickest: give that or a strategy, not both",
+        ),
+        (
+            {"cluster": "nodes=8"},
+            'NamingError: a cluster has no "nodes"; it has machine, node, nvlink, infiniband, latency, '
+            "forward, backward, as in "
+            "machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s,latency=10us",
+        ),
         ({"cut": "spiral"}, "NamingError: cut is a Cut, or one of contiguous, zigzag, not 'spiral'"),
         (
             {"cut": of_lengths([5, 10])},

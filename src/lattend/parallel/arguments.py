@@ -27,6 +27,7 @@ from lattend.attend.inputs import (
 from lattend.attend.rule_names import RuleNames, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.parallel.agreement import Agreed, Said
+from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
 from lattend.parallel.layout import Layout
 from lattend.parallel.local import whole_bias
@@ -53,6 +54,8 @@ class Asked:
     cut_along: tuple[tuple[str, int], ...]  # axes that are cut, by their sizes' names, over so many ranks
     cut: Cut | str | None
     strategy: str | None
+    cluster: Cluster | None
+    trains: bool
     bias: Bias | Tensor | None
     padding: Tensor | None
     sinks: Tensor | None
@@ -92,6 +95,7 @@ def asked_of(
         how[name] for name in ("cut", "strategy", "bias", "padding", "sinks")
     )
     _check_options(how)
+    cluster = None if how["cluster"] is None else cluster_of(how["cluster"])
     found = read_rule(rule, arrays_in(values))
     names = rule_names(found.key)
     check_names(names, found.values, values)
@@ -124,13 +128,14 @@ def asked_of(
         "scale, softcap, dropout, kernel, deterministic": options,
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
         "strategy": strategy,
+        "cluster": None if cluster is None else repr(cluster),
         "bias": _bias_said(bias, q),
         "padding": _padding_said(padding, q, k),
         "sinks": None if sinks is None else dtype_name(sinks.dtype),
         "return_lse": how["return_lse"],
         "gradients": trains,
     }
-    sharing = (shape, cut_along, cut, strategy)
+    sharing = (shape, cut_along, cut, strategy, cluster, trains)
     return Asked(found, names, values, q, k, v, *sharing, bias, padding, sinks, options, said)
 
 
@@ -165,6 +170,8 @@ def _check_options(how: Mapping[str, Any]) -> None:
             f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}; "
             "leave it out for that of fewest bytes"
         )
+    if strategy is not None and how["cluster"] is not None:
+        raise NamingError("a cluster says which strategy is quickest: give that or a strategy, not both")
     if cut is not None and not isinstance(cut, Cut) and cut not in CUTS:
         raise NamingError(f"cut is a Cut, or one of {', '.join(CUTS)}, not {cut!r}")
 

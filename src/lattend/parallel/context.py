@@ -12,6 +12,7 @@ import torch
 from lattend.attend.elsewhere import RUNNERS
 from lattend.errors import LattendError, NamingError
 from lattend.parallel import agreement
+from lattend.parallel.cluster import Cluster
 from lattend.parallel.cut import Cut
 from lattend.parallel.ranks import ranks_of
 from lattend.parallel.sharded_attention import attention
@@ -29,6 +30,7 @@ class _OverRanks:
     mesh: Any
     cut: Cut | str | None
     strategy: str | None
+    cluster: str | Cluster | None
 
     @torch.compiler.disable
     def attention(
@@ -38,7 +40,7 @@ class _OverRanks:
         for name, instead in NOT_SHARDED.items():
             if name in how:
                 self.refuse(NamingError(f"{name}: under lt.parallel.sharded there is none; {instead}"))
-        sharing = {"mesh": self.mesh, "cut": self.cut, "strategy": self.strategy}
+        sharing = {"mesh": self.mesh, "cut": self.cut, "strategy": self.strategy, "cluster": self.cluster}
         return attention(q, k, v, rule, **sharing, **how, **values)
 
     def refuse(self, error: LattendError) -> NoReturn:
@@ -47,7 +49,13 @@ class _OverRanks:
 
 
 @contextmanager
-def sharded(mesh: Any = None, *, cut: Cut | str | None = None, strategy: str | None = None) -> Iterator[None]:
+def sharded(
+    mesh: Any = None,
+    *,
+    cut: Cut | str | None = None,
+    strategy: str | None = None,
+    cluster: str | Cluster | None = None,
+) -> Iterator[None]:
     """Inside it, lt.attention is lt.parallel.attention: every rank runs a model on its own positions.
 
     A model that says positions to itself, as RoPE does, must be given those of the shard:
@@ -61,7 +69,7 @@ def sharded(mesh: Any = None, *, cut: Cut | str | None = None, strategy: str | N
     With activation checkpointing the backward pass must be inside too, since it runs layers again.
     """
     ranks_of(mesh)  # whoever has no process group hears of it here
-    one = _OverRanks(mesh, cut, strategy)
+    one = _OverRanks(mesh, cut, strategy, cluster)
     RUNNERS.append(one)  # pyright: ignore[reportArgumentType]  (torch.compiler.disable has no types)
     try:
         yield

@@ -24,7 +24,6 @@ from lattend.parallel.layout import Layout
 from lattend.parallel.reached import reached_keys
 from lattend.parallel.strategies import (
     ITEM,
-    SEEN,
     Share,
     Strategy,
     Tensors,
@@ -33,6 +32,7 @@ from lattend.parallel.strategies import (
     halo_strategy,
     head_groups,
     heads_strategy,
+    quickest_of,
     staged_strategy,
 )
 from lattend.parallel.tally import tally_of
@@ -286,10 +286,8 @@ def _planned(
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
     if not any(one.name == "Ulysses" for one, _ in strategies) and ranks > 1:
         left_out.append(_why_no_heads(tensors, ranks, rule.has_heads))
-    room = [(one, groups) for one, groups in strategies if one.fits(cluster)] or strategies
-    quickest = min(one.time for one, _ in room)
-    near = [(one, groups) for one, groups in room if one.time <= quickest * SEEN]
-    chosen, groups = min(near, key=lambda pair: (pair[0].forward + pair[0].backward, pair[1]))
+    chosen = quickest_of([one for one, _ in strategies], cluster)
+    groups = next(groups for one, groups in strategies if one is chosen)
     listed = tuple(one for one, _ in strategies) + tuple(others)
     return ShardPlan(rule, tensors, dtype, cluster, shares, listed, chosen, tuple(left_out), groups)
 

@@ -14,6 +14,7 @@ from lattend.errors import LattendError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
 from lattend.parallel.arrays import WholeArrays
+from lattend.parallel.cluster import Cluster
 from lattend.parallel.cut import Cut
 from lattend.parallel.distributed_tensors import local_tensors
 from lattend.parallel.heads import Shared, from_heads, to_heads
@@ -26,16 +27,18 @@ from lattend.rules.reader import RuleLike
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, mesh: Any = ..., cut: Cut | str | None = ...,
-    strategy: str | None = ..., scale: float | None = ..., bias: Bias | Tensor | None = ...,
-    padding: Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
+    strategy: str | None = ..., cluster: str | Cluster | None = ..., scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
+    sinks: Tensor | None = ...,
     dropout: float = ..., return_lse: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, mesh: Any = ..., cut: Cut | str | None = ...,
-    strategy: str | None = ..., scale: float | None = ..., bias: Bias | Tensor | None = ...,
-    padding: Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
+    strategy: str | None = ..., cluster: str | Cluster | None = ..., scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
+    sinks: Tensor | None = ...,
     dropout: float = ..., return_lse: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
@@ -49,6 +52,7 @@ def attention(
     mesh: Any = None,
     cut: Cut | str | None = None,
     strategy: str | None = None,
+    cluster: str | Cluster | None = None,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
     padding: Tensor | None = None,
@@ -72,7 +76,8 @@ def attention(
     Shards follow each other in the order of the ranks; `cut="zigzag"`, or a Cut, says otherwise. A `strategy`
     is "halo": the keys that a rank's queries reach come to it at once; "ring": the same rank by rank, and
     again in the backward pass, with the memory of two shards; "gather": all keys, whatever the rule, at once;
-    "ulysses": all positions of some heads. Unless it is named, that of fewest bytes.
+    "ulysses": all positions of some heads. Unless it is named, that of fewest bytes; where a `cluster` is
+    described, as for lt.parallel.plan, the one that is predicted to be quickest on it.
 
     A mask `padding` is [batch, m of this rank], and its entries travel with their keys; lengths are of the
     whole sequences. A table `bias` has a row for each of this rank's queries and a column for each key of all
@@ -84,9 +89,9 @@ def attention(
     DTensors, cut along their positions, give a DTensor. torch.compile leaves the call to Python.
     """
     how = {
-        "cut": cut, "strategy": strategy, "scale": scale, "bias": bias, "padding": padding,
-        "softcap": softcap, "sinks": sinks, "dropout": dropout, "return_lse": return_lse, "kernel": kernel,
-        "deterministic": deterministic,
+        "cut": cut, "strategy": strategy, "cluster": cluster, "scale": scale, "bias": bias,
+        "padding": padding, "softcap": softcap, "sinks": sinks, "dropout": dropout, "return_lse": return_lse,
+        "kernel": kernel, "deterministic": deterministic,
     }  # fmt: skip
     try:
         (q, k, v), mesh, as_given = local_tensors(q, k, v, mesh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -79,6 +80,18 @@ class Strategy:
     @property
     def label(self) -> str:
         return f"{self.name}, {self.cut}" if self.cut else self.name
+
+
+def quickest_of(some: Sequence[Strategy], cluster: Cluster, trains: bool = True) -> Strategy:
+    """The quickest of those that a GPU has room for; of those within 1% of it, that of fewest bytes.
+
+    Where a call does not train, the backward pass does not count.
+    """
+    some = [one for one in some if one.fits(cluster)] or some
+    time = {id(one): one.time if trains else one.times[0] for one in some}
+    least = min(time.values())
+    near = [one for one in some if time[id(one)] <= least * SEEN]
+    return min(near, key=lambda one: one.forward + one.backward * trains)
 
 
 class Share:
@@ -244,7 +257,8 @@ def heads_strategy(share: Share, tensors: Tensors, cluster: Cluster, grids: int,
     swapped = round(some.batch * some.item * numbers)
     wire = swapped / (cluster.inside if groups <= cluster.node else cluster.between) + 2 * cluster.latency
     if share.layout.ranks == 1:
-        forward, backward = (float(x.max()) for x in _compute(share, some, cluster, grids, 0.0))
+        moved = float(share.layout.lengths.sum()) * (some.query + some.row)
+        forward, backward = (float(x.max()) for x in _compute(share, some, cluster, grids, moved))
         times = forward + wire, backward + wire
         return Strategy("Ulysses", "", swapped, swapped, groups - 1, swapped, 1.0, times)
     spread = replace(cluster, node=max(1, cluster.node // groups))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import torch
@@ -20,7 +20,9 @@ from lattend.parallel.exchange import make_ready
 from lattend.parallel.heads import Slices, head_slices
 from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads
+from lattend.parallel.quickest import quickest_strategy
 from lattend.parallel.ranks import Ranks
+from lattend.parallel.strategies import Tensors
 from lattend.parallel.work import LocalCall, Question, Work, decide, edges_asked
 from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
@@ -64,20 +66,24 @@ class _Deciding:
     bias: str | None
 
     def way(self, ranks: Ranks) -> Way:
-        """The way that was asked for, or that of fewest bytes."""
-        strategy, blocks = self.asked.strategy, len(self.layouts[0].cuts) > 1
+        """The way that was asked for; the quickest on a described cluster; or that of fewest bytes."""
+        blocks, shares_heads = len(self.layouts[0].cuts) > 1, ranks.across.size > 1
+        strategy = self.asked.strategy
+        if self.asked.cluster is not None and not shares_heads:
+            strategy = self._quickest(ranks)
+            return replace(self, asked=replace(self.asked, strategy=strategy, cluster=None)).way(ranks)
         if strategy == "ulysses":
             if blocks:
                 raise DomainError(
                     'strategy="ulysses" needs strips of rows: cut the image so, or leave it out'
                 )
-            if ranks.across.size > 1:
+            if shares_heads:
                 raise DomainError(
                     'strategy="ulysses" shares heads along all of a mesh; this one shares keys too'
                 )
             return self._on(ranks.by_heads())
         edges = self._edges(ranks)
-        if strategy is None and not blocks and ranks.across.size == 1 and self._fewer_by_heads(ranks, edges):
+        if strategy is None and not blocks and not shares_heads and self._fewer_by_heads(ranks, edges):
             return self._on(ranks.by_heads())
         return self._on(ranks, edges)
 
@@ -123,6 +129,24 @@ class _Deciding:
         near = [ranks.places.index((i, place)) for i in range(ranks.across.size)]
         lengths = [tuple(layout.lengths[near].tolist()) for layout in self.layouts]
         return Way(ranks, made[0], self._slices(ranks) if len(near) > 1 else None, *lengths)
+
+    def _quickest(self, ranks: Ranks) -> str | None:
+        """What the first rank finds to be the quickest; None where it cannot be told."""
+        asked, (queries, keys) = self.asked, self.layouts
+        cluster, (q, k, v) = asked.cluster, (asked.q, asked.k, asked.v)
+        assert cluster is not None
+        tensors = Tensors(q.shape[1], k.shape[1], q.shape[3], v.shape[3], q.element_size(), q.shape[0])
+        slices = None if asked.own_rows else head_slices(q.shape[1], k.shape[1], ranks.size)
+        by_heads = slices is not None and ranks.size > 1 and len(queries.cuts) == 1
+
+        def found() -> str | None:
+            if self.rule.open or queries != keys:
+                return None
+            return quickest_strategy(
+                self.rule, queries, tensors, cluster, trains=asked.trains, by_heads=by_heads
+            )
+
+        return all_told(ranks, found)[0]
 
     def _fewer_by_heads(self, ranks: Ranks, edges: Sequence[Sequence[Edge]]) -> bool:
         """Whether the busiest rank gets fewer numbers in a forward pass where heads travel, and not keys."""
