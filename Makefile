@@ -62,7 +62,7 @@ gpu-ranks: ## attention over ranks that share a GPU, beside float64: 2 and 4 pro
 	$(PY) tests/parallel/ranks_on_gpu.py
 
 # racecheck takes cuBLAS's products for races, and kernels of torch, which are not ours to check, take it minutes
-SANITIZE := compute-sanitizer --report-api-errors no --error-exitcode 9 --tool
+SANITIZE := compute-sanitizer --report-api-errors no --error-exitcode 9 --print-limit 0 --tool
 NOT_OURS := --kernel-name-exclude kns=nvjet,kns=cublas,kns=cutlass,kns=gemm,kns=_ZN2at
 
 gpu-check: ## each kernel under compute-sanitizer, memory, then races: a process a part (make gpu-check PY=python3)

@@ -17,7 +17,7 @@ Seconds = NDArray[np.float64]
 NVLINK = 450e9  # NVIDIA's H100 and H200 data sheets: 900 GB/s a GPU, both ways together
 INFINIBAND = 50e9  # NVIDIA's DGX H100 data sheet: a ConnectX-7 adapter of 400 Gb/s for each GPU
 LATENCY = 10e-6  # of a message; an assumption, as of NCCL between two GPUs
-FORWARD, BACKWARD = 0.62, 0.39  # docs/speed.md, strided t = 4095 on an H200: 2.67 of 4.30 ms, 5.34 of 13.7
+FORWARD, BACKWARD = 0.83, 0.51  # docs/speed.md, strided t = 4095 on an H200: 2.67 of 3.22 ms, 5.34 of 10.4
 EXAMPLE = "machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s,latency=10us"
 
 
