@@ -258,8 +258,8 @@ def test_pictures_and_their_words() -> None:
     assert image.panels[0].cells.tolist() == [[1] * 8, [1] * 8, [2] * 8, *([[0] * 8] * 5)]
     assert plan("causal", n=10**6, ranks=100).draw().charts[0].title == "Pairs of each rank over the mean"
     (chart,) = found.chart().charts
-    assert chart.dots[0].name == "halo, contiguous"
-    assert chart.dots[-1].name == "chosen"
+    assert chart.dots[0].name == "chosen"
+    assert chart.dots[-1].name == "halo, contiguous"  # it lies on all others
 
 
 @pytest.mark.parametrize("pieces", [(((0, 2),), ((0, 2),)), (((0, 2),), ((3, 5),)), (((1, 3),), ((3, 5),))])

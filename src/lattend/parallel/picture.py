@@ -191,12 +191,13 @@ def strategies_picture(plan: ShardPlan) -> Picture:
         Dots([(max(least, one.forward) / (1 << 20), 1e3 * one.time)], one.label, colour, 3.0, shape)
         for one, colour, shape in looks
     ]
-    dots.append(Dots(dots[0].points, "chosen", COLOURS[6], 7.0, "ring"))
+    chosen, *others = dots
+    ring = Dots(chosen.points, "chosen", COLOURS[6], 7.0, "ring")  # it is filled, and lies below
     chart = Chart(
         "Bytes against time",
         "MiB that a rank gets, forward",
         "predicted ms, forward and backward",
-        dots=tuple(dots),
+        dots=(ring, *others, chosen),
         log_x=10,
         log_y=10,
         size=(420, 260),
