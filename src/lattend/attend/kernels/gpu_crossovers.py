@@ -74,7 +74,7 @@ def precision_of(q: Tensor) -> str:
     """Which of PRECISIONS products of such queries have."""
     if q.dtype in HALF:
         return "half"
-    return "TF32" if uses_tf32() else "float32"
+    return "TF32" if q.dtype == torch.float32 and uses_tf32() else "float32"
 
 
 def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
