@@ -18,7 +18,7 @@ QUERIES, KEYS = torch.tensor([9, 10, 11, 29, 30]), torch.tensor([3, 4, 8, 9, 13,
 
 def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor:
     rule = read_rule("full").at(m=6)
-    placed = placed_seed(seed, QUERIES, KEYS, (HEADS, 4, FIRST))
+    placed = placed_seed(seed, QUERIES.to(seed.device), KEYS.to(seed.device), (HEADS, 4, FIRST))
     how = (None, None, None, placed, RATE, None, None, kernel, True)
     return forward(q, k, v, rule.key, [5, 6], [], None, [], *how)[0]
 
@@ -26,11 +26,12 @@ def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
 @pytest.mark.parametrize("kernel", ["dense", "cpu", "reference", "triton"])
 def test_a_part_drops_what_the_whole_does(kernel: str) -> None:
-    seed = new_seed(torch.zeros(1))
+    device = "cuda" if kernel == "triton" and torch.cuda.is_available() else "cpu"
+    seed = new_seed(torch.zeros(1, device=device))
     members = (torch.arange(3)[:, None] * 4 + torch.arange(HEADS) + FIRST).view(3, HEADS, 1, 1)
-    there = kept(seed, RATE, members, QUERIES[:, None], KEYS)
-    q, k = torch.zeros(3, HEADS, 5, 16), torch.zeros(3, HEADS, 6, 16)
-    v = torch.eye(6, 16).expand(3, HEADS, 6, 16).contiguous().requires_grad_()
+    there = kept(seed, RATE, *(x.to(device) for x in (members, QUERIES[:, None], KEYS)))
+    q, k = (torch.zeros(3, HEADS, n, 16, device=device) for n in (5, 6))
+    v = torch.eye(6, 16, device=device).expand(3, HEADS, 6, 16).contiguous().requires_grad_()
     out = run(kernel, seed, q, k, v)
     assert torch.equal(out[..., :6] > 0, there)
     assert 0 < there.sum() < there.numel()
