@@ -65,8 +65,9 @@ gpu-ranks: ## attention over ranks that share a GPU, beside float64: 2 and 4 pro
 SANITIZE := compute-sanitizer --report-api-errors no --error-exitcode 9 --print-limit 0 --tool
 NOT_OURS := --kernel-name-exclude kns=nvjet,kns=cublas,kns=cutlass,kns=gemm,kns=_ZN2at
 
-gpu-check: ## each kernel under compute-sanitizer, memory, then races: a process a part (make gpu-check PY=python3)
+gpu-check: ## each kernel under compute-sanitizer: memory, barriers, races; a process a part (make gpu-check PY=python3)
 	$(PY) tests/attend/each_kernel.py --processes $(JOBS) --under "$(SANITIZE) memcheck"
+	$(PY) tests/attend/each_kernel.py --processes $(JOBS) --under "$(SANITIZE) synccheck"
 	$(PY) tests/attend/each_kernel.py --processes $(JOBS) --under "$(SANITIZE) racecheck $(NOT_OURS)"
 
 smoke: $(STAMP) ## the wheel, built and installed into an empty environment; a part of test-long

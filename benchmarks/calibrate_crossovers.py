@@ -140,7 +140,7 @@ def cost(rows: Timed, ours: Callable[[Case], bool]) -> float:
 
 def fitted(rows: Timed) -> dict[str, float]:
     """The limits of small blocks: `numbers` of a block, and `products` of all, with the least cost; and the
-    most numbers that were measured.
+    most keys that were measured.
     """
     numbers = sorted({case.numbers for case, _ in rows})
     products = sorted({case.products for case, _ in rows})
@@ -149,13 +149,13 @@ def fitted(rows: Timed) -> dict[str, float]:
         limits,
         key=lambda at: cost(rows, lambda case: case.numbers < at[0] and case.products < at[1]),
     )
-    return {"numbers": best[0], "products": best[1], "measured": numbers[-1]}
+    return {"numbers": best[0], "products": best[1], "measured": max(case.keys for case, _ in rows)}
 
 
 def fitted_hopper(rows: Timed) -> dict[str, float]:
     """The limits of causal blocks on which Hopper's kernel is ahead."""
     limits = itertools.product(
-        sorted({case.keys for case, _ in rows}), between(sorted({case.heads * case.n for case, _ in rows}))
+        sorted({case.keys for case, _ in rows}), between(sorted({case.heads * case.n for case, _ in rows}), 2)
     )
     best = min(
         limits,
@@ -164,14 +164,16 @@ def fitted_hopper(rows: Timed) -> dict[str, float]:
     return {"keys": best[0], "rows": best[1]}
 
 
-def between(sizes: Sequence[float]) -> list[float]:
-    """Places between sizes that follow each other, in the middle by logarithms, in two digits; and no limit.
+def between(sizes: Sequence[float], beyond: float = math.inf) -> list[float]:
+    """Places between sizes that follow each other, in the middle by logarithms, in two digits; and one as
+    far beyond as is said, no limit unless it is.
 
-    >>> between([64, 256, 1024])
-    [130, 510, inf]
+    >>> between([64, 256, 1024]), between([64, 256], 2)
+    ([130, 510, inf], [130, 510])
     """
     middles = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes)]
-    return [*(int(float(f"{at:.2g}")) for at in middles), math.inf]
+    ends = [at if at == math.inf else int(float(f"{at:.2g}")) for at in (*middles, sizes[-1] * beyond)]
+    return [*ends]
 
 
 def told(rows: Timed) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def told(rows: Timed) -> dict[str, Any]:
         if group == "windows":
             found["windows"] = fitted(some)
         elif group == "windows, backward":
-            limits = between(sorted({case.numbers for case, _ in some}))
+            limits = between(sorted({case.numbers for case, _ in some}), 2)
             best = min((0, *limits), key=lambda at: cost(some, lambda case: case.numbers < at))
             found["backward"] = {"windows": best}
         elif group == "hopper causal":

@@ -46,6 +46,13 @@ def sorted_by_kind(lines: Iterable[str]) -> Counter[str]:
     )
 
 
+def not_listed(lines: Iterable[str]) -> int:
+    """How many reports were counted at the end and not listed before it."""
+    text = "\n".join(lines)
+    counted = sum(int(found) for found in re.findall(r"RACECHECK SUMMARY: .*\((\d+) errors?,", text))
+    return max(0, counted - sum(1 for _ in reports(text.splitlines())))
+
+
 def unknown(kinds: Counter[str]) -> list[str]:
     """The kinds that are not known to be ordered."""
     return [kind for kind in kinds if kind not in (SWITCH, NOTES)]

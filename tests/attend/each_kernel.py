@@ -31,7 +31,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
-from races import sorted_by_kind, unknown
+from races import not_listed, sorted_by_kind, unknown
 from torch import Tensor
 
 import lattend as lt
@@ -257,15 +257,16 @@ def behind(command: list[str], name: str) -> tuple[bool, set[str]]:
             lines.append(line)
             if line.startswith(MARK):
                 ran = {one.split()[0] for one in line.removeprefix(MARK).split(", ") if one.strip()}
-    races = sorted_by_kind(lines)
+    races, unseen = sorted_by_kind(lines), not_listed(lines)
     said = "".join(f", {count} of {kind}" for kind, count in races.items())
     print(
         f"{name}: {time.monotonic() - begin:.0f} s, ended with {process.returncode}; reports of races: "
-        f"{sum(races.values())}{said}",
+        f"{sum(races.values())}{said}{f', {unseen} not listed' if unseen else ''}",
         flush=True,
     )
-    ordered = process.returncode == COMPLAINS and bool(races) and not unknown(races)
-    return bool(ran) and (process.returncode == 0 or ordered), ran
+    ordered = process.returncode == COMPLAINS and bool(races) and not unknown(races) and not unseen
+    wrong = not ran or any(": WRONG" in line for line in lines)
+    return not wrong and (process.returncode == 0 or ordered), ran
 
 
 def main() -> int:

@@ -48,6 +48,8 @@ def test_rows_may_lie_apart(kernel: str, text: str) -> None:
 @pytest.mark.skipif(not GPU, reason="there torch's own attention gives log-sum-exps with room behind them")
 def test_after_the_forward_pass_of_torch() -> None:
     """On 3,001 float32 keys the forward pass is torch's own, and the backward pass ours."""
+    told = lt.explain("causal", n=3001, heads=2, head_dim=128, dtype="float32", device="cuda")
+    assert (told.kernel, told.backward) == ("sdpa", "triton")
     torch.manual_seed(0)
     q, k, v, grad = (torch.randn(1, 2, 3001, 128, device="cuda") for _ in range(4))
     results: list[Any] = []

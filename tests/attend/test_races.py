@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from races import FILES, NOTES, SWITCH, ordered_places, sorted_by_kind, unknown
+from races import FILES, NOTES, SWITCH, not_listed, ordered_places, sorted_by_kind, unknown
 
 
 def line_of(file: str, text: str) -> int:
@@ -41,6 +41,11 @@ def test_reports_are_told_apart() -> None:
     assert kinds == {SWITCH: 1, NOTES: 1, f"forward.py:250, tiles.py:{read}": 1, "nvjet_sm90": 1}
     assert unknown(kinds) == [f"forward.py:250, tiles.py:{read}", "nvjet_sm90"]
     assert not sorted_by_kind(["========= ERROR SUMMARY: 0 errors"])
+    assert not_listed(lines) == 0
+    assert (
+        not_listed([*lines[:-1], "========= RACECHECK SUMMARY: 4 hazards displayed (9 errors, 0 warnings)"])
+        == 5
+    )
 
 
 def test_every_kernel_with_a_switch_is_known() -> None:

@@ -25,6 +25,7 @@ DIFFERENT: dict[str, tuple[dict[str, Any], str]] = {
     "scale": ({"scale": 0.5}, "scale, softcap, dropout, kernel, deterministic is"),
     "dropout": ({"dropout": 0.5}, "scale, softcap, dropout, kernel, deterministic is"),
     "strategy": ({"strategy": "ring"}, "strategy is None on ranks 0, 2 and 'ring' on rank 1"),
+    "cluster": ({"cluster": "machine=H100"}, "cluster is None on ranks 0, 2 and 'H100 .*' on rank 1"),
     "cut": ({"cut": "zigzag"}, "cut is None on ranks 0, 2 and 'zigzag' on rank 1"),
     "sinks": ({"sinks": torch.zeros(2)}, "sinks is None on ranks 0, 2 and 'float32' on rank 1"),
     "padding": ({"padding": torch.tensor([3, 4])}, "padding is None on ranks 0, 2 and 'lengths' on rank 1"),

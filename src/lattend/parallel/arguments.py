@@ -128,7 +128,7 @@ def asked_of(
         "scale, softcap, dropout, kernel, deterministic": options,
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
         "strategy": strategy,
-        "cluster": None if cluster is None else repr(cluster),
+        "cluster": None if cluster is None else f"{cluster}, {cluster.shares}",
         "bias": _bias_said(bias, q),
         "padding": _padding_said(padding, q, k),
         "sinks": None if sinks is None else dtype_name(sinks.dtype),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -94,6 +95,11 @@ def cluster_of(given: str | Cluster | None) -> Cluster:
         return given
     if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f'a cluster is a text such as "{EXAMPLE}", not {given!r}')
+    return _cluster_of_text(given)
+
+
+@lru_cache(maxsize=64)
+def _cluster_of_text(given: str) -> Cluster:
     found = Cluster()
     seen: set[str] = set()
     for part in given.split(","):

@@ -77,7 +77,8 @@ def attention(
     is "halo": the keys that a rank's queries reach come to it at once; "ring": the same rank by rank, and
     again in the backward pass, with the memory of two shards; "gather": all keys, whatever the rule, at once;
     "ulysses": all positions of some heads. Unless it is named, that of fewest bytes; where a `cluster` is
-    described, as for lt.parallel.plan, the one that is predicted to be quickest on it.
+    described, as for lt.parallel.plan, the one that is predicted to be quickest on it, if the rule's pairs
+    can be counted beforehand and no mesh shares heads.
 
     A mask `padding` is [batch, m of this rank], and its entries travel with their keys; lengths are of the
     whole sequences. A table `bias` has a row for each of this rank's queries and a column for each key of all

@@ -20,6 +20,7 @@ from lattend.parallel.tally import Reached, Tally
 BACK = 2.5  # operations of the backward pass for one of the forward pass: five products for two
 SEEN = 1.01  # times that differ by less are one
 WHOLE = 64  # ranks up to which every edge is counted
+KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once: they come in stages
 ITEM = {"bfloat16": 2, "float16": 2, "float32": 4, "float64": 8, "fp8": 1}
 
 

@@ -50,9 +50,26 @@ def way_of(ranks: Ranks, asked: Asked, agreed: Agreed) -> tuple[Way, WholeArrays
         kind = (*key, arrays.digest) if asked.rule.open else key
         known = ranks.works.get(kind)
         if known is None:
-            made = _Deciding(asked, rule, layouts, arrays, bias_key(asked, rule, layouts[1])).way(ranks)
+            bias = bias_key(asked, rule, layouts[1])
+            asked = replace(asked, strategy=asked.strategy or _quickest(ranks, asked, rule, layouts))
+            made = _Deciding(asked, rule, layouts, arrays, bias).way(ranks)
             known = ranks.works.find(kind, lambda: made)
     return known, arrays
+
+
+def _quickest(ranks: Ranks, asked: Asked, rule: Rule, layouts: tuple[Layout, Layout]) -> str | None:
+    """What the first rank finds to be the quickest on the cluster that was described, if one was.
+
+    None too where it cannot be told, and where the mesh says who shares heads.
+    """
+    cluster, (queries, keys), (q, k, v) = asked.cluster, layouts, (asked.q, asked.k, asked.v)
+    if cluster is None or ranks.across.size > 1 or rule.open or queries != keys:
+        return None
+    tensors = Tensors(q.shape[1], k.shape[1], q.shape[3], v.shape[3], q.element_size(), q.shape[0])
+    slices = None if asked.own_rows else head_slices(q.shape[1], k.shape[1], ranks.size)
+    by_heads = slices is not None and ranks.size > 1 and len(queries.cuts) == 1
+    how = {"trains": asked.trains, "by_heads": by_heads}
+    return all_told(ranks, lambda: quickest_strategy(rule, queries, tensors, cluster, **how))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +83,9 @@ class _Deciding:
     bias: str | None
 
     def way(self, ranks: Ranks) -> Way:
-        """The way that was asked for; the quickest on a described cluster; or that of fewest bytes."""
+        """The way that was asked for, or that of fewest bytes."""
         blocks, shares_heads = len(self.layouts[0].cuts) > 1, ranks.across.size > 1
         strategy = self.asked.strategy
-        if self.asked.cluster is not None and not shares_heads:
-            strategy = self._quickest(ranks)
-            return replace(self, asked=replace(self.asked, strategy=strategy, cluster=None)).way(ranks)
         if strategy == "ulysses":
             if blocks:
                 raise DomainError(
@@ -129,24 +143,6 @@ class _Deciding:
         near = [ranks.places.index((i, place)) for i in range(ranks.across.size)]
         lengths = [tuple(layout.lengths[near].tolist()) for layout in self.layouts]
         return Way(ranks, made[0], self._slices(ranks) if len(near) > 1 else None, *lengths)
-
-    def _quickest(self, ranks: Ranks) -> str | None:
-        """What the first rank finds to be the quickest; None where it cannot be told."""
-        asked, (queries, keys) = self.asked, self.layouts
-        cluster, (q, k, v) = asked.cluster, (asked.q, asked.k, asked.v)
-        assert cluster is not None
-        tensors = Tensors(q.shape[1], k.shape[1], q.shape[3], v.shape[3], q.element_size(), q.shape[0])
-        slices = None if asked.own_rows else head_slices(q.shape[1], k.shape[1], ranks.size)
-        by_heads = slices is not None and ranks.size > 1 and len(queries.cuts) == 1
-
-        def found() -> str | None:
-            if self.rule.open or queries != keys:
-                return None
-            return quickest_strategy(
-                self.rule, queries, tensors, cluster, trains=asked.trains, by_heads=by_heads
-            )
-
-        return all_told(ranks, found)[0]
 
     def _fewer_by_heads(self, ranks: Ranks, edges: Sequence[Sequence[Edge]]) -> bool:
         """Whether the busiest rank gets fewer numbers in a forward pass where heads travel, and not keys."""

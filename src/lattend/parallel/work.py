@@ -15,13 +15,13 @@ from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads, local_axes, local_bias, local_rule, local_table
 from lattend.parallel.ranks import Ranks
 from lattend.parallel.reached import Arrays, reached_keys
+from lattend.parallel.strategies import KEPT_SHARDS
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Num
 from lattend.rules.rule import Rule
 
 MOST_BOXES = 4  # of one rank's keys, each a call
-KEPT_SHARDS = 2  # more keys of others than so many shards are not held at once: they come in stages
 
 
 @dataclass(frozen=True)

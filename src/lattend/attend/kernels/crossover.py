@@ -40,7 +40,7 @@ class Crossover:
     def __str__(self) -> str:
         if self.first is None:
             most = f"up to {self.measured // self.width:,} keys of {self.width}"
-            begun = f"{self.work}: torch's own attention was slower at every size measured, {most}"
+            begun = f"{self.work}: torch's own attention was faster from no size on that was measured, {most}"
             return f"{begun}; here there are {self.keys:,}"
         share = f"{percent(self.keys, self.first)} of"
         if self.passed:

@@ -36,7 +36,7 @@ OTHER_HEADS = {64: 16_384, 256: 4096}
 
 class Small(NamedTuple):
     """Numbers in the keys of a block, and products in all of them, below which our forward is over sooner:
-    inf where it was at all sizes, up to those measured.
+    inf where it was at all sizes, up to so many keys.
     """
 
     numbers: float
@@ -70,11 +70,11 @@ def small_blocks(precision: str, causal: bool, width: int) -> Small:
     return Small(**measured()["forward"][precision]["causal" if causal else "full"][f"D to {limit}"])
 
 
-def precision_of(q: Tensor) -> str:
-    """Which of PRECISIONS products of such queries have."""
+def precision_of(q: Tensor, width: int) -> str:
+    """Which of PRECISIONS products of such queries have; TF32 was measured up to the last of WIDTHS."""
     if q.dtype in HALF:
         return "half"
-    return "TF32" if q.dtype == torch.float32 and uses_tf32() else "float32"
+    return "TF32" if q.dtype == torch.float32 and uses_tf32() and width <= WIDTHS[-1] else "float32"
 
 
 def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
@@ -88,19 +88,18 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None:
         return None
-    precision, heads, kv_heads = precision_of(q), max(1, q.shape[1]), v.shape[1]
-    whole = found.window is None
+    keys, width, whole = found.window or v.shape[2], max(q.shape[3], v.shape[3]), found.window is None
+    precision, heads, kv_heads = precision_of(q, width), max(1, q.shape[1]), v.shape[1]
     torchs = precision == "half" or (precision == "float32" and heads == kv_heads)
     if call.trains and not call.deterministic and whole and torchs:
         return None
-    keys, width = found.window or v.shape[2], max(q.shape[3], v.shape[3])
     if found.causal and whole and _ahead_on_hopper(call, q, v):
         return Crossover("forward", keys, width, _hopper_causal(width).rows / q.shape[:2].numel() * width)
     small = small_blocks(precision, found.causal, width) if whole else Small(**measured()["windows"])
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
     share = kv_heads / heads if call.trains and not call.deterministic else 1
     return Crossover(
-        "forward", keys, width, min(small.numbers, small.products / rows) * share, small.measured
+        "forward", keys, width, min(small.numbers, small.products / rows) * share, small.measured * width
     )
 
 

@@ -148,7 +148,6 @@ def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tenso
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
-    lse = lse if lse.is_contiguous() else tape.do(Tensor.contiguous, lse)
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     whole = (grad_out, *of_query_heads(tape, q, k, v), out)
     cut = [_in_windows(tape, x, found.window) for x in whole]
@@ -158,6 +157,7 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
         run = partial(run, dropout_p=0.0, is_causal=found.causal, scale=call.scale)
         grads = tape.do(run, *cut, sums)
     else:
+        sums = sums if sums.is_contiguous() else tape.do(Tensor.contiguous, sums)
         seed = tape.keep(torch.zeros((), dtype=torch.int64, device=q.device))
         run = partial(_on_a_gpu, library(q, v), found.causal, call.scale)
         grads = tape.do(run, *cut, sums, seed)
