@@ -172,8 +172,7 @@ def between(sizes: Sequence[float], beyond: float = math.inf) -> list[float]:
     ([130, 510, inf], [130, 510])
     """
     middles = [math.sqrt(a * b) for a, b in itertools.pairwise(sizes)]
-    ends = [at if at == math.inf else int(float(f"{at:.2g}")) for at in (*middles, sizes[-1] * beyond)]
-    return [*ends]
+    return [at if at == math.inf else int(float(f"{at:.2g}")) for at in (*middles, sizes[-1] * beyond)]
 
 
 def told(rows: Timed) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Two kinds of pairs are ordered, as PTX shows, and reported all the same, in the 
 - the word by which Triton's own code tells warps which function they run, between two barriers of all warps;
 - a tile's numbers, noted before the warp that loads arrives at the mbarrier that TMA's bytes complete, and
   read after that was waited for.
+
+So racecheck says nothing of the order of these two; a change of it has to be read in the PTX.
 """
 
 from __future__ import annotations

@@ -52,17 +52,17 @@ def _strategies(
     rule: Rule, layout: Layout, tensors: Tensors, cluster: Cluster, by_heads: bool
 ) -> dict[str, Strategy]:
     """What is predicted of each, by the names that they have where they run."""
-    tally, grids = tally_of(rule), 1
+    tally = tally_of(rule)
     if tally.sizes != layout.sizes:  # an image that is read row by row
         rows, *others = layout.cuts
         if others:
             raise NoClosedForm("blocks of an image whose axes do not part are not counted")
         layout = Layout((rows.times(tally.unit),), tally.sizes)
     share = Share(tally, layout)
-    found = {"ring": staged_strategy(share, tensors, cluster, grids)}
+    found = {"ring": staged_strategy(share, tensors, cluster, grids=1)}
     if share.halo.max(initial=0) <= KEPT_SHARDS * layout.lengths.max(initial=0):
-        found["halo"] = halo_strategy(share, tensors, cluster, grids)
+        found["halo"] = halo_strategy(share, tensors, cluster, grids=1)
     if by_heads:
         whole = Share(tally, Layout((contiguous(tally.sizes[0], 1),), tally.sizes))
-        found["ulysses"] = heads_strategy(whole, tensors, cluster, grids, layout.ranks)
+        found["ulysses"] = heads_strategy(whole, tensors, cluster, grids=1, groups=layout.ranks)
     return found
