@@ -93,6 +93,11 @@ def shape_of(kernel: str, place: int, head_dim: int = 128) -> TileShape:
     return costs[0].shape
 
 
+def three(step: int, stages: int) -> TileShape:
+    """A shape of the forward kernel with three groups of warps."""
+    return TileShape((192,), step, 12, stages, True, True, hopper=True, several=True)
+
+
 def error(found: Tensor, wanted: Tensor) -> float:
     wanted = wanted.detach()
     return float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
@@ -226,6 +231,16 @@ def test_groups_that_begin_their_products_in_turn(schedule: Callable[[int], None
         check(text, 416, 416, (2, 1), 64, 1, seed, like=128, forward=shape)
 
 
+@pytest.mark.parametrize(
+    "text", [*RULES, *ORDERED[:3], "k <= q and q - k <= 255", "q - k >= 150 and q - k <= 300"]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+def test_three_groups_forward(schedule: Callable[[int], None], text: str) -> None:
+    for seed, shape in enumerate((three(64, 4), three(64, 3), three(32, 2))):
+        schedule(seed)
+        check(text, 832, 832, (2, 2 if "head" in text else 1), 64, 1, seed, like=128, forward=shape)
+
+
 def test_a_part_of_one_step_joins_another(
     schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +322,7 @@ FEW_STEPS, MORE_STEPS = "k == q", "k <= q and q - k <= 290 and q - k >= 3"
 KERNELS = {
     "forward": "attention_fwd_hopper_kernel",
     "forward_narrow": "attention_fwd_narrow_hopper_kernel",
+    "forward_three": "attention_fwd_three_hopper_kernel",
     "backward_dq": "attention_bwd_dq_hopper_kernel",
     "backward_dq_wide": "attention_bwd_dq_wide_hopper_kernel",
     "backward_dkdv": "attention_bwd_dkdv_hopper_kernel",
@@ -370,7 +386,7 @@ WRONG = {
         "shared", "    arrived(ready, index, STAGES, pred)\n    mbarrier.arrive", "    mbarrier.arrive"
     ),
     "a step that is needed is left out": (
-        "tiles", "(gl.load(entry + 7) <= first + (steps - 1) * STEP)", "(first < first + STEP)"
+        "tiles", "gl.cdiv(gl.maximum(beyond - first, 1), STEP)", "gl.maximum(beyond - first, 1) // STEP"
     ),
     "scores go on from a step that was left out": (
         "backward_dkdv", "product(k, q_buffer, upcoming, STEP", "product(k, q_buffer, now + 1, STEP"
@@ -415,8 +431,44 @@ def test_a_kernel_that_is_wrong_is_found(
     with pytest.raises((AssertionError, emulator.Emulated)):
         for seed in range(20):
             schedule(seed)
-            rule = FEW_STEPS if seed % 2 else MORE_STEPS
+            rule = (FEW_STEPS, MORE_STEPS, "k <= 600")[seed % 3]
             check(rule, 700, 700, (1, 1), head_dim, 1, seed, like=like)
+
+
+PASSES = "k_ready, k_free, v_ready, v_free, STAGES)\n"
+WRONG_OF_THREE = {
+    "first steps that are left out are never freed": (
+        "forward", f"            pass_over(done, done + opening, {PASSES}", ""
+    ),
+    "last steps that are left out are never freed": (
+        "forward", f"            pass_over(done, done + ending, {PASSES}", ""
+    ),
+    "steps of queries are freed twice": (
+        "backward_dq", f"            pass_over(done, done + ending, {PASSES}",
+        f"            pass_over(done - 1, done + ending, {PASSES}",
+    ),
+    "a tile begins with a step that it leaves out": (
+        "forward", "product(q, k_buffer, done + opening,", "product(q, k_buffer, done,"
+    ),
+    "a mask is that of the first step": ("forward", "place_of(opening, tile", "place_of(0, tile"),
+    "slopes have the mask of the first step": ("backward_dq", "place_of(opening, tile", "place_of(0, tile"),
+    "a step too many is left out": ("tiles", "own - first, 0) // STEP,", "own - first + 63, 0) // STEP,"),
+    "a third group is not there": ("forward_three", "DP, GROUPS, MORE)", "DP, 2, MORE)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_OF_THREE)
+def test_groups_that_leave_out_wrong_steps_are_found(
+    what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, kernel in broken(*WRONG_OF_THREE[what], tmp_path).items():
+        monkeypatch.setattr(launches, name, kernel)
+    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)  # which takes all tiles
+    with pytest.raises((AssertionError, emulator.Emulated)):
+        for seed in range(20):
+            schedule(seed)
+            check("k <= q and q - k <= 250", 700, 700, (1, 1), 64, 1, seed, like=128, forward=three(64, 4))
 
 
 WRONG_ORDERED = {

@@ -21,7 +21,12 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.image_tables import image_table, shares, steps_met
+from lattend.attend.kernels.triton.image_tables import (
+    image_table,
+    order_of_tiles,
+    shares,
+    steps_met,
+)
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.tape import Tape
@@ -164,10 +169,32 @@ def test_tables_say_which_steps_a_box_meets(r: int, cut: Cut) -> None:
 def test_programs_have_about_as_many_steps() -> None:
     rule = lt.rule("ky <= qy and kx <= qx").at(rows=128, cols=128)
     table = image_table(plan(rule), 0, *CUTS[0], 5, transposed=False)
-    ends = shares(table, 12, 132)
-    weights = np.tile(steps_met(table), (12, 1)).ravel()
+    order = order_of_tiles(table, 12, 132)
+    ends = shares(table, order, 132)
+    weights = np.tile(steps_met(table), (12, 1)).ravel()[order]
     each = np.add.reduceat(weights, ends[:-1])
     assert ends[0] == 0 and ends[-1] == len(weights) and each.max() < 1.6 * each.mean()
+
+
+@pytest.mark.parametrize(("members", "programs"), [(16, 132), (1, 132), (3, 7), (5, 1), (64, 132)])
+def test_neighbours_are_taken_at_the_same_time(members: int, programs: int) -> None:
+    """All tiles once, strips whole; and where programs have two strips each, those beside each other begin
+    at about the same time.
+    """
+    table = image_table(plan(R.neighbourhood(r=3), rows=128, cols=128), 0, *CUTS[0], 5, transposed=False)
+    order = order_of_tiles(table, members, programs)
+    tiles = table.shape[1]
+    assert sorted(order.tolist()) == list(range(members * tiles))
+    strip = 8  # tiles of 16 rows each
+    starts = order[::strip]
+    assert (order.reshape(-1, strip) == starts[:, None] + np.arange(strip)).all()
+    if (members, programs) == (16, 132):
+        begins = shares(table, order, programs)
+        place = np.empty(len(order), int)
+        place[order] = np.arange(len(order))
+        at = place[::strip]  # of each strip's first tile in the order, and when its program takes it
+        when = at - begins[np.searchsorted(begins, at, side="right") - 1]
+        assert np.median(np.abs(np.diff(when))) <= 1
 
 
 def test_it_is_chosen_where_it_can_run() -> None:

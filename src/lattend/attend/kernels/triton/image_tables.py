@@ -78,16 +78,37 @@ def steps_loaded(table: Table) -> Numbers:
     return table[..., STEPS].astype(np.int64) - table[..., KEPT]
 
 
-def shares(table: Table, members: int, programs: int) -> Table:
-    """Where the tiles of each program begin, and the end of the last: about as many steps for each.
+def order_of_tiles(table: Table, members: int, programs: int) -> Table:
+    """The order in which programs take the tiles, numbered through all heads of a batch, `members`.
 
-    They are numbered through all heads of a batch, `members`.
+    Where a program has several strips, neighbours in the image are not these but those of programs that run
+    beside each other: the columns that two strips share are then fetched from memory once.
+
+    >>> table = np.zeros((1, 4, COLUMNS), np.int32)
+    >>> table[0, 2:, 1] = 8  # two strips of two tiles
+    >>> order_of_tiles(table, 2, 2).tolist()
+    [0, 1, 4, 5, 2, 3, 6, 7]
+    """
+    tiles, column = table.shape[1], table[0, :, 1]
+    begins = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
+    first = (np.arange(members)[:, None] * tiles + begins).ravel()
+    lengths = np.tile(np.diff(np.append(begins, tiles)), members)
+    each = max(1, round(len(first) / programs))  # strips of a program
+    apart = -(-len(first) // each)
+    turn = (np.arange(apart)[:, None] + np.arange(each) * apart).ravel()
+    turn = turn[turn < len(first)]
+    return np.concatenate([np.arange(first[x], first[x] + lengths[x]) for x in turn]).astype(np.int32)
+
+
+def shares(table: Table, order: Table, programs: int) -> Table:
+    """Where the tiles of each program begin in that order, and the end of the last: about as many steps for
+    each.
 
     >>> table = np.zeros((1, 6, COLUMNS), np.int32)
-    >>> shares(table, 2, 3).tolist()
+    >>> shares(table, np.arange(12), 3).tolist()
     [0, 4, 8, 12]
     """
-    weights: Numbers = np.tile(steps_met(table) + BEGINNING, (members // len(table), 1)).ravel()
+    weights: Numbers = (steps_met(table) + BEGINNING).ravel()[order % table[..., 0].size]
     passed = np.cumsum(weights) - weights / 2  # a tile is where its middle is
     wanted = np.linspace(0.0, float(weights.sum()), programs + 1)
     return np.searchsorted(passed, wanted).astype(np.int32)

@@ -30,8 +30,8 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
-from lattend.attend.kernels.triton.halves import halved
-from lattend.attend.kernels.triton.image_tables import image_table, shares
+from lattend.attend.kernels.triton.group_steps import ROWS, leaving
+from lattend.attend.kernels.triton.image_tables import image_table, order_of_tiles, shares
 from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
@@ -122,7 +122,7 @@ class Runner:
             kind = (q.shape[-1], v.shape[-1], q.dtype, uses_tf32())
             key = (kernel, place, *kind, hopper, joined, pairs)
             ready = self.prepared.find(key, lambda: self._prepared(Tape(), *given))
-        own = (ready.table, ready.header, ready.row_bounds, ready.chunks, ready.shares)
+        own = (ready.table, ready.header, ready.row_bounds, ready.chunks, *(ready.shares or ()))
         for known in (*own, None if ready.joined is None else ready.joined.header):
             if known is not None:
                 tape.keep(known)
@@ -153,9 +153,9 @@ class Runner:
         # heads that share keys go through the steps of a tile one after another
         shared = transposed and q.shape[1] != v.shape[1]
         plain = joined is None and counts is None and not shared
-        halves = halved(self.plan, place, part, kernel, shape) if plain else None
-        if halves is not None:
-            tiles = read_together(part, halves, shape.step)
+        left = leaving(self.plan, place, part, kernel, shape) if plain else None
+        if left is not None:
+            tiles = read_together(part, left, shape.step)
         table = self.sent.find(
             (
                 transposed,
@@ -164,7 +164,7 @@ class Runner:
                 joined,
                 shape.step,
                 shape.hopper,
-                halves is not None,
+                left is not None,
                 None if counts is None else (*counts,),
             ),
             lambda: _sent(part, with_known_lists(tiles, self.device)),
@@ -184,7 +184,7 @@ class Runner:
         even = joined is None and chunks is None and is_even(part, tiles, shape)
         return Prepared(
             part, shape, functions, table, header, data, row_bounds, guest, chunks, even,
-            halves=halves is not None,
+            leaves=0 if left is None else shape.rows // ROWS,
         )  # fmt: skip
 
     def _of_images(
@@ -197,8 +197,10 @@ class Runner:
         programs = min(max(1, found.shape[1] * members), _on_hopper().processors(self.device))
         functions, header = self._header(tape, part, arrays)
         table = tape.keep(torch.from_numpy(found)[None].to(self.device))
-        begins = tape.keep(torch.from_numpy(shares(found, members, programs)).to(self.device))
-        return Prepared(part, shape, functions, table, header, (), shares=begins)
+        order = order_of_tiles(found, members, programs)
+        begins = shares(found, order, programs)
+        taken = tuple(tape.keep(torch.from_numpy(x).to(self.device)) for x in (begins, order))
+        return Prepared(part, shape, functions, table, header, (), shares=taken)
 
     def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
         """The functions of a part, and the numbers that they read."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.halves import halved, left_out
+from lattend.attend.kernels.triton.group_steps import leaving, left_out
 from lattend.attend.kernels.triton.image_tables import image_table, steps_loaded, steps_met
 from lattend.attend.kernels.triton.tables import in_boxes, in_order
 from lattend.attend.kernels.triton.tile_costs import (
@@ -63,7 +63,7 @@ def choose(
     """The shape with the least expected time for one part; `kernel` is forward, backward_dq or backward_dkdv.
 
     `hopper` says whether the call may take the kernels for Hopper, `tma` whether TMA can copy its rows, and
-    `shared` whether heads share keys: then no half of a tile lets steps pass (halves.py).
+    `shared` whether heads share keys: then no group of warps leaves out steps of queries (group_steps.py).
     """
     parts = plan.transposed if kernel == "backward_dkdv" else plan.parts
     part, best, least = parts[place], None, float("inf")
@@ -77,9 +77,11 @@ def choose(
             masked, full = (float(x(found).sum()) / len(found) for x in (steps_met, steps_loaded))
         else:
             masked, full = steps(table, part, cost.shape)
-        halves = None if shared else halved(plan, place, part, kernel, cost.shape)
-        if halves is not None:
-            masked, full = (masked + full) * (1 - left_out(halves.table, cost.shape.step)), 0.0
+        left = None
+        if not (shared and kernel == "backward_dkdv"):
+            left = leaving(plan, place, part, kernel, cost.shape)
+        if left is not None:
+            masked, full = (masked + full) * (1 - left_out(left.table, cost.shape.step)), 0.0
         expected = cost.program * programs + cost.masked * masked + cost.full * full
         compared = expected + cost.sums * programs * goes_on
         if compared < least:

@@ -49,7 +49,6 @@ from lattend.attend.kernels.triton.hopper.shared import (
 )
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
-    LEFT,
     LOADER,
     LOG2E,
     OWN,
@@ -57,8 +56,10 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     ROWS,
     TILES,
     early_of,
+    noted_again,
     notes,
     step_at,
+    steps_left_out,
     tile_noted,
     tile_of,
     turns_of,
@@ -69,7 +70,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 def keys_of(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, HEIGHT: gl.constexpr,
     CHUNKED: gl.constexpr, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0, BY_HEAD: gl.constexpr = False,
-    LEAVES: gl.constexpr = False,
+    LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The tile of keys of a turn, as tile_of has tiles of queries; its queries begin at a multiple of four,
     since TMA copies numbers from there.
@@ -107,7 +108,7 @@ def load(
     K, V, Q, G, Lse, Delta, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, SHARED: gl.constexpr,
     CHUNKED: gl.constexpr, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0, BY_HEAD: gl.constexpr = False,
-    LEAVES: gl.constexpr = False,
+    LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
@@ -152,7 +153,7 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, SHARED: gl.constexpr, CHUNKED: gl.constexpr, GROUPS: gl.constexpr,
-    OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0, LEAVES: gl.constexpr = False,
+    OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0, LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The trade of a group of warps: the gradients of its keys and values.
 
@@ -181,7 +182,7 @@ def compute(
     mbarrier.wait(ready.index(0), 0)
     opening = 0  # the first step that the group takes
     if LEAVES and GROUP == 1:
-        opening = tile_noted(noted, 0, MORE)[LEFT + 1]
+        opening = gl.minimum(steps_left_out(tile_noted(noted, 0, MORE), GROUP, LEAVES)[0], 1)
         let_pass(q_ready, q_free, 0, STAGES, opening > 0)
         let_pass(g_ready, g_free, 0, STAGES, opening > 0)
     arrived(q_ready, opening, STAGES)
@@ -192,7 +193,8 @@ def compute(
         steps, masked = tile[6] * share, tile[7] * share
         first, left = 0, 0  # the first step of the group, and how many it leaves out at the end
         if LEAVES:
-            first, left = (0, tile[LEFT]) if GROUP == 0 else (tile[LEFT + 1], 0)
+            own = steps_left_out(tile, GROUP, LEAVES)
+            first, left = (0, gl.minimum(own[1], 1)) if GROUP == 0 else (gl.minimum(own[0], 1), 0)
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS,
             OWN, OUTER, INNER,
@@ -208,7 +210,7 @@ def compute(
                 now, adds = done + index, CONTINUES or index > first
                 stage = now % STAGES
                 if not FULL:
-                    at = queries_of(index, tile_noted(noted, turn, MORE), share, STEP, SHARED)
+                    at = queries_of(index, noted_again(noted, turn, MORE), share, STEP, SHARED)
                     kept = bits_of(at, about, S, STEP)
                 arrived(g_ready, now, STAGES)
                 dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
@@ -240,7 +242,8 @@ def compute(
                     passed = gl.where(ends, left, 0)
                 elif LEAVES:
                     after = tile_noted(noted, gl.minimum(following, turns - 1), MORE)
-                    passed = gl.where(ends & (following < turns), after[LEFT + 1], 0)
+                    begins = gl.minimum(steps_left_out(after, GROUP, LEAVES)[0], 1)
+                    passed = gl.where(ends & (following < turns), begins, 0)
                 if LEAVES:
                     let_pass(q_ready, q_free, now + 1, STAGES, passed > 0)
                     let_pass(g_ready, g_free, now + 1, STAGES, passed > 0)
@@ -276,7 +279,7 @@ def compute(
 def rooms_of(
     K, V, Q, G, Lse, Delta, STEP: gl.constexpr, STAGES: gl.constexpr,
     CHUNKED: gl.constexpr, GROUPS: gl.constexpr, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
-    LEAVES: gl.constexpr = False,
+    LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """Shared memory for tiles and steps, and the barriers of both."""
     k_buffer, v_buffer = room(K, TILES * GROUPS), room(V, TILES * GROUPS)

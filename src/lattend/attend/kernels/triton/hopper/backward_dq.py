@@ -42,6 +42,7 @@ from lattend.attend.kernels.triton.hopper.shared import (
     lay,
     load_either,
     load_tile,
+    pass_over,
     product,
     room,
     send,
@@ -63,6 +64,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     notes,
     place_of,
     rows_of,
+    steps_left_out,
     tile_noted,
     tile_of_queries,
     turns_of,
@@ -73,7 +75,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 def load(
     Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr, LEAVES: gl.constexpr,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
@@ -82,11 +84,13 @@ def load(
     APART: gl.constexpr = JOINS and INNER > 0
     done = 0  # steps of earlier turns
     turns = turns_of(numbers[6])
-    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD)
+    tile = tile_of_queries(
+        0, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD, LEAVES
+    )
     load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, 0, tile, OUTER)
     for turn in range(turns):
         tile = tile_of_queries(
-            turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD
+            turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD, LEAVES
         )
         for index in range(tile[6]):
             place, now = corner_of(index, tile, share, STEP, JOINS, INNER), done + index
@@ -95,7 +99,18 @@ def load(
             load_either(V, JoinedV, theirs, v_buffer, v_ready, v_free, now, place, STAGES, APART)
             if (index == early_of(tile)) & (turn + 1 < turns):
                 following = tile_of_queries(
-                    turn + 1, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD
+                    turn + 1,
+                    Table,
+                    Header,
+                    numbers,
+                    STEP,
+                    HAS_FULL,
+                    JOINS,
+                    128,
+                    OUTER,
+                    INNER,
+                    BY_HEAD,
+                    LEAVES,
                 )
                 load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, following, OUTER)
         done += tile[6]
@@ -156,9 +171,12 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, LEAVES: gl.constexpr,
 ):  # fmt: skip
-    """The trade of a group of warps: the gradients of its queries."""
+    """The trade of a group of warps: the gradients of its queries.
+
+    If groups LEAVE out steps of a tile, its first and last ones, they let these pass, and take no turns.
+    """
     q_buffer, g_buffer, k_buffer, v_buffer, noted = buffers
     ready, free, k_ready, k_free, v_ready, v_free = barriers
     heads, rows, table_batch, works = numbers[0], numbers[2], numbers[4], numbers[6]
@@ -167,6 +185,7 @@ def compute(
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    MORE: gl.constexpr = 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)
     sharpness = scale * LOG2E
     unscaled = gl.where(scale == 0.0, 0.0, 1.0 / gl.where(scale == 0.0, 1.0, scale))
     done = 0  # steps of earlier tiles
@@ -174,13 +193,18 @@ def compute(
         held = (turn % TILES) * GROUPS + GROUP
         q, grad = q_buffer.index(held).reshape((ROWS, DP)), g_buffer.index(held).reshape((ROWS, DP))
         arrived(ready, turn, TILES)
-        arrived(k_ready, done, STAGES)
-        s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
-        arrived(v_ready, done, STAGES)
-        dp_begun = product(grad, v_buffer, done, STEP, STAGES, DP, S)  # before the rows' outputs are read
+        opening, ending = 0, 0
+        if LEAVES:
+            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP, LEAVES)
+            pass_over(done, done + opening, k_ready, k_free, v_ready, v_free, STAGES)
+        first = done + opening
+        arrived(k_ready, first, STAGES)
+        s_begun = product(q, k_buffer, first, STEP, STAGES, DP, S)
+        arrived(v_ready, first, STAGES)
+        dp_begun = product(grad, v_buffer, first, STEP, STAGES, DP, S)  # before the rows' outputs are read
         give_back(free, turn + 1, turn > 0)
-        tile = tile_noted(noted, turn, 3 * JOINS + 3 * (OUTER + INNER > 0))
-        steps, masked = tile[6], tile[7]
+        tile = tile_noted(noted, turn, MORE)
+        steps, masked = tile[6] - ending, tile[7] - ending
         about, lse, delta = asked(
             tile, grad, Out, GradLse, Lse, Delta, Header, Data, RowBounds,
             out_strides, heads, rows, table_batch,
@@ -192,7 +216,7 @@ def compute(
         else:
             dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
         s, dp = warpgroup_mma_wait(0, deps=[s_begun, dp_begun])
-        mbarrier.arrive(v_free.index(done % STAGES), count=1)
+        mbarrier.arrive(v_free.index(first % STAGES), count=1)
         ds = gl.exp2(s * sharpness - lse[:, None]) * (dp - delta[:, None])
         joined = about
         if JOINS:
@@ -200,22 +224,24 @@ def compute(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
                 gl.SliceLayout(1, S), JOINED,
             )  # fmt: skip
-        at = place_of(0, tile, STEP, JOINS)
+        at = place_of(opening, tile, STEP, JOINS)
         ds = where_set(ds, bits_of(at, joined, S, STEP), OR_ZERO, S)
         if PAIRS is not None and not JOINS:
             ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
         slopes = gl.convert_layout(ds, WEIGHTS)
-        arrived(k_ready, done + 1, STAGES, steps > 1)
+        arrived(k_ready, first + 1, STAGES, steps > opening + 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-            begin, end = (masked, steps) if FULL else (1, masked)
+            begin, end = (masked, steps) if FULL else (opening + 1, masked)
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
-                take_turn(order, GROUP, now - turn - 1)
+                if not LEAVES:
+                    take_turn(order, GROUP, now - turn - 1)
                 s_begun = product(q, k_buffer, now, STEP, STAGES, DP, S)
                 dq_begun = weighed(slopes.to(dtype), k_buffer, last, dq, True, STEP, STAGES, DP)
                 arrived(v_ready, now, STAGES)
                 dp_begun = product(grad, v_buffer, now, STEP, STAGES, DP, S)
-                hand_on(order, GROUP)
+                if not LEAVES:
+                    hand_on(order, GROUP)
                 if not FULL:
                     at = place_of(index, tile, STEP, JOINS)
                     now_asked = bounds_at(index, tile, about, joined, JOINS)
@@ -237,6 +263,9 @@ def compute(
         dq_begun = weighed(slopes.to(dtype), k_buffer, done - 1, dq, True, STEP, STAGES, DP)
         dq = warpgroup_mma_wait(0, deps=[dq_begun])
         mbarrier.arrive(k_free.index((done - 1) % STAGES), count=1)
+        if LEAVES:
+            pass_over(done, done + ending, k_ready, k_free, v_ready, v_free, STAGES)
+            done += ending
         lay(
             Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
             GROUP, D, DP, SUMS, False, ENDS, False, OUTER,
@@ -255,12 +284,13 @@ def attention_bwd_dq_hopper_kernel(
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     SOME: gl.constexpr, MAKES_DELTA: gl.constexpr, HAS_GRAD_LSE: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, BY_HEAD: gl.constexpr, LEAVES: gl.constexpr,
 ):  # fmt: skip
     """The gradients of tiles of queries; the first part of them also makes Delta.
 
     Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
-    are the orders of queries and keys (orders.py).
+    are the orders of queries and keys (orders.py). If so many groups LEAVE out steps, the table says which
+    (group_steps.py).
     """
     q_buffer, g_buffer = room(Q, TILES * GROUPS), room(G, TILES * GROUPS)
     k_buffer, v_buffer = room(K, STAGES), room(V, STAGES)
@@ -269,7 +299,13 @@ def attention_bwd_dq_hopper_kernel(
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2, 3 * JOINS + 3 * (OUTER + INNER > 0)))
+    buffers = (
+        q_buffer,
+        g_buffer,
+        k_buffer,
+        v_buffer,
+        notes(2, 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)),
+    )
     barriers, order = (ready, free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
@@ -279,17 +315,17 @@ def attention_bwd_dq_hopper_kernel(
                 0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER, LEAVES,
             )),
             (compute, (
                 1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER, LEAVES,
             )),
             (load, (
                 Q, G, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER, BY_HEAD,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER, BY_HEAD, LEAVES,
             )),
         ],
         [4, 1],

@@ -48,6 +48,7 @@ from lattend.attend.kernels.triton.hopper.shared import (
     load_either,
     load_step,
     load_tile,
+    pass_over,
     product,
     room,
     send,
@@ -69,6 +70,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     notes,
     place_of,
     rows_of,
+    steps_left_out,
     tile_noted,
     tile_of_queries,
     turns_of,
@@ -79,7 +81,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
 def load(
     Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
     STEP: gl.constexpr, STAGES: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The trade of the warp that loads."""
     q_buffer, k_buffer, v_buffer, noted = buffers
@@ -89,10 +91,14 @@ def load(
     HEIGHT: gl.constexpr = q_buffer.shape[0] // q_free.shape[0] * ROWS
     now, values, joined = 0, corner(0, 0, 0, 0, INNER), False  # a step's number, and the values before it
     turns, before = turns_of(works), 1  # steps of the tile before
-    tile = tile_of_queries(0, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER)
+    tile = tile_of_queries(
+        0, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER, False, LEAVES
+    )
     load_tile((Q,), (q_buffer,), noted, q_ready, q_free, 0, tile, OUTER)
     for turn in range(turns):
-        tile = tile_of_queries(turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER)
+        tile = tile_of_queries(
+            turn, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER, False, LEAVES
+        )
         for index in range(tile[6]):  # keys are needed a step before values
             place = corner_of(index, tile, share, STEP, JOINS, INNER)
             theirs = is_joined(index, tile) if JOINS else False
@@ -108,7 +114,7 @@ def load(
             if early | late:
                 which = gl.where(early, turn + 1, turn)
                 one = tile_of_queries(
-                    which, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER
+                    which, Table, Header, numbers, STEP, HAS_FULL, JOINS, HEIGHT, OUTER, INNER, False, LEAVES
                 )
                 load_tile((Q,), (q_buffer,), noted, q_ready, q_free, which, one, OUTER)
             now, values, joined = now + 1, place, theirs
@@ -167,11 +173,13 @@ def compute(
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, GROUPS: gl.constexpr,
+    LEAVES: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries.
 
-    IN_TURN, the groups begin the products of a step one after the other.
+    IN_TURN, the groups begin the products of a step one after the other. If they LEAVE out steps of a tile,
+    its first and last ones, they let these pass.
     """
     q_buffer, k_buffer, v_buffer, noted = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free = barriers
@@ -185,17 +193,22 @@ def compute(
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, 2)
     dtype: gl.constexpr = q_buffer.dtype
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    MORE: gl.constexpr = 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)
     sharpness = gl.maximum(scale, 1e-20) * LOG2E  # so that -inf times it stays -inf
     done = 0  # steps of earlier tiles
     for turn in range(turns_of(works)):
         place = (turn % TILES) * GROUPS + GROUP
         q = q_buffer.index(place).reshape((ROWS, DP))
         arrived(q_ready, turn, TILES)
-        arrived(k_ready, done, STAGES)
-        s_begun = product(q, k_buffer, done, STEP, STAGES, DP, S)
+        opening, ending = 0, 0
+        if LEAVES:
+            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP, LEAVES)
+            pass_over(done, done + opening, k_ready, k_free, v_ready, v_free, STAGES)
+        arrived(k_ready, done + opening, STAGES)
+        s_begun = product(q, k_buffer, done + opening, STEP, STAGES, DP, S)
         give_back(q_free, turn + 1, (turn > 0) & (TILES > 1))
-        tile = tile_noted(noted, turn, 3 * JOINS + 3 * (OUTER + INNER > 0))
-        steps, masked = tile[6], tile[7]
+        tile = tile_noted(noted, turn, MORE)
+        steps, masked = tile[6] - ending, tile[7] - ending
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_SCORES,
             OWN, OUTER, INNER,
@@ -217,10 +230,10 @@ def compute(
                 tile, table_batch, rows, JoinedHeader, Data, RowBounds, JOINED_BOUNDS, False, GROUP,
                 OF_SCORES, JOINED,
             )  # fmt: skip
-        at = place_of(0, tile, STEP, JOINS)
+        at = place_of(opening, tile, STEP, JOINS)
         kept = bits_of(at, joined, S, STEP)
         s = warpgroup_mma_wait(0, deps=[s_begun])
-        mbarrier.arrive(k_free.index(done % STAGES), count=1)
+        mbarrier.arrive(k_free.index((done + opening) % STAGES), count=1)
         s = where_set(s, kept, OR_LEAST, S)
         if PAIRS is not None and not JOINS:
             s = where_pairs_kept(s, at, about, Header, Data, OR_LEAST, COLUMNS, PAIRS, S)
@@ -229,9 +242,9 @@ def compute(
             o = o * gl.convert_layout(shrink, OF_SUMS)[:, None]
         # weights of 16 bits that go from step to step would be taken apart and put together
         weights = gl.convert_layout(p, WEIGHTS)
-        arrived(k_ready, done + 1, STAGES, steps > 1)
+        arrived(k_ready, done + opening + 1, STAGES, steps > opening + 1)
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-            begin, end = (masked, steps) if FULL else (1, masked)
+            begin, end = (masked, steps) if FULL else (opening + 1, masked)
             for index in range(begin, end):
                 now, last = done + index, done + index - 1
                 if IN_TURN:
@@ -263,6 +276,9 @@ def compute(
         o_begun = weighed(weights.to(dtype), v_buffer, done - 1, o, True, STEP, VALUES, DVP)
         o = warpgroup_mma_wait(0, deps=[o_begun])
         mbarrier.arrive(v_free.index((done - 1) % VALUES), count=1)
+        if LEAVES:
+            pass_over(done, done + ending, k_ready, k_free, v_ready, v_free, STAGES)
+            done += ending
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
             heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, False, ENDS, OUTER,
@@ -272,6 +288,24 @@ def compute(
     tma.store_wait(0)
 
 
+@gluon.jit
+def rooms_of(
+    Q, K, V, STAGES: gl.constexpr, DP: gl.constexpr, GROUPS: gl.constexpr, MORE: gl.constexpr
+):  # fmt: skip
+    """Shared memory for tiles and steps, the barriers of both, and those of turns.
+
+    Of a wide head one tile's queries have room beside keys, and then there is some for values.
+    """
+    TILES: gl.constexpr = 2 if DP <= 128 else 1
+    VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
+    buffers = (room(Q, TILES * GROUPS), room(K, STAGES), room(V, VALUES), notes(TILES, MORE))
+    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
+    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
+    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
+    fence_async_shared()
+    return buffers, (q_ready, q_free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
+
+
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
     Q, K, V, JoinedK, JoinedV, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
@@ -279,24 +313,16 @@ def attention_fwd_hopper_kernel(
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, LEAVES: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
 
     Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
-    are the orders of queries and keys (orders.py). Of a wide head one tile's queries have room beside keys,
-    and then there is some for values.
+    are the orders of queries and keys (orders.py). If so many groups LEAVE out steps, the table says which
+    (group_steps.py).
     """
-    TILES: gl.constexpr = 2 if DP <= 128 else 1
-    VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
-    q_buffer, k_buffer, v_buffer = room(Q, TILES * GROUPS), room(K, STAGES), room(V, VALUES)
-    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
-    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
-    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
-    fence_async_shared()
-    JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (q_buffer, k_buffer, v_buffer, notes(TILES, 3 * JOINS + 3 * (OUTER + INNER > 0)))
-    barriers, order = (q_ready, q_free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
+    MORE: gl.constexpr = 3 * (JOINED_BOUNDS is not None) + 2 * LEAVES + 3 * (OUTER + INNER > 0)
+    buffers, barriers, order = rooms_of(Q, K, V, STAGES, DP, GROUPS, MORE)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
@@ -304,16 +330,16 @@ def attention_fwd_hopper_kernel(
             (compute, (
                 0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, GROUPS, LEAVES,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, GROUPS, LEAVES,
             )),
             (load, (
                 Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER,
+                STEP, STAGES, HAS_FULL, JOINED_BOUNDS is not None, OUTER, INNER, LEAVES,
             )),
         ],
         [4, 1],

@@ -18,7 +18,7 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
 from lattend.attend.kernels.triton.hopper.masks import BITS, up_to
-from lattend.attend.kernels.triton.hopper.shared import arrived, load_step
+from lattend.attend.kernels.triton.hopper.shared import load_step
 from lattend.attend.kernels.triton.hopper.tiles import GROUPS, ROWS, note
 
 KEPT: gl.constexpr = gl.constexpr(7)  # which of a tile's numbers says how many steps the next tile has too
@@ -30,17 +30,18 @@ MORE: gl.constexpr = gl.constexpr(9)  # numbers of a tile than on a line
 
 @gluon.jit
 def share_of(Shares):
-    """Which tiles this program takes, one after another: the first, and how many."""
-    first = gl.load(Shares + gl.program_id(0))
-    return first, gl.load(Shares + gl.program_id(0) + 1) - first
+    """Which tiles this program takes, one after another in their order: the first, and how many."""
+    first = gl.load(Shares[0] + gl.program_id(0))
+    return first, gl.load(Shares[0] + gl.program_id(0) + 1) - first
 
 
 @gluon.jit
-def image_tile(work, Table, numbers):
-    """A tile as numbers: its head, counted through all batch elements, and what the table says of it
-    (image_tables.py).
+def image_tile(at, Table, Shares, numbers):
+    """The tile at a place of their order, as numbers: its head, counted through all batch elements, and what
+    the table says of it (image_tables.py).
     """
     heads, tiles, table_batch, table_head = numbers
+    work = gl.load(Shares[1] + at)
     tile, pair = work % tiles, work // tiles
     entry = Table + (pair // heads * table_batch + pair % heads * table_head + tile).to(gl.int64) * 19
     found = (pair,)
@@ -78,7 +79,7 @@ def load_rows(matrices, buffers, noted, ready, free, Table, Shares, numbers, TY:
     """The trade of a warp that loads the rows of tiles, of one matrix or of two."""
     first, turns = share_of(Shares)
     for turn in range(turns):
-        tile = image_tile(first + turn, Table, numbers)
+        tile = image_tile(first + turn, Table, Shares, numbers)
         load_boxes(matrices, buffers, noted, ready, free, turn, tile, numbers[0], TY)
 
 
@@ -91,9 +92,9 @@ def load_steps(
     k_ready, k_free, v_ready, v_free = barriers
     done, had = 0, 0  # steps of earlier turns, and those of this one that it has from the last
     first, turns = share_of(Shares)
-    tile = image_tile(gl.where(turns > 0, first, 0), Table, numbers)
+    tile = image_tile(gl.where(turns > 0, first, 0), Table, Shares, numbers)
     for turn in range(turns):
-        following = image_tile(first + gl.minimum(turn + 1, turns - 1), Table, numbers)
+        following = image_tile(first + gl.minimum(turn + 1, turns - 1), Table, Shares, numbers)
         batch, head, across = tile[0] // numbers[0], tile[0] % numbers[0] // share, tile[5]
         y, x = tile[3] + had // across * BY, 0
         for index in range(had, tile[6]):
@@ -110,16 +111,6 @@ def following_box(y, x, across, BY: gl.constexpr, BX: gl.constexpr):
     """Where the box after this one begins: beside it, or in the next line of boxes."""
     ends = x + BX >= across * BX
     return y + gl.where(ends, BY, 0), gl.where(ends, 0, x + BX)
-
-
-@gluon.jit
-def pass_over(first, end, a_ready, a_free, b_ready, b_free, STAGES: gl.constexpr):
-    """Gives back steps that the group has no use for, as they come: each once."""
-    for index in range(first, end):
-        arrived(a_ready, index, STAGES)
-        mbarrier.arrive(a_free.index(index % STAGES), count=1)
-        arrived(b_ready, index, STAGES)
-        mbarrier.arrive(b_free.index(index % STAGES), count=1)
 
 
 # Who is attended

@@ -29,7 +29,6 @@ from lattend.attend.kernels.triton.hopper.images import (
     image_tile,
     lay_box,
     load_rows,
-    pass_over,
     share_of,
     steps_of,
     whole_box,
@@ -40,6 +39,7 @@ from lattend.attend.kernels.triton.hopper.shared import (
     barriers_of,
     give_back,
     load_step,
+    pass_over,
     product,
     weighed,
 )
@@ -50,6 +50,7 @@ from lattend.attend.kernels.triton.hopper.tiles import (
     REGISTERS,
     ROWS,
     TILES,
+    noted_again,
     notes,
     tile_noted,
 )
@@ -70,9 +71,9 @@ def load_steps(
     down, wide = gl.load(Header + 5).to(gl.int32), gl.load(Header + 17).to(gl.int32)
     done, had = 0, 0  # steps of earlier turns, and those of this one that it has from the last
     first, turns = share_of(Shares)
-    tile = image_tile(gl.where(turns > 0, first, 0), Table, numbers)
+    tile = image_tile(gl.where(turns > 0, first, 0), Table, Shares, numbers)
     for turn in range(turns):
-        following = image_tile(first + gl.minimum(turn + 1, turns - 1), Table, numbers)
+        following = image_tile(first + gl.minimum(turn + 1, turns - 1), Table, Shares, numbers)
         batch, head, across = tile[0] // heads, tile[0] % heads, tile[5]
         y, x = tile[3] + had // across * BY, 0
         for index in range(had, tile[6]):
@@ -132,7 +133,7 @@ def compute(
             now = done + index
             stage = now % STAGES
             kept = box_bits(y, x, bounds, S, BY, BX)
-            y, x = following_box(y, x, tile_noted(noted, turn, MORE)[5], BY, BX)
+            y, x = following_box(y, x, noted_again(noted, turn, MORE)[5], BY, BX)
             arrived(g_ready, now, STAGES)
             dp_begun = product(v, g_buffer, now, STEP, STAGES, DP, S)
             lse = lse_buffer.index(stage).load(OF_COLUMNS) * LOG2E
@@ -151,7 +152,7 @@ def compute(
             mbarrier.arrive(g_free.index(stage), count=1, pred=index < free_end)
             dk, s = warpgroup_mma_wait(0, deps=[dk_begun, s])
             mbarrier.arrive(q_free.index(stage), count=1, pred=index < free_end)
-        tile = tile_noted(noted, turn, MORE)
+        tile = noted_again(noted, turn, MORE)
         lay_box(
             FinalK, dk * scale, k_buffer.index(held), tile, heads, k_strides, Header,
             GROUP, D, DP, TY, TX, SUMS,

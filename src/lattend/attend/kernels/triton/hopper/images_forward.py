@@ -28,13 +28,19 @@ from lattend.attend.kernels.triton.hopper.images import (
     lay_box,
     load_rows,
     load_steps,
-    pass_over,
     share_of,
     steps_of,
     whole_box,
 )
 from lattend.attend.kernels.triton.hopper.masks import OR_LEAST, where_set
-from lattend.attend.kernels.triton.hopper.shared import arrived, barriers_of, give_back, product, weighed
+from lattend.attend.kernels.triton.hopper.shared import (
+    arrived,
+    barriers_of,
+    give_back,
+    pass_over,
+    product,
+    weighed,
+)
 from lattend.attend.kernels.triton.hopper.tiles import (
     GROUPS,
     LN2,

@@ -33,6 +33,7 @@ from lattend.attend.kernels.triton.hopper.descriptors import (
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_narrow import attention_fwd_narrow_hopper_kernel
+from lattend.attend.kernels.triton.hopper.forward_three import attention_fwd_three_hopper_kernel
 from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
 from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_images_kernel
 from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
@@ -62,7 +63,11 @@ def forward(
         kernel, tables, more, joined = attention_fwd_narrow_hopper_kernel, _tables(ready, lse), {}, ()
     else:
         kernel, tables = attention_fwd_hopper_kernel, _tables_of_queries(ready, lse)
-        more = _several(ready) | {"IN_TURN": ready.shape.in_turn}
+        more = _several(ready) | {"LEAVES": ready.leaves}
+        if _of_three(ready):
+            kernel = attention_fwd_three_hopper_kernel
+        else:
+            more |= {"IN_TURN": ready.shape.in_turn}
         joined = _joined_columns(ready, k, v)
     arguments = (
         *described(ROWS.value, q, order=outer), *described(step, k, v, order=inner), *joined,
@@ -103,7 +108,7 @@ def backward_dq(
         kernel, tables, more, joined = attention_bwd_dq_wide_hopper_kernel, _tables(ready, lse), {}, ()
     else:
         kernel, tables = attention_bwd_dq_hopper_kernel, _tables_of_queries(ready, lse)
-        more = _several(ready) | {"BY_HEAD": ready.even}
+        more = _several(ready) | {"BY_HEAD": ready.even, "LEAVES": ready.leaves}
         joined = _joined_columns(ready, k, v)
     arguments = (
         *described(ROWS.value, q, grad, order=outer), *described(step, k, v, order=inner), *joined,
@@ -139,7 +144,7 @@ def backward_dkdv(
         kernel = attention_bwd_dkdv_wide_hopper_kernel
     else:
         kernel = attention_bwd_dkdv_hopper_kernel
-        constants |= {"CHUNKED": ready.chunks is not None, "LEAVES": ready.halves}
+        constants |= {"CHUNKED": ready.chunks is not None, "LEAVES": ready.leaves}
         constants |= {"BY_HEAD": ready.even, **_groups(ready)}
     _launch(tape, kernel, works, arguments, ready, constants, q)
 
@@ -189,7 +194,7 @@ def _launch_images(
     tape: Tape, kernel: Any, arguments: tuple[Any, ...], ready: Prepared, constants: Constants
 ) -> None:
     assert ready.shares is not None
-    (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares) - 1
+    (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares[0]) - 1
     constants |= {"TY": down // 2, "TX": across, "BY": inner[0], "BX": inner[1]}
     constants |= {"BOUNDS": ready.functions.bounds, "STAGES": ready.shape.stages, **OPTIONS}
     launched.launch(tape, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
@@ -217,9 +222,9 @@ def _launch(
         "PAIRS": ready.functions.pairs,
         "STEP": ready.shape.step,
         "STAGES": ready.shape.stages,
-        "HAS_FULL": ready.part.knows_full and not ready.halves,  # steps are left out in their order
+        "HAS_FULL": ready.part.knows_full and not ready.leaves,  # steps are left out in their order
         "ROW_BOUNDS": ready.row_bounds is not None,
-        **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
+        **(NARROW_OPTIONS if _of_three(ready) else OPTIONS),
     }
     launched.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
 
@@ -263,6 +268,11 @@ def _widths(q: Tensor, v: Tensor) -> Constants:
 
 
 def _is_narrow(ready: Prepared) -> bool:
+    """Whether it is of the kernels for narrow heads, with three groups of warps."""
+    return _of_three(ready) and not ready.shape.several
+
+
+def _of_three(ready: Prepared) -> bool:
     """Whether three groups of warps compute, each with fewer registers."""
     return ready.shape.rows == 3 * ROWS.value
 

@@ -51,6 +51,16 @@ def let_pass(ready, free, index, STAGES: gl.constexpr, pred):
 
 
 @gluon.jit
+def pass_over(first, end, a_ready, a_free, b_ready, b_free, STAGES: gl.constexpr):
+    """Gives back steps that the group has no use for, as they come: each once."""
+    for index in range(first, end):
+        arrived(a_ready, index, STAGES)
+        mbarrier.arrive(a_free.index(index % STAGES), count=1)
+        arrived(b_ready, index, STAGES)
+        mbarrier.arrive(b_free.index(index % STAGES), count=1)
+
+
+@gluon.jit
 def load_step(Block, buffer, ready, free, index, place, STAGES: gl.constexpr, MORE: gl.constexpr = 0):
     """Copies the block of a step to shared memory once its place is free; MORE bytes will follow."""
     stage = index % STAGES

@@ -26,7 +26,10 @@ LOADER: gl.constexpr = gl.constexpr(24)
 NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
 OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
 JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, and its steps
-LEFT: gl.constexpr = gl.constexpr(11)  # whether each group leaves out a step; such tiles join with none
+LEFT: gl.constexpr = gl.constexpr(
+    11
+)  # how many steps each group leaves out, first and last; none joins such tiles
+EARLY: gl.constexpr = gl.constexpr(2)  # with this step the rows of the next tile are loaded
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
 
@@ -48,14 +51,13 @@ def work_at(turn):
 def tile_of(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, ALIGNED: gl.constexpr = 1,
     HEIGHT: gl.constexpr = 128, MORE: gl.constexpr = 0, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
-    BY_HEAD: gl.constexpr = False, LEAVES: gl.constexpr = False,
+    BY_HEAD: gl.constexpr = False, LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The tile of a turn, as numbers: batch element and head; the first slot and base of its rows; the first
     of its columns, and how many; its steps, those with a mask, and the first full one; the first of its rows
-    that can have columns, and the end of these; if groups LEAVE out steps, whether the first group does so
-    with the last, and the second with the first; and MORE numbers, as the table has them. Where rows or
-    columns have an order, the base of its columns and the periods of columns and rows come last; columns that
-    have one are slots.
+    that can have columns, and the end of these; if so many groups LEAVE out steps, for each how many of the
+    first and of the last; and MORE numbers, as the table has them. Where rows or columns have an order, the
+    base of its columns and the periods of columns and rows come last; columns that have one are slots.
 
     The same tile of all heads comes first, then the next; BY_HEAD, all tiles of one head do. It has HEIGHT
     rows, and its columns begin at a multiple of ALIGNED. The first step has a mask, if only for this: ptxas
@@ -89,10 +91,11 @@ def tile_of(
     rows_first = gl.minimum(rows_first, HEIGHT).to(gl.int32)
     rows_end = gl.maximum(gl.minimum(rows_end, HEIGHT), 0).to(gl.int32)
     found = batch, head, slot, outer_base, first, end - begin, steps, masked, full_first, rows_first, rows_end
-    if LEAVES:  # the table has the end of the first half's columns, and the first of the second's
-        last = (gl.load(entry + 7) <= first + (steps - 1) * STEP) & (steps > 1)
-        before = (gl.load(entry + 8) >= first + STEP) & (steps > 1)
-        found = found + (last.to(gl.int32), before.to(gl.int32))  # noqa: RUF005
+    for group in gl.static_range(LEAVES):  # the table has the first of its columns, and their end
+        own, beyond = gl.load(entry + 7 + 2 * group), gl.load(entry + 8 + 2 * group)
+        opening = gl.minimum(gl.maximum(own - first, 0) // STEP, gl.minimum(steps - 1, EARLY))
+        needed = gl.cdiv(gl.maximum(beyond - first, 1), STEP)
+        found = found + (opening, gl.maximum(steps - gl.maximum(needed, opening + 1), 0))  # noqa: RUF005
     for place in gl.static_range(MORE):
         found = found + (gl.load(entry + 7 + 2 * LEAVES + place),)  # noqa: RUF005
     if OUTER + INNER > 0:
@@ -104,10 +107,12 @@ def tile_of(
 def tile_of_queries(
     turn, Table, Header, numbers, STEP: gl.constexpr, HAS_FULL: gl.constexpr, JOINS: gl.constexpr,
     HEIGHT: gl.constexpr = 128, OUTER: gl.constexpr = 0, INNER: gl.constexpr = 0,
-    BY_HEAD: gl.constexpr = False,
+    BY_HEAD: gl.constexpr = False, LEAVES: gl.constexpr = 0,
 ):  # fmt: skip
     """The tile of queries of a turn; if a part JOINS, steps of its keys come before the others."""
-    own = tile_of(turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT, 2 * JOINS, OUTER, INNER, BY_HEAD)
+    own = tile_of(
+        turn, Table, Header, numbers, STEP, HAS_FULL, 1, HEIGHT, 2 * JOINS, OUTER, INNER, BY_HEAD, LEAVES
+    )
     if JOINS:
         first, count = own[JOINED], own[JOINED + 1]
         if INNER > 0:  # they are copied in boxes as large as the others'
@@ -156,9 +161,20 @@ def corner_of(index, tile, share, STEP: gl.constexpr, JOINS: gl.constexpr, INNER
 
 
 @gluon.jit
+def steps_left_out(tile, GROUP: gl.constexpr, LEAVES: gl.constexpr):
+    """How many of a tile's first steps a group leaves out, and of its last."""
+    if LEAVES:
+        return tile[LEFT + 2 * GROUP], tile[LEFT + 2 * GROUP + 1]
+    else:
+        return 0, 0
+
+
+@gluon.jit
 def early_of(tile):
-    """The index of the step with which the rows of the next tile are loaded: as soon as there is room."""
-    return gl.minimum(tile[6] - 1, 2)
+    """The index of the step with which the rows of the next tile are loaded: as soon as there is room, which
+    is when all groups have begun this one, at this step at the latest.
+    """
+    return gl.minimum(tile[6] - 1, EARLY)
 
 
 # Noted in shared memory
@@ -177,11 +193,19 @@ def note(noted, turn, tile):
     for place in gl.static_range(len(tile)):
         number = gl.full([1], tile[place], gl.int32, gl.BlockedLayout([1], [32], [1], [0]))
         noted.index(turn % (noted.shape[0] // len(tile)) * len(tile) + place).store(number)
+    gl.thread_barrier()  # one thread says for all that it is there
 
 
 @gluon.jit
 def tile_noted(noted, turn, MORE: gl.constexpr = 0):
-    """The tile of a turn, as it was noted; what is not used of it is not read."""
+    """The tile of a turn, as it was noted, once all threads of a group have seen that it is there."""
+    gl.thread_barrier()
+    return noted_again(noted, turn, MORE)
+
+
+@gluon.jit
+def noted_again(noted, turn, MORE: gl.constexpr = 0):
+    """The same for those who have seen it; what is not used of it is not read."""
     found = ()
     for place in gl.static_range(NUMBERS + MORE):
         at = turn % (noted.shape[0] // (NUMBERS + MORE)) * (NUMBERS + MORE) + place

@@ -1,6 +1,8 @@
-"""Halves of tiles: what a group of warps leaves out, nobody attends to."""
+"""What a group of warps leaves out of a tile, nobody attends to."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton.halves import halved, left_out, with_halves
+from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
 from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.tables import in_order
@@ -20,15 +22,15 @@ SHAPE = TileShape((128,), 64, hopper=True, several=True)
 
 
 def steps_left_out(table: np.ndarray, step: int) -> list[tuple[int, int, int]]:
-    """The rows, first column and half of each step that is left out, as the kernels have them."""
+    """The first row of a tile, first column and group of each step that is left out."""
     found: list[tuple[int, int, int]] = []
-    for row in table[0]:
+    for row, left in zip(table[0], passed(table, step)[0], strict=True):
         at, first = int(row[OUTER_SLOT] + row[OUTER_BASE]), int(row[INNER_BASE] + row[INNER_FIRST])
         steps = max(1, -(-int(row[INNER_END] - row[INNER_FIRST]) // step))
-        if steps > 1 and row[-2] <= first + (steps - 1) * step:
-            found.append((at, first + (steps - 1) * step, 0))
-        if steps > 1 and row[-1] >= first + step:
-            found.append((at, first, 1))
+        for group, (opening, ending) in enumerate(left.tolist()):
+            places = (*range(opening), *range(steps - ending, steps))
+            assert len(places) < steps  # each has one at least
+            found += [(at, first + place * step, group) for place in places]
     return found
 
 
@@ -45,40 +47,53 @@ def test_what_is_left_out_is_not_attended(text: str, n: int, t: int) -> None:
         part = (found.transposed if transposed else found.parts)[:1]
         if not part or not in_order(part[0]) or not found.tiles(0, (128,), transposed=transposed).table.size:
             continue
-        halves = (found.tiles(0, (size,), transposed=transposed) for size in (128, 64))
         mask = pairs.T if transposed else pairs
-        for row, column, half in steps_left_out(with_halves(*halves), SHAPE.step):
-            rows = slice(row + 64 * half, row + 64 * (half + 1))
-            assert not mask[rows, max(column, 0) : column + SHAPE.step].any()
+        for size in (128, 192):
+            own, each = (found.tiles(0, (rows,), transposed=transposed) for rows in (size, 64))
+            for row, column, group in steps_left_out(with_groups(own, each), SHAPE.step):
+                rows = slice(row + 64 * group, row + 64 * (group + 1))
+                assert not mask[rows, max(column, 0) : column + SHAPE.step].any()
 
 
 def test_a_window_leaves_out_a_sixth() -> None:
     """128 keys with 256 queries each: six steps of 64, and each half needs five of them."""
     found = plan(lt.rules.strided(255), n=4096)
-    made = halved(found, 0, found.transposed[0], "backward_dkdv", SHAPE)
+    made = leaving(found, 0, found.transposed[0], "backward_dkdv", SHAPE)
     assert made is not None
     inside = [one for one in steps_left_out(made.table, SHAPE.step) if one[0] < 4096 - 384]
     assert len(inside) == 2 * (4096 - 384) // 128
     assert 0.15 < left_out(made.table, SHAPE.step) <= 1 / 6
 
 
+def test_of_three_groups_each_leaves_out_two_steps_of_seven() -> None:
+    """192 queries with 256 keys each: seven steps of 64, and each group needs five of them."""
+    found = plan(lt.rules.strided(255), n=192 * 20)
+    made = leaving(found, 0, found.parts[0], "forward", replace(SHAPE, outer=(192,)))
+    assert made is not None
+    order = np.argsort(made.table[0, :, OUTER_SLOT])
+    left = passed(made.table[:, order], SHAPE.step)[0, 2:]  # the first tiles have fewer keys
+    assert (left == [[0, 2], [1, 1], [2, 0]]).all()
+    assert 0.25 < left_out(made.table, SHAPE.step) <= 2 / 7
+
+
 def test_tiles_that_read_the_same_queries_stay_beside_each_other() -> None:
     found = plan(lt.rules.windowed(256), n=65_536)
     part, tiles = found.transposed[0], found.tiles(0, SHAPE.outer, transposed=True)
-    made, ordered = halved(found, 0, part, "backward_dkdv", SHAPE), read_together(part, tiles, SHAPE.step)
+    made, ordered = leaving(found, 0, part, "backward_dkdv", SHAPE), read_together(part, tiles, SHAPE.step)
     assert made is not None and not np.array_equal(ordered.table, tiles.table)
-    assert np.array_equal(read_together(part, made, SHAPE.step).table[..., :-2], ordered.table)
+    assert np.array_equal(read_together(part, made, SHAPE.step).table[..., :-4], ordered.table)
 
 
 def test_who_takes_them() -> None:
-    """Gradients of keys, not in long tiles or other shapes, nor where data cut or heads share keys."""
+    """Not long tiles or other shapes, nor where data cut, heads share keys or groups take turns."""
     kernel, bfloat16 = "backward_dkdv", torch.bfloat16
     found, long = plan(lt.rules.strided(255), n=4096), plan(lt.rules.causal(), n=16_384)
-    assert halved(found, 0, found.parts[0], "backward_dq", SHAPE) is None
-    assert halved(long, 0, long.transposed[0], kernel, SHAPE) is None
-    assert halved(found, 0, found.transposed[0], kernel, TileShape((128,), 64)) is None
+    assert leaving(found, 0, found.parts[0], "backward_dq", SHAPE) is not None
+    assert leaving(found, 0, found.parts[0], "forward", replace(SHAPE, in_turn=True)) is None
+    assert leaving(long, 0, long.transposed[0], kernel, SHAPE) is None
+    assert leaving(found, 0, found.transposed[0], kernel, TileShape((128,), 64)) is None
     cut = plan(lt.rule("doc[q] == doc[k] and k <= q", data={"doc": None}), n=300)
-    assert halved(cut, 0, cut.transposed[0], kernel, SHAPE) is None
+    assert leaving(cut, 0, cut.transposed[0], kernel, SHAPE) is None
     alone, shared = (
         choose(found, 0, kernel, 128, bfloat16, hopper=True, shared=shared) for shared in (False, True)
     )
