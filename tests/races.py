@@ -1,12 +1,8 @@
-"""Reports of compute-sanitizer's racecheck, sorted: what is ordered in ways it does not follow, and the rest.
+"""Reports of compute-sanitizer's racecheck, sorted: what is ordered though it does not see it, and the rest.
 
-Two kinds of pairs are ordered, as PTX shows, and reported all the same, in the kernels in Gluon alone:
-
-- the word by which Triton's own code tells warps which function they run, between two barriers of all warps;
-- a tile's numbers, noted before the warp that loads arrives at the mbarrier that TMA's bytes complete, and
-  read after that was waited for.
-
-So racecheck says nothing of the order of these two; a change of it has to be read in the PTX.
+One kind of pairs is ordered, as PTX shows, and reported all the same, in the kernels in Gluon alone: the word
+by which Triton's own code tells warps which function they run, between two barriers of all warps. It stands
+in every warp-specialized kernel that Triton compiles.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ import lattend.attend.kernels.triton as triton_kernels
 
 FILES = Path(triton_kernels.__file__).parent / "hopper"
 ACCESS = re.compile(r"(between|and) (?:Read|Write) access at (\w+)\+0x[0-9a-f]+(?: in (\S+:\d+))?")
-SWITCH, NOTES = "Triton's switch", "notes of a tile"
+SWITCH = "Triton's switch"
 
 
 def reports(lines: Iterable[str]) -> Iterator[set[str]]:
@@ -41,11 +37,8 @@ def reports(lines: Iterable[str]) -> Iterator[set[str]]:
 
 def sorted_by_kind(lines: Iterable[str]) -> Counter[str]:
     """How many reports there are of each kind; those that nothing is known of by their places."""
-    ordered = ordered_places()
-    return Counter(
-        next((kind for kind, known in ordered.items() if places <= known), ", ".join(sorted(places)))
-        for places in reports(lines)
-    )
+    ordered = switches()
+    return Counter(SWITCH if places <= ordered else ", ".join(sorted(places)) for places in reports(lines))
 
 
 def not_listed(lines: Iterable[str]) -> int:
@@ -57,26 +50,21 @@ def not_listed(lines: Iterable[str]) -> int:
 
 def unknown(kinds: Counter[str]) -> list[str]:
     """The kinds that are not known to be ordered."""
-    return [kind for kind in kinds if kind not in (SWITCH, NOTES)]
+    return [kind for kind in kinds if kind != SWITCH]
 
 
 @cache
-def ordered_places() -> dict[str, set[str]]:
-    """Where the accesses stand that are ordered, by kind."""
-    found: dict[str, set[str]] = {SWITCH: set(), NOTES: set()}
+def switches() -> set[str]:
+    """Where reports place Triton's switch: a kernel's first line, and where its functions are listed."""
+    found: set[str] = set()
     for file in FILES.glob("*.py"):
         for node in ast.parse(file.read_text()).body:
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            if node.name in ("note", "tile_noted"):
-                lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-                found[NOTES] |= {f"{file.name}:{line}" for line in lines}
-            switches = [
-                inner.lineno
-                for inner in ast.walk(node)
-                if isinstance(inner, ast.Attribute) and inner.attr == "warp_specialize"
+            inner = ast.walk(node) if isinstance(node, ast.FunctionDef) else ()
+            lines = [
+                one.lineno
+                for one in inner
+                if isinstance(one, ast.Attribute) and one.attr == "warp_specialize"
             ]
-            found[SWITCH] |= {
-                f"{file.name}:{line}" for line in [*switches, *([node.lineno] * bool(switches))]
-            }
+            if lines and isinstance(node, ast.FunctionDef):
+                found |= {f"{file.name}:{line}" for line in (node.lineno, *lines)}
     return found

@@ -35,8 +35,8 @@ HEAD_DIMS = (64, 128, 256)
 FEW = (SHARED, "doc[q] == doc[k] and k <= q")  # rules for which a wide head is compiled
 # every l-th position, and 8 of each l beside blocks, which join them
 ORDERED = ("k <= q and (q - k) % 128 == 0", "k <= q and (q // 128 == k // 128 or k % 128 >= 120)")
-# takes what is chosen: products in turn, and steps that halves of a tile leave out
-NARROW = "k <= q and q - k <= 255"
+# take what is chosen: steps that groups of warps leave out, and products in turn
+NARROW = {"k <= q and q - k <= 255": "LEAVES", "k <= q and q - k <= 520": "IN_TURN"}
 KERNELS = ("forward", "backward_dq", "backward_dkdv")
 ARRAYS = (torch.uint8, torch.int8, torch.bool, torch.int16, torch.int32, torch.int64, torch.uint32)
 LOOKED_UP = ("seg[q] - seg[k] <= 0", "seg[seg[q]] == seg[k]")
@@ -105,7 +105,7 @@ def shape_of(kernel: str, head_dim: int) -> TileShape:
 def in_gluon(compiled: Compiled) -> dict[str, dict[str, int]]:
     """The machine code of the kernels in Gluon, by rule, head_dim, kernel, and orders of rows and columns."""
     found: dict[str, dict[str, int]] = {}
-    for text in (*RULES, NARROW, *ORDERED):
+    for text in (*RULES, *NARROW, *ORDERED):
         names = [name for name in ("doc", "begin") if name in text]
         ids = {name: torch.zeros(1, 4096, dtype=torch.int64) for name in names}
         rule = lt.rule(text, data=dict.fromkeys(ids)) if ids else lt.rule(text)
@@ -114,16 +114,16 @@ def in_gluon(compiled: Compiled) -> dict[str, dict[str, int]]:
             q, lse = torch.empty(1, 2, 4096, head_dim, dtype=torch.bfloat16), torch.empty(1, 2, 4096)
             k = q[:, :1] if text == SHARED else q
             shapes, planned = {kernel: shape_of(kernel, head_dim) for kernel in KERNELS}, plan(rule, n=4096)
-            if text == NARROW:
+            if text in NARROW:
                 for kernel in KERNELS:
                     shapes[kernel] = choose(planned, 0, kernel, head_dim, q.dtype, hopper=True).shape
             runner = launch.Runner(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
             call = AttentionCall(rule, 0.1)
             runner.forward(Tape(), call, q, k, k, ids)
             runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
-            if text == NARROW:
+            if text in NARROW:
                 told = [constants for _, constants in compiled[begin:]]
-                assert all(any(one.get(name) for one in told) for name in ("IN_TURN", "LEAVES")), told
+                assert any(one.get(NARROW[text]) for one in told), told
             for one, constants in compiled[begin:]:
                 orders = tuple(constants.get(name, 0) for name in ("OUTER", "INNER"))
                 if "hopper" in one.metadata.name:

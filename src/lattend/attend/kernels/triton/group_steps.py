@@ -1,7 +1,7 @@
-"""What a group of warps needs of a tile: it has 64 of 128 or 192 rows, and has no use for some of its steps.
+"""What a group of warps needs of a tile: it has 64 of 128 rows, and has no use for some of its steps.
 
-In a sliding window of 256, 192 queries have 447 keys, seven steps of 64; each group of 64 queries needs five
-of them. Where rows are further on, so are their columns: a group leaves out some of a tile's first steps and
+In a sliding window of 256, 128 queries have 383 keys, six steps of 64; each group of 64 queries needs five of
+them. Where rows are further on, so are their columns: a group leaves out some of a tile's first steps and
 some of its last. Steps are then taken in their order, all with a mask, which costs more than it saves where
 tiles are long.
 """
@@ -28,7 +28,8 @@ from lattend.plans.tiles import (
 
 ROWS = 64  # of a group
 NEVER = np.iinfo(np.int32).max  # a column that is before none
-WORTH = 0.1  # of all steps, at least
+LEAST = 4  # steps of the longest tile: shorter ones wait for memory
+WORTH = {"forward": 0.1, "backward_dq": 0.1, "backward_dkdv": 0.12}  # of all steps, at least
 MOST = 2  # of a tile's first steps, since the next tile's rows are loaded at the third (hopper/tiles.py)
 
 
@@ -54,7 +55,8 @@ def leaving(plan: Plan, place: int, part: Part, kernel: str, shape: TileShape) -
     if not own.table.size:
         return None
     table = with_groups(own, each)
-    return Tiles(own.shape, table) if left_out(table, shape.step) >= WORTH else None
+    short = own.inner.max() <= (LEAST - 1) * shape.step
+    return None if short or left_out(table, shape.step) < WORTH[kernel] else Tiles(own.shape, table)
 
 
 def with_groups(own: Tiles, each: Tiles) -> NDArray[np.int32]:

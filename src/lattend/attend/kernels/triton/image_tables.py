@@ -21,6 +21,7 @@ Numbers = NDArray[np.int64]
 COLUMNS = 19
 STEPS, KEPT, MET = 5, 6, 7  # the first of a box's columns: MET, or four further
 BEGINNING = 8  # steps whose time a tile takes beside its own
+WHOLE = 0.9  # of the strips that programs would have if all had as many as the one with most
 FAR = 1 << 30
 
 
@@ -78,40 +79,40 @@ def steps_loaded(table: Table) -> Numbers:
     return table[..., STEPS].astype(np.int64) - table[..., KEPT]
 
 
-def order_of_tiles(table: Table, members: int, programs: int) -> Table:
-    """The order in which programs take the tiles, numbered through all heads of a batch, `members`.
+def dealt(table: Table, members: int, programs: int) -> tuple[Table, Table]:
+    """Where the tiles of each program begin in an order, and the end of the last; and that order: the tiles,
+    numbered through all heads of a batch, `members`. Each program has about as many steps.
 
-    Where a program has several strips, neighbours in the image are not these but those of programs that run
-    beside each other: the columns that two strips share are then fetched from memory once.
+    Where programs have some whole strips each, theirs do not lie beside each other but beside those of the
+    programs that run at the same time: columns that two strips share are then fetched from memory once.
 
     >>> table = np.zeros((1, 4, COLUMNS), np.int32)
     >>> table[0, 2:, 1] = 8  # two strips of two tiles
-    >>> order_of_tiles(table, 2, 2).tolist()
-    [0, 1, 4, 5, 2, 3, 6, 7]
+    >>> begins, order = dealt(table, 2, 2)
+    >>> begins.tolist(), order.tolist()
+    ([0, 4, 8], [0, 1, 4, 5, 2, 3, 6, 7])
     """
-    tiles, column = table.shape[1], table[0, :, 1]
-    begins = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
-    first = (np.arange(members)[:, None] * tiles + begins).ravel()
-    lengths = np.tile(np.diff(np.append(begins, tiles)), members)
-    each = max(1, round(len(first) / programs))  # strips of a program
-    apart = -(-len(first) // each)
-    turn = (np.arange(apart)[:, None] + np.arange(each) * apart).ravel()
-    turn = turn[turn < len(first)]
-    return np.concatenate([np.arange(first[x], first[x] + lengths[x]) for x in turn]).astype(np.int32)
-
-
-def shares(table: Table, order: Table, programs: int) -> Table:
-    """Where the tiles of each program begin in that order, and the end of the last: about as many steps for
-    each.
-
-    >>> table = np.zeros((1, 6, COLUMNS), np.int32)
-    >>> shares(table, np.arange(12), 3).tolist()
-    [0, 4, 8, 12]
-    """
-    weights: Numbers = (steps_met(table) + BEGINNING).ravel()[order % table[..., 0].size]
+    order = _strips_apart(table, members, programs)
+    weights: Numbers = np.tile(steps_met(table) + BEGINNING, (members // len(table), 1)).ravel()[order]
     passed = np.cumsum(weights) - weights / 2  # a tile is where its middle is
     wanted = np.linspace(0.0, float(weights.sum()), programs + 1)
-    return np.searchsorted(passed, wanted).astype(np.int32)
+    return np.searchsorted(passed, wanted).astype(np.int32), order.astype(np.int32)
+
+
+def _strips_apart(table: Table, members: int, programs: int) -> Numbers:
+    """The order of tiles: of as many groups of strips as a program has strips one strip each, in turn."""
+    tiles, column = table.shape[1], table[0, :, 1]
+    plain: Numbers = np.arange(members * tiles, dtype=np.int64)
+    begins = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
+    strips = [one for head in plain.reshape(members, tiles) for one in np.split(head, begins[1:])]
+    each = -(-len(strips) // programs)
+    if (
+        len(strips) < WHOLE * each * programs
+    ):  # programs begin within strips, those beside each other elsewhere
+        return plain
+    group = -(-len(strips) // each)
+    found: Numbers = np.concatenate([one for at in range(group) for one in strips[at::group]])
+    return found
 
 
 def _in_strips(found: Tiles) -> Tiles:

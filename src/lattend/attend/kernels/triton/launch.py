@@ -31,7 +31,7 @@ from lattend.attend.kernels.triton.device_tables import (
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.group_steps import ROWS, leaving
-from lattend.attend.kernels.triton.image_tables import image_table, order_of_tiles, shares
+from lattend.attend.kernels.triton.image_tables import dealt, image_table
 from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.largest import attention_max_kernel
@@ -197,10 +197,9 @@ class Runner:
         programs = min(max(1, found.shape[1] * members), _on_hopper().processors(self.device))
         functions, header = self._header(tape, part, arrays)
         table = tape.keep(torch.from_numpy(found)[None].to(self.device))
-        order = order_of_tiles(found, members, programs)
-        begins = shares(found, order, programs)
-        taken = tuple(tape.keep(torch.from_numpy(x).to(self.device)) for x in (begins, order))
-        return Prepared(part, shape, functions, table, header, (), shares=taken)
+        taken = dealt(found, members, programs)
+        begins, order = (tape.keep(torch.from_numpy(x).to(self.device)) for x in taken)
+        return Prepared(part, shape, functions, table, header, (), shares=(begins, order))
 
     def _header(self, tape: Tape, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
         """The functions of a part, and the numbers that they read."""

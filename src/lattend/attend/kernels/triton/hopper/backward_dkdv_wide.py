@@ -191,7 +191,7 @@ def attention_bwd_dkdv_wide_hopper_kernel(
     q_ready, g_ready = barriers_of(STAGES, 1), barriers_of(STAGES, 1)
     q_free, g_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
-    buffers = (k_buffer, v_buffer, dv_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes(1))
+    buffers = (k_buffer, v_buffer, dv_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, notes())
     barriers = (ready, free, q_ready, q_free, g_ready, g_free)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works, query_rows)
     gl.warp_specialize(

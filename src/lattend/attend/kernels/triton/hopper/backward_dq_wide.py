@@ -165,7 +165,7 @@ def attention_bwd_dq_wide_hopper_kernel(
     k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(STAGES - 1, 1)
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES - 1, GROUPS)
     fence_async_shared()
-    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(1))
+    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes())
     barriers = (ready, free, k_ready, k_free, v_ready, v_free)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)

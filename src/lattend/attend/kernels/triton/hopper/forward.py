@@ -173,8 +173,7 @@ def compute(
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
-    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, GROUPS: gl.constexpr,
-    LEAVES: gl.constexpr,
+    OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, LEAVES: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries.
 
@@ -288,24 +287,6 @@ def compute(
     tma.store_wait(0)
 
 
-@gluon.jit
-def rooms_of(
-    Q, K, V, STAGES: gl.constexpr, DP: gl.constexpr, GROUPS: gl.constexpr, MORE: gl.constexpr
-):  # fmt: skip
-    """Shared memory for tiles and steps, the barriers of both, and those of turns.
-
-    Of a wide head one tile's queries have room beside keys, and then there is some for values.
-    """
-    TILES: gl.constexpr = 2 if DP <= 128 else 1
-    VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
-    buffers = (room(Q, TILES * GROUPS), room(K, STAGES), room(V, VALUES), notes(TILES, MORE))
-    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
-    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
-    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
-    fence_async_shared()
-    return buffers, (q_ready, q_free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
-
-
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_fwd_hopper_kernel(
     Q, K, V, JoinedK, JoinedV, Rows, Out, State, Lse, Table, Header, JoinedHeader, Data, RowBounds, scale,
@@ -319,10 +300,18 @@ def attention_fwd_hopper_kernel(
 
     Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
     are the orders of queries and keys (orders.py). If so many groups LEAVE out steps, the table says which
-    (group_steps.py).
+    (group_steps.py). Of a wide head one tile's queries have room beside keys, and there is some for values.
     """
-    MORE: gl.constexpr = 3 * (JOINED_BOUNDS is not None) + 2 * LEAVES + 3 * (OUTER + INNER > 0)
-    buffers, barriers, order = rooms_of(Q, K, V, STAGES, DP, GROUPS, MORE)
+    TILES: gl.constexpr = 2 if DP <= 128 else 1
+    VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1
+    q_buffer, k_buffer, v_buffer = room(Q, TILES * GROUPS), room(K, STAGES), room(V, VALUES)
+    q_ready, q_free = barriers_of(TILES, 1), barriers_of(TILES, GROUPS)
+    k_ready, v_ready = barriers_of(STAGES, 1), barriers_of(VALUES, 1)
+    k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(VALUES, GROUPS)
+    fence_async_shared()
+    JOINS: gl.constexpr = JOINED_BOUNDS is not None
+    buffers = (q_buffer, k_buffer, v_buffer, notes(2, 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)))
+    barriers, order = (q_ready, q_free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     strides = (o_batch, o_head, o_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
     gl.warp_specialize(
@@ -330,16 +319,16 @@ def attention_fwd_hopper_kernel(
             (compute, (
                 0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, GROUPS, LEAVES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, GROUPS, LEAVES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES,
             )),
             (load, (
                 Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,
-                STEP, STAGES, HAS_FULL, JOINED_BOUNDS is not None, OUTER, INNER, LEAVES,
+                STEP, STAGES, HAS_FULL, JOINS, OUTER, INNER, LEAVES,
             )),
         ],
         [4, 1],

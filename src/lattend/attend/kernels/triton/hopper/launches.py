@@ -33,7 +33,6 @@ from lattend.attend.kernels.triton.hopper.descriptors import (
 from lattend.attend.kernels.triton.hopper.forward import attention_fwd_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_fp8 import attention_fwd_fp8_hopper_kernel
 from lattend.attend.kernels.triton.hopper.forward_narrow import attention_fwd_narrow_hopper_kernel
-from lattend.attend.kernels.triton.hopper.forward_three import attention_fwd_three_hopper_kernel
 from lattend.attend.kernels.triton.hopper.images_dkdv import attention_bwd_dkdv_images_kernel
 from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_images_kernel
 from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
@@ -63,11 +62,7 @@ def forward(
         kernel, tables, more, joined = attention_fwd_narrow_hopper_kernel, _tables(ready, lse), {}, ()
     else:
         kernel, tables = attention_fwd_hopper_kernel, _tables_of_queries(ready, lse)
-        more = _several(ready) | {"LEAVES": ready.leaves}
-        if _of_three(ready):
-            kernel = attention_fwd_three_hopper_kernel
-        else:
-            more |= {"IN_TURN": ready.shape.in_turn}
+        more = _several(ready) | {"IN_TURN": ready.shape.in_turn, "LEAVES": ready.leaves}
         joined = _joined_columns(ready, k, v)
     arguments = (
         *described(ROWS.value, q, order=outer), *described(step, k, v, order=inner), *joined,
@@ -224,7 +219,7 @@ def _launch(
         "STAGES": ready.shape.stages,
         "HAS_FULL": ready.part.knows_full and not ready.leaves,  # steps are left out in their order
         "ROW_BOUNDS": ready.row_bounds is not None,
-        **(NARROW_OPTIONS if _of_three(ready) else OPTIONS),
+        **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
     }
     launched.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
 
@@ -268,11 +263,6 @@ def _widths(q: Tensor, v: Tensor) -> Constants:
 
 
 def _is_narrow(ready: Prepared) -> bool:
-    """Whether it is of the kernels for narrow heads, with three groups of warps."""
-    return _of_three(ready) and not ready.shape.several
-
-
-def _of_three(ready: Prepared) -> bool:
     """Whether three groups of warps compute, each with fewer registers."""
     return ready.shape.rows == 3 * ROWS.value
 
