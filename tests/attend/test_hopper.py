@@ -272,7 +272,7 @@ def test_explain_says_what_sparse_transformers_take() -> None:
 
 
 def test_which_calls_take_it() -> None:
-    long, near = lt.rule("k <= q"), lt.rule("k <= q and q - k <= 15")
+    long, near = lt.rule("k <= q"), lt.rule("k <= q and q - k <= 31")
     for rule, taken in ((long, True), (near, False)):
         found = plan(rule, n=16_384)
         assert choose(found, 0, "forward", 128, torch.bfloat16, hopper=True).shape.hopper == taken

@@ -152,7 +152,7 @@ def images_on_hopper(kernel: str, head_dim: int, dtype: torch.dtype) -> Iterator
     cost = HOPPER_BOXES.get((kernel, size))
     if cost is not None and dtype != torch.float32:
         for cut in HOPPER_CUTS:
-            yield replace(_cut(cost, *cut), measured=size > 64 or cut == HOPPER_CUTS[0])
+            yield _cut(cost, *cut)
 
 
 def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
