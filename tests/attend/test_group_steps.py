@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
+from lattend.attend.kernels.triton.joining import arranged
 from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.tables import in_order
+from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT
 
@@ -87,6 +90,22 @@ def test_who_takes_them() -> None:
         choose(found, 0, kernel, 128, bfloat16, hopper=True, shared=shared) for shared in (False, True)
     )
     assert alone.shape == shared.shape and 0.8 < alone.nanoseconds / shared.nanoseconds < 0.95
+
+
+def test_no_step_is_left_out_where_another_part_joins() -> None:
+    """The kernels take all steps of both parts then, and explain counts them."""
+    found, kernel = plan(lt.rules.sinks(s=4, t=255), n=16_384), "backward_dq"
+    made = arranged(found, kernel, 128, torch.bfloat16, hopper=[True, True])
+    ((place, guest),) = made.joined.items()
+    alone = choose(found, place, kernel, 128, torch.bfloat16, hopper=True)
+    host = made.choices[place]
+    assert alone.left > 0 and host.left == 0 and host.shape == alone.shape
+    assert host.nanoseconds == alone.nanoseconds + alone.left * alone.masked
+    runner = launch.Runner(found, torch.device("cpu"))
+    q = torch.empty(1, 1, 16_384, 128, dtype=torch.bfloat16)
+    ready = runner.part(Tape(), kernel, place, q, q, {}, hopper=True, joined=guest)
+    assert ready.leaves == 0
+    assert runner.part(Tape(), kernel, place, q, q, {}, hopper=True).leaves == 2
 
 
 def test_which_windows_leave_out_steps_and_which_take_turns() -> None:

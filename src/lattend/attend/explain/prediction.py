@@ -353,18 +353,18 @@ def predicted_time(
             "backward_dkdv": q.shape[-1] + v.shape[-1],
         }
         found = plan(call.rule)
-        carried = 0
+        carried, resumed = 0, 0.0
         for name, each in made.items():
             parts = found.transposed if name == "backward_dkdv" else found.parts
             for turn in sequence(parts, each.joined)[0]:
                 have = v.shape[2] if name == "backward_dkdv" else q.shape[2]
                 if turn.earlier:
                     have = int(rows_of(parts[place] for place in turn.earlier).sum())
+                choice = each.choices[turn.place]
                 carried += 2 * FLOAT * sums[name] * have * turn.continues
-        total = (
-            sum(choice.nanoseconds for choice in chosen) * 1e-9
-            + carried / MACHINES["H200 measured"].bandwidth
-        )
+                resumed += choice.sums * have / choice.shape.rows * turn.continues
+        total = sum(choice.nanoseconds for choice in chosen) + resumed
+        total = total * 1e-9 + carried / MACHINES["H200 measured"].bandwidth
         fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
         fewer = fewer or (q.dtype == torch.float32 and uses_tf32())  # one product in place of three
         more = call.softcap is not None or call.dropout > 0  # work on a pair

@@ -7,7 +7,7 @@ queries, compute one step for each tile, and write sums that the second reads ag
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -65,6 +65,8 @@ def arranged(
         host = made[place]
         masked, full = steps(plan.tiles(guest, host.shape.outer), plan.parts[guest], host.shape)
         made[guest] = Choice(host.shape, (masked + full) * host.masked, host.measured, host.masked)
+        whole = host.nanoseconds + host.left * host.masked  # no step is left out where another part joins
+        made[place] = replace(host, nanoseconds=whole, left=0.0)
     return Arranged(tuple(made), joined)
 
 

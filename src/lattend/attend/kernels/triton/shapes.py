@@ -53,6 +53,8 @@ class Choice:
     nanoseconds: float
     measured: bool
     masked: float = 0.0  # nanoseconds of a step with a mask
+    left: float = 0.0  # steps that groups of warps leave out (group_steps.py)
+    sums: float = 0.0  # nanoseconds more of a program that goes on from the sums of another part
     chunks: int = 0  # into which its tiles are cut (chunks.py)
 
 
@@ -77,15 +79,17 @@ def choose(
             masked, full = (float(x(found).sum()) / len(found) for x in (steps_met, steps_loaded))
         else:
             masked, full = steps(table, part, cost.shape)
-        left = None
+        groups, left = None, 0.0
         if not (shared and kernel == "backward_dkdv"):
-            left = leaving(plan, place, part, kernel, cost.shape)
-        if left is not None:
-            masked, full = (masked + full) * (1 - left_out(left.table, cost.shape.step)), 0.0
+            groups = leaving(plan, place, part, kernel, cost.shape)
+        if groups is not None:
+            left = (masked + full) * left_out(groups.table, cost.shape.step)
+            masked, full = masked + full - left, 0.0
         expected = cost.program * programs + cost.masked * masked + cost.full * full
         compared = expected + cost.sums * programs * goes_on
         if compared < least:
-            best, least = Choice(cost.shape, expected, cost.measured, cost.masked), compared
+            best = Choice(cost.shape, expected, cost.measured, cost.masked, left, cost.sums)
+            least = compared
     if best is None:
         raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best

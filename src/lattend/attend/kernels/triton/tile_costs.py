@@ -133,7 +133,7 @@ HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("backward_dq", 128): (ShapeCost(_hopper(64, 3, several=True), 35.0, 7.5, 7.5),),
     ("backward_dq", 256): (ShapeCost(_hopper(64, 2), 85.0, 18.0, 16.4),),
     ("backward_dkdv", 64): (ShapeCost(_hopper(64, 4, 192), 18.0, 9.6, 9.4),),
-    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3, several=True), 20.0, 11.0, 10.6),),
+    ("backward_dkdv", 128): (ShapeCost(_hopper(64, 3, several=True), 20.0, 11.0, 10.6, sums=40.0),),
     ("backward_dkdv", 256): (ShapeCost(_hopper(64, 2, 64), 10.0, 15.0, 14.9),),
 }
 
