@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from random_rules import affine
 
 import lattend as lt
 from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton.chunks import in_chunks
 from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
 from lattend.attend.kernels.triton.joining import arranged
 from lattend.attend.kernels.triton.reading_order import read_together
@@ -24,10 +26,10 @@ from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, 
 SHAPE = TileShape((128,), 64, hopper=True, several=True)
 
 
-def steps_left_out(table: np.ndarray, step: int) -> list[tuple[int, int, int]]:
+def steps_left_out(table: np.ndarray, step: int, kernel: str) -> list[tuple[int, int, int]]:
     """The first row of a tile, first column and group of each step that is left out."""
     found: list[tuple[int, int, int]] = []
-    for row, left in zip(table[0], passed(table, step)[0], strict=True):
+    for row, left in zip(table[0], passed(table, step, kernel)[0], strict=True):
         at, first = int(row[OUTER_SLOT] + row[OUTER_BASE]), int(row[INNER_BASE] + row[INNER_FIRST])
         steps = max(1, -(-int(row[INNER_END] - row[INNER_FIRST]) // step))
         for group, (opening, ending) in enumerate(left.tolist()):
@@ -51,11 +53,11 @@ def test_what_is_left_out_is_not_attended(text: str, n: int, t: int) -> None:
         if not found.tiles(0, (128,), transposed=transposed).table.size:
             continue
         mask = pairs.T if transposed else pairs
-        for size in (128, 192):
-            own, each = (found.tiles(0, (rows,), transposed=transposed) for rows in (size, 64))
-            for row, column, group in steps_left_out(with_groups(own, each), SHAPE.step):
-                rows = slice(row + 64 * group, row + 64 * (group + 1))
-                assert not mask[rows, max(column, 0) : column + SHAPE.step].any()
+        own, each = (found.tiles(0, (rows,), transposed=transposed) for rows in (128, 64))
+        kernel = "backward_dkdv" if transposed else "forward"
+        for row, column, group in steps_left_out(with_groups(own, each), SHAPE.step, kernel):
+            rows = slice(row + 64 * group, row + 64 * (group + 1))
+            assert not mask[rows, max(column, 0) : column + SHAPE.step].any()
 
 
 def test_a_window_leaves_out_a_sixth() -> None:
@@ -63,9 +65,9 @@ def test_a_window_leaves_out_a_sixth() -> None:
     found = plan(lt.rules.strided(255), n=4096)
     made = leaving(found, 0, found.transposed[0], "backward_dkdv", SHAPE)
     assert made is not None
-    inside = [one for one in steps_left_out(made.table, SHAPE.step) if one[0] < 4096 - 384]
+    inside = [one for one in steps_left_out(made.table, SHAPE.step, "backward_dkdv") if one[0] < 4096 - 384]
     assert len(inside) == 2 * (4096 - 384) // 128
-    assert 0.15 < left_out(made.table, SHAPE.step) <= 1 / 6
+    assert 0.15 < left_out(made.table, SHAPE.step, "backward_dkdv") <= 1 / 6
 
 
 def test_tiles_that_read_the_same_queries_stay_beside_each_other() -> None:
@@ -86,6 +88,12 @@ def test_who_takes_them() -> None:
     assert leaving(found, 0, found.transposed[0], kernel, TileShape((128,), 64)) is None
     cut = plan(lt.rule("doc[q] == doc[k] and k <= q", data={"doc": None}), n=300)
     assert leaving(cut, 0, cut.transposed[0], kernel, SHAPE) is None
+    back = plan(lt.rule("abs(q + k - 4095) <= 127"), n=4096)  # further keys have earlier queries
+    assert leaving(back, 0, back.transposed[0], kernel, SHAPE) is None
+    assert leaving(back, 0, back.parts[0], "backward_dq", SHAPE) is not None
+    for n in (40, 576):  # rows that are not there save nothing
+        few = plan(lt.rule("k <= q + 16320"), n=n, m=16_384)
+        assert leaving(few, 0, few.parts[0], "backward_dq", SHAPE) is None
     alone, shared = (
         choose(found, 0, kernel, 128, bfloat16, hopper=True, shared=shared) for shared in (False, True)
     )
@@ -106,6 +114,15 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
     ready = runner.part(Tape(), kernel, place, q, q, {}, hopper=True, joined=guest)
     assert ready.leaves == 0
     assert runner.part(Tape(), kernel, place, q, q, {}, hopper=True).leaves == 2
+
+
+def test_chunks_take_all_their_steps() -> None:
+    found = plan(lt.rule("k < 40"), n=32_768)
+    choice = choose(found, 0, "backward_dkdv", 128, torch.bfloat16, hopper=True)
+    tiles = found.tiles(0, choice.shape.outer, transposed=True)
+    left = replace(choice, left=100.0)
+    more, none = (in_chunks(x, found.transposed[0], tiles, 16, 1).nanoseconds for x in (left, choice))
+    assert none < more == pytest.approx(none * (1 + 100 * choice.masked / choice.nanoseconds))
 
 
 def test_which_windows_leave_out_steps_and_which_take_turns() -> None:

@@ -385,7 +385,7 @@ WRONG = {
     ),
     "a sum goes on from tile to tile": ("backward_dkdv", "dk, adds,", "dk, True,"),
     "a product is read before it is waited for": (
-        "backward_dkdv", "wait(1 if EARLY else 0, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
+        "backward_dkdv", "wait(1 if VALUES_EARLY else 0, deps=[dp_begun, p])", "wait(2, deps=[dp_begun, p])"
     ),
     "log-sum-exps begin anywhere": ("backward_dkdv", "HAS_FULL, 4, HEIGHT, ", "HAS_FULL, 1, HEIGHT, "),
     "a step that is left out is never freed": (

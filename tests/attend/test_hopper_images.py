@@ -21,7 +21,7 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.image_tables import dealt, image_table, steps_met
+from lattend.attend.kernels.triton.image_tables import KEPT, dealt, image_table, steps_met
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.tape import Tape
@@ -109,6 +109,27 @@ def test_a_strip_of_many_tiles(stages: int, seeds: list[int]) -> None:
 )
 def test_other_rules(rule: Rule, seeds: list[int]) -> None:
     check(rule, CUTS[0])
+
+
+COLUMN_BY_COLUMN = "abs(ky - qy - qx) <= 3"  # a strip's last keys lie above the next one's first
+
+
+def test_strips_that_a_program_takes_one_after_another(seeds: list[int]) -> None:
+    """Nothing is kept of the strip before: in another order another one comes next."""
+    rule = lt.rule(COLUMN_BY_COLUMN).at(rows=16, cols=64)
+    check(rule, CUTS[0], stages=5, kernels=EVERY[:2])
+    check(
+        lt.rule("abs(ky - qx) <= 12 and abs(kx - qy) <= 3").at(rows=32, cols=64), CUTS[0], heads=1, kv_heads=1
+    )
+
+
+@pytest.mark.parametrize("text", [COLUMN_BY_COLUMN, "abs(ky - qx) <= 6", "abs(ky - qy) <= 3", "ky <= qy"])
+def test_what_is_kept_is_of_one_strip(text: str) -> None:
+    for rows, cols, cut in ((16, 64, CUTS[0]), (32, 128, CUTS[0]), (40, 128, CUTS[-1])):
+        found = plan(lt.rule(text), rows=rows, cols=cols)
+        table = image_table(found, 0, *cut, 8, transposed=False)
+        ends = table[:, :-1, 1] != table[:, 1:, 1]
+        assert not table[:, :-1, KEPT][ends].any()
 
 
 def test_windows_that_shift_at_the_edge(seeds: list[int]) -> None:

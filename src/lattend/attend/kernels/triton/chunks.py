@@ -154,7 +154,8 @@ def in_chunks(choice: Choice, part: Part, tiles: Tiles, pairs: int, share: int) 
     lengths = np.repeat(-(-steps // counts), counts)
     longest = busy(lengths * share + BEGIN + SHARE, pairs, choice.shape) + LAUNCH
     longer = longest * slots / (float((steps * share + BEGIN).sum()) * pairs)
-    return replace(choice, nanoseconds=choice.nanoseconds * longer, chunks=int(counts.sum()))
+    whole = choice.nanoseconds + choice.left * choice.masked  # no step of a chunk is left out
+    return replace(choice, nanoseconds=whole * longer, left=0.0, chunks=int(counts.sum()))
 
 
 def chunked(part: Part, tiles: Tiles, counts: Ints, shape: TileShape) -> Chunks:

@@ -28,7 +28,7 @@ from lattend.plans.tiles import (
 
 ROWS = 64  # of a group
 NEVER = np.iinfo(np.int32).max  # a column that is before none
-LEAST = 4  # steps of the longest tile: shorter ones wait for memory
+LEAST = 4  # steps of the longest tile: where all are shorter, memory is waited for
 WORTH = {"forward": 0.1, "backward_dq": 0.1, "backward_dkdv": 0.12}  # of all steps, at least
 MOST = 2  # of a tile's first steps, since the next tile's rows are loaded at the third (hopper/tiles.py)
 
@@ -56,7 +56,7 @@ def leaving(plan: Plan, place: int, part: Part, kernel: str, shape: TileShape) -
         return None
     table = with_groups(own, each)
     short = own.inner.max() <= (LEAST - 1) * shape.step
-    return None if short or left_out(table, shape.step) < WORTH[kernel] else Tiles(own.shape, table)
+    return None if short or left_out(table, shape.step, kernel) < WORTH[kernel] else Tiles(own.shape, table)
 
 
 def with_groups(own: Tiles, each: Tiles) -> NDArray[np.int32]:
@@ -84,19 +84,24 @@ def with_groups(own: Tiles, each: Tiles) -> NDArray[np.int32]:
     return np.concatenate(columns, -1).astype(np.int32)
 
 
-def passed(table: NDArray[np.int32], step: int) -> NDArray[np.int64]:
-    """How many of its tile's first steps each group leaves out, and of its last [heads, tiles, groups, 2]."""
+def passed(table: NDArray[np.int32], step: int, kernel: str) -> NDArray[np.int64]:
+    """How many of its tile's first steps each group leaves out, and of its last [heads, tiles, groups, 2].
+
+    For gradients of keys the first group leaves out one last step at most, and the second one first step.
+    """
     whole = table.astype(np.int64)
     groups = whole[..., len(PER_AXIS + FULL) :].reshape(*whole.shape[:-1], -1, 2)
     first = (whole[..., INNER_BASE] + whole[..., INNER_FIRST])[..., None]
     steps = np.maximum(-(-(whole[..., INNER_END] - whole[..., INNER_FIRST]) // step), 1)[..., None]
     opening = np.minimum(np.maximum(groups[..., 0] - first, 0) // step, np.minimum(steps - 1, MOST))
     needed = -(-np.maximum(groups[..., 1] - first, 1) // step)
-    return np.stack([opening, np.maximum(steps - np.maximum(needed, opening + 1), 0)], -1)
+    found = np.stack([opening, np.maximum(steps - np.maximum(needed, opening + 1), 0)], -1)
+    return np.minimum(found, [[0, 1], [1, 0]]) if kernel == "backward_dkdv" else found
 
 
-def left_out(table: NDArray[np.int32], step: int) -> float:
-    """Which share of all steps is left out, each by one group of a tile."""
-    left = passed(table, step)
+def left_out(table: NDArray[np.int32], step: int, kernel: str) -> float:
+    """Which share of all steps is left out, each by a group of a tile; those without columns save nothing."""
+    some = table[..., len(PER_AXIS + FULL) + 1 :: 2] > 0  # the end of their columns
+    left = passed(table, step, kernel) * some[..., None]
     steps = np.maximum(-(-(table[..., INNER_END] - table[..., INNER_FIRST]) // step), 1)
     return float(left.sum() / left.shape[-2] / max(1, steps.sum()))

@@ -21,7 +21,8 @@ Numbers = NDArray[np.int64]
 COLUMNS = 19
 STEPS, KEPT, MET = 5, 6, 7  # the first of a box's columns: MET, or four further
 BEGINNING = 8  # steps whose time a tile takes beside its own
-WHOLE = 0.9  # of the strips that programs would have if all had as many as the one with most
+# Share of programs' strips that are whole at least: else those beside each other begin at other times
+WHOLE = 0.9
 FAR = 1 << 30
 
 
@@ -58,7 +59,7 @@ def image_table(
     steps = np.where(empty, 1, -(-(end - first) // lines) * across)
     y, x = (tiles.column("outer_slot", axis) + tiles.column("outer_base", axis) for axis in range(2))
     left = np.where(empty, 0, left)
-    kept = _kept(first, left, across, steps, lines, stages)
+    kept = _kept(x, first, left, across, steps, lines, stages)
     met: list[Numbers] = []
     for below in (0, half[0]):
         begin, end = _met(tiles, boxes, below, first, across, steps, lines)
@@ -100,18 +101,16 @@ def dealt(table: Table, members: int, programs: int) -> tuple[Table, Table]:
 
 
 def _strips_apart(table: Table, members: int, programs: int) -> Numbers:
-    """The order of tiles: of as many groups of strips as a program has strips one strip each, in turn."""
+    """The order of tiles: strips are cut into as many runs as a program has strips; it takes one of each."""
     tiles, column = table.shape[1], table[0, :, 1]
     plain: Numbers = np.arange(members * tiles, dtype=np.int64)
     begins = np.flatnonzero(np.append(True, column[1:] != column[:-1]))
     strips = [one for head in plain.reshape(members, tiles) for one in np.split(head, begins[1:])]
-    each = -(-len(strips) // programs)
-    if (
-        len(strips) < WHOLE * each * programs
-    ):  # programs begin within strips, those beside each other elsewhere
+    each = max(1, -(-len(strips) // programs))
+    if len(strips) < WHOLE * each * programs:
         return plain
-    group = -(-len(strips) // each)
-    found: Numbers = np.concatenate([one for at in range(group) for one in strips[at::group]])
+    run = -(-len(strips) // each)
+    found: Numbers = np.concatenate([one for at in range(run) for one in strips[at::run]])
     return found
 
 
@@ -157,14 +156,15 @@ def _box_numbers(found: Tiles, below: int) -> Numbers:
 
 
 def _kept(
-    first: Numbers, left: Numbers, across: Numbers, steps: Numbers,
+    column: Numbers, first: Numbers, left: Numbers, across: Numbers, steps: Numbers,
     lines: int, stages: int,
 ) -> Numbers:  # fmt: skip
-    """How many of each tile's last steps are the first of the next, if there is room for them."""
+    """How many of each tile's last steps are the first of the next in its strip, if there is room."""
     kept = np.zeros_like(steps)
     further = first[:, 1:] - first[:, :-1]
     shared = steps[:, :-1] - further // lines * across[:, :-1]
     same = (left[:, 1:] == left[:, :-1]) & (across[:, 1:] == across[:, :-1])
+    same &= column[:, 1:] == column[:, :-1]  # a program may go on with another strip
     same &= (further > 0) & (further % lines == 0) & (shared > 0) & (shared <= stages)
     kept[:, :-1] = np.where(same & (shared <= steps[:, 1:]), shared, 0)
     return kept

@@ -57,9 +57,7 @@ class Prepared:
     chunks: Tensor | None = None  # of each tile (chunks.py); the table's rows are these
     even: bool = False  # whether nearly all tiles have as many steps, so that none need come first
     shares: tuple[Tensor, Tensor] | None = None  # on images: which tiles a program takes (image_tables.py)
-    leaves: int = (
-        0  # groups of warps of which the table says what they need, if they leave out steps (group_steps.py)
-    )
+    leaves: int = 0  # so many groups of warps leave out steps, as the table says (group_steps.py)
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property

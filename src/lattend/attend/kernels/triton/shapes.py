@@ -83,7 +83,7 @@ def choose(
         if not (shared and kernel == "backward_dkdv"):
             groups = leaving(plan, place, part, kernel, cost.shape)
         if groups is not None:
-            left = (masked + full) * left_out(groups.table, cost.shape.step)
+            left = (masked + full) * left_out(groups.table, cost.shape.step, kernel)
             masked, full = masked + full - left, 0.0
         expected = cost.program * programs + cost.masked * masked + cost.full * full
         compared = expected + cost.sums * programs * goes_on

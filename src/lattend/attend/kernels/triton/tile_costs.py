@@ -124,10 +124,10 @@ HOPPER: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ),
     ("forward", 128): (
         ShapeCost(_hopper(128, 2, several=True), 26.0, 12.0, 11.2, sums=20.0),
-        # fitted to t = 255 and blocks of 256, with full steps dear: it was slower on causal rows
-        ShapeCost(_hopper(128, 2, several=True, in_turn=True), 31.5, 6.3, 12.4, sums=20.0),
+        # fitted to windows of one side and of both, with full steps dear: it was slower on causal rows
+        ShapeCost(_hopper(128, 2, several=True, in_turn=True), 25.2, 9.7, 12.4, sums=20.0),
         # short tiles of which groups leave out steps; fitted to t = 255, 511 and blocks of 256
-        ShapeCost(_hopper(64, 5, several=True), 16.0, 7.3, 7.3, sums=20.0),
+        ShapeCost(_hopper(64, 5, several=True), 16.0, 7.4, 7.4, sums=20.0),
     ),
     ("forward", 256): (ShapeCost(_hopper(64, 2), 27.0, 11.5, 10.8),),
     ("backward_dq", 128): (ShapeCost(_hopper(64, 3, several=True), 35.0, 7.5, 7.5),),

@@ -162,7 +162,7 @@ def compute(
     first of two groups a tile's last one, the second its first. One of three groups has fewer registers: it
     waits for its product with values before it begins the others, and meanwhile other groups multiply.
     """
-    EARLY: gl.constexpr = GROUPS == 2  # whether values' gradients begin while slopes are made
+    VALUES_EARLY: gl.constexpr = GROUPS == 2  # whether values' gradients begin while slopes are made
     k_buffer, v_buffer, q_buffer, g_buffer, lse_buffer, delta_buffer, noted = buffers
     ready, free, q_ready, q_free, g_ready, g_free = barriers
     kv_heads, share, rows, table_batch, works = numbers[0], numbers[1], numbers[2], numbers[4], numbers[6]
@@ -182,7 +182,7 @@ def compute(
     mbarrier.wait(ready.index(0), 0)
     opening = 0  # the first step that the group takes
     if LEAVES and GROUP == 1:
-        opening = gl.minimum(steps_left_out(tile_noted(noted, 0, MORE), GROUP, LEAVES)[0], 1)
+        opening = gl.minimum(steps_left_out(tile_noted(noted, 0, MORE), GROUP)[0], 1)
         let_pass(q_ready, q_free, 0, STAGES, opening > 0)
         let_pass(g_ready, g_free, 0, STAGES, opening > 0)
     arrived(q_ready, opening, STAGES)
@@ -193,7 +193,7 @@ def compute(
         steps, masked = tile[6] * share, tile[7] * share
         first, left = 0, 0  # the first step of the group, and how many it leaves out at the end
         if LEAVES:
-            own = steps_left_out(tile, GROUP, LEAVES)
+            own = steps_left_out(tile, GROUP)
             first, left = (0, gl.minimum(own[1], 1)) if GROUP == 0 else (gl.minimum(own[0], 1), 0)
         about = bounds_of(
             tile, table_batch, rows, Header, Data, RowBounds, BOUNDS, ROW_BOUNDS, GROUP, OF_ROWS,
@@ -221,17 +221,17 @@ def compute(
                     p = where_set(p, kept, OR_ZERO, S)
                     if PAIRS is not None:
                         p = where_pairs_kept(p, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
-                if EARLY:
+                if VALUES_EARLY:
                     weights = gl.convert_layout(p, WEIGHTS).to(dtype)
                     dv_begun = weighed(weights, g_buffer, now, dv, adds, STEP, STAGES, DP)
-                dp, p = warpgroup_mma_wait(1 if EARLY else 0, deps=[dp_begun, p])
+                dp, p = warpgroup_mma_wait(1 if VALUES_EARLY else 0, deps=[dp_begun, p])
                 delta = delta_buffer.index(stage).load(OF_COLUMNS)
                 ds = p * (dp - delta[None, :])
                 if not FULL:
                     ds = where_set(ds, kept, OR_ZERO, S)
                     if PAIRS is not None:
                         ds = where_pairs_kept(ds, at, about, Header, Data, OR_ZERO, COLUMNS, PAIRS, S)
-                if not EARLY:
+                if not VALUES_EARLY:
                     weights = gl.convert_layout(p, WEIGHTS).to(dtype)
                 slopes = gl.convert_layout(ds, WEIGHTS).to(dtype)
                 # beyond the last step the product is of old rows, and nobody reads it
@@ -242,7 +242,7 @@ def compute(
                     passed = gl.where(ends, left, 0)
                 elif LEAVES:
                     after = tile_noted(noted, gl.minimum(following, turns - 1), MORE)
-                    begins = gl.minimum(steps_left_out(after, GROUP, LEAVES)[0], 1)
+                    begins = gl.minimum(steps_left_out(after, GROUP)[0], 1)
                     passed = gl.where(ends & (following < turns), begins, 0)
                 if LEAVES:
                     let_pass(q_ready, q_free, now + 1, STAGES, passed > 0)
@@ -250,7 +250,7 @@ def compute(
                 upcoming = now + 1 + passed
                 arrived(q_ready, upcoming, STAGES, following < turns)
                 k = k_buffer.index((following % TILES) * GROUPS + GROUP).reshape((ROWS, DP))
-                if not EARLY:
+                if not VALUES_EARLY:
                     dv_begun = weighed(weights, g_buffer, now, dv, adds, STEP, STAGES, DP)
                 s_begun = product(k, q_buffer, upcoming, STEP, STAGES, DP, S)
                 dk_begun = weighed(slopes, q_buffer, now, dk, adds, STEP, STAGES, DP)

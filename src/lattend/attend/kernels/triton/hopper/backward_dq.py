@@ -195,7 +195,7 @@ def compute(
         arrived(ready, turn, TILES)
         opening, ending = 0, 0
         if LEAVES:
-            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP, LEAVES)
+            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP)
             pass_over(done, done + opening, k_ready, k_free, v_ready, v_free, STAGES)
         first = done + opening
         arrived(k_ready, first, STAGES)

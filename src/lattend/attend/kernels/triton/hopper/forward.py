@@ -201,7 +201,7 @@ def compute(
         arrived(q_ready, turn, TILES)
         opening, ending = 0, 0
         if LEAVES:
-            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP, LEAVES)
+            opening, ending = steps_left_out(tile_noted(noted, turn, MORE), GROUP)
             pass_over(done, done + opening, k_ready, k_free, v_ready, v_free, STAGES)
         arrived(k_ready, done + opening, STAGES)
         s_begun = product(q, k_buffer, done + opening, STEP, STAGES, DP, S)

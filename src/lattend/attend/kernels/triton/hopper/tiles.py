@@ -26,9 +26,7 @@ LOADER: gl.constexpr = gl.constexpr(24)
 NUMBERS: gl.constexpr = gl.constexpr(11)  # of a tile; some have MORE
 OWN: gl.constexpr = gl.constexpr(4)  # which of them are the first of its columns, and how many
 JOINED: gl.constexpr = gl.constexpr(11)  # the same of a part that joins, and its steps
-LEFT: gl.constexpr = gl.constexpr(
-    11
-)  # how many steps each group leaves out, first and last; none joins such tiles
+LEFT: gl.constexpr = gl.constexpr(11)  # steps that each group leaves out, first and last; none joins these
 EARLY: gl.constexpr = gl.constexpr(2)  # with this step the rows of the next tile are loaded
 LOG2E: gl.constexpr = gl.constexpr(1.4426950408889634)
 LN2: gl.constexpr = gl.constexpr(0.6931471805599453)
@@ -161,12 +159,9 @@ def corner_of(index, tile, share, STEP: gl.constexpr, JOINS: gl.constexpr, INNER
 
 
 @gluon.jit
-def steps_left_out(tile, GROUP: gl.constexpr, LEAVES: gl.constexpr):
+def steps_left_out(tile, GROUP: gl.constexpr):
     """How many of a tile's first steps a group leaves out, and of its last."""
-    if LEAVES:
-        return tile[LEFT + 2 * GROUP], tile[LEFT + 2 * GROUP + 1]
-    else:
-        return 0, 0
+    return tile[LEFT + 2 * GROUP], tile[LEFT + 2 * GROUP + 1]
 
 
 @gluon.jit
