@@ -205,17 +205,8 @@ def test_random_rules(
     found = plan(rule, n=n, **({"t": t} if "t" in rule.parameters else {}))
     assume(all(map(in_order, (*found.parts, *found.transposed))))  # others are not theirs
     schedule(seed)
-    check(
-        text,
-        n,
-        n,
-        (2, 1),
-        head_dim,
-        1,
-        seed,
-        t=t,
-        forward=short(64, 4) if seed % 2 and head_dim <= 128 else None,
-    )
+    shape = short(64, 4) if seed % 2 and head_dim <= 128 else None
+    check(text, n, n, (2, 1), head_dim, 1, seed, t=t, forward=shape)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter

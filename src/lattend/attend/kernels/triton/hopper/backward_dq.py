@@ -99,19 +99,9 @@ def load(
             load_either(V, JoinedV, theirs, v_buffer, v_ready, v_free, now, place, STAGES, APART)
             if (index == early_of(tile)) & (turn + 1 < turns):
                 following = tile_of_queries(
-                    turn + 1,
-                    Table,
-                    Header,
-                    numbers,
-                    STEP,
-                    HAS_FULL,
-                    JOINS,
-                    128,
-                    OUTER,
-                    INNER,
-                    BY_HEAD,
+                    turn + 1, Table, Header, numbers, STEP, HAS_FULL, JOINS, 128, OUTER, INNER, BY_HEAD,
                     LEAVES,
-                )
+                )  # fmt: skip
                 load_tile((Q, G), (q_buffer, g_buffer), noted, ready, free, turn + 1, following, OUTER)
         done += tile[6]
 
@@ -299,13 +289,8 @@ def attention_bwd_dq_hopper_kernel(
     k_free, v_free = barriers_of(STAGES, GROUPS), barriers_of(STAGES, GROUPS)
     fence_async_shared()
     JOINS: gl.constexpr = JOINED_BOUNDS is not None
-    buffers = (
-        q_buffer,
-        g_buffer,
-        k_buffer,
-        v_buffer,
-        notes(2, 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)),
-    )
+    MORE: gl.constexpr = 3 * JOINS + 2 * LEAVES + 3 * (OUTER + INNER > 0)
+    buffers = (q_buffer, g_buffer, k_buffer, v_buffer, notes(2, MORE))
     barriers, order = (ready, free, k_ready, k_free, v_ready, v_free), barriers_of(GROUPS, 1)
     out_strides, final_strides = (o_batch, o_head, o_row), (f_batch, f_head, f_row)
     numbers = (heads, share, rows, tiles, table_batch, table_head, works)
