@@ -4,11 +4,11 @@
     python tests/attend/rules_on_gpu.py --rules 50 --processes 2 --seed 7
     python tests/attend/rules_on_gpu.py --rules 0 --runs 50       # the catalogue, fifty times each
 
-A rule is a drawn condition with drawn numbers in it; conditions are drawn anew for every NUMBERS rules, since
-kernels are compiled for a condition and not for its numbers. Calls are drawn too: size, heads, head_dim,
-dtype, and whether gradients may differ from run to run. What is checked: the error of the output, of the
-log-sum-exp and of all gradients, zeros where a query has no key, NaN that stays in its head, and equal bits
-on further runs of a deterministic call.
+A rule is a drawn condition with drawn numbers in it, on a line or on an image; conditions are drawn anew for
+every NUMBERS rules, since kernels are compiled for a condition and not for its numbers. Calls are drawn too:
+size, heads, head_dim, dtype, and whether gradients may differ from run to run. What is checked: the error of
+the output, of the log-sum-exp and of all gradients, zeros where a query has no key, NaN that stays in its
+head, and equal bits on further runs of a deterministic call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ NUMBERS = 10  # rules of one condition
 LEFT = ("q - k", "k - q", "abs(q - k)", "q", "k", "q + k", "2*q - k", "n - 1 - q", "max(q - a, 0) - k")
 RESIDUES = ("(q - k) % w", "q // w - k // w", "k % w", "q % w", "(q + k) % 3")
 RIGHT = ("0", "a", "b", "n - 1 - a", "-b")
-NAMES = ("a", "b", "w")
+IMAGES = 0.15  # of all conditions
+LEFT_ON_IMAGES = (
+    *("qy - ky", "abs(qy - ky)", "abs(qx - kx)", "qx - kx", "kx - qx", "abs(ky - qx)", "abs(ky - qy - qx)"),
+    *("abs(kx - qy)", "qy", "kx", "ky - 2*qx"),
+)
+RIGHT_ON_IMAGES = ("c", "c", "2", "3", "0", "-c")
+IMAGE_SIZES = ((16, 64), (16, 128), (37, 40), (24, 80), (130, 9), (8, 200))
+NAMES = ("a", "b", "c", "w")
 DTYPES = (torch.bfloat16, torch.bfloat16, torch.bfloat16, torch.float16, torch.float32)
 HEADS = ((8, 8), (8, 8), (8, 2), (3, 1), (16, 16))
 HEAD_DIMS = (128, 128, 64, 80, 256)
@@ -78,21 +85,33 @@ def condition(draw: random.Random) -> str:
     return f"not ({text})" if draw.random() < 0.1 else text
 
 
+def on_an_image(draw: random.Random) -> str:
+    """Two or three comparisons of rows and columns."""
+    some = [
+        f"{draw.choice(LEFT_ON_IMAGES)} {draw.choice(('<=', '<=', '<', '>='))} {draw.choice(RIGHT_ON_IMAGES)}"
+        for _ in range(draw.choice((2, 2, 3)))
+    ]
+    return " and ".join(some)
+
+
 def drawn(count: int, seed: int) -> list[list[Case]]:
     """So many random rules, those of a condition together."""
     draw, groups = random.Random(seed), list[list[Case]]()
     while sum(map(len, groups)) < count:
-        text, heads = condition(draw), draw.choice(HEADS)
+        image = draw.random() < IMAGES
+        text, heads = on_an_image(draw) if image else condition(draw), draw.choice(HEADS)
         head_dim, dtype = draw.choice(HEAD_DIMS), draw.choice(DTYPES)
         group: list[Case] = []
         for _ in range(min(NUMBERS, count - sum(map(len, groups)))):
             numbers = {
                 "a": draw.randrange(900),
                 "b": draw.randrange(300),
+                "c": draw.randrange(1, 14),
                 "w": draw.choice((2, 7, 64, 100, 257)),
             }
             used = {name: numbers[name] for name in NAMES if name in lt.rule(text).parameters}
-            sizes = {"n": draw.choice(SIZES)}
+            rows, cols = draw.choice(IMAGE_SIZES)
+            sizes = {"rows": rows, "cols": cols} if image else {"n": draw.choice(SIZES)}
             some = draw.random() < 0.8, draw.randrange(1 << 30)
             group.append(Case(text, used, sizes, heads, head_dim, dtype, *some))
         groups.append(group)
