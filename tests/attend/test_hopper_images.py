@@ -12,7 +12,7 @@ import gluon_emulator as emulator
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
@@ -23,7 +23,7 @@ from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.image_tables import KEPT, dealt, image_table, steps_met
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import TileShape, apart, choose
 from lattend.attend.tape import Tape
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
@@ -123,13 +123,39 @@ def test_strips_that_a_program_takes_one_after_another(seeds: list[int]) -> None
     )
 
 
-@pytest.mark.parametrize("text", [COLUMN_BY_COLUMN, "abs(ky - qx) <= 6", "abs(ky - qy) <= 3", "ky <= qy"])
-def test_what_is_kept_is_of_one_strip(text: str) -> None:
-    for rows, cols, cut in ((16, 64, CUTS[0]), (32, 128, CUTS[0]), (40, 128, CUTS[-1])):
-        found = plan(lt.rule(text), rows=rows, cols=cols)
-        table = image_table(found, 0, *cut, 8, transposed=False)
-        ends = table[:, :-1, 1] != table[:, 1:, 1]
-        assert not table[:, :-1, KEPT][ends].any()
+DISTANCES = (
+    "qy - ky",
+    "abs(qy - ky)",
+    "abs(qx - kx)",
+    "kx - qx",
+    "abs(ky - qx)",
+    "abs(ky - qy - qx)",
+    "ky - 2*qx",
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    parts=st.lists(st.tuples(st.sampled_from(DISTANCES), st.integers(0, 12)), min_size=1, max_size=2),
+    size=st.sampled_from([(16, 64), (32, 128), (40, 30), (9, 200)]),
+    cut=st.sampled_from(CUTS),
+    stages=st.sampled_from([3, 5, 8]),
+    members=st.integers(1, 40),
+    programs=st.integers(1, 132),
+)
+def test_what_is_kept_is_of_the_tile_before(
+    parts: list[tuple[str, int]], size: tuple[int, int], cut: Cut, stages: int, members: int, programs: int
+) -> None:
+    """Steps that stay in shared memory are those of the tile that the program takes next."""
+    rule = lt.rule(" and ".join(f"{distance} <= {most}" for distance, most in parts))
+    found = plan(rule, rows=size[0], cols=size[1])
+    assume(len(found.parts) == 1 and not apart(found.parts[0]))
+    table = image_table(found, 0, *cut, stages, transposed=False)
+    begins, order = dealt(table, members, programs)
+    kept = table[0, order % table.shape[1], KEPT]
+    goes_on = np.append(np.diff(order) == 1, False)
+    within = ~np.isin(np.arange(1, len(order) + 1), begins)  # what a program keeps at its end nobody reads
+    assert not (kept[within] > 0)[~goes_on[within]].any()
 
 
 def test_windows_that_shift_at_the_edge(seeds: list[int]) -> None:
