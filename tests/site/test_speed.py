@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,7 @@ def test_errors_on_the_page_are_within_the_limits(speed: Any) -> None:
 def test_a_wrong_number_is_seen(speed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = speed.PAGE.read_text()
     copy = tmp_path / "speed.md"
-    copy.write_text(text.replace("| 1.38 | 1.57 |", "| 1.38 | 1.75 |"))
+    copy.write_text(re.sub(r"(\| causal \| 16,384 \| 1.38 \|) [0-9.]+ \|", r"\1 9.99 |", text, count=1))
     monkeypatch.setattr(speed, "PAGE", copy)
     assert copy.read_text() != text and speed.page() == text
 
