@@ -50,12 +50,12 @@ export function TextField({ name, label, value, problem, onInput, placeholder, h
   const close = () => setOffered([]);
   const accept = (one: Completion) => {
     const caret = one.start + one.insert.length;
-    onInput(value.slice(0, one.start) + one.insert + value.slice(one.end));
+    const field = area.current!;
+    field.value = value.slice(0, one.start) + one.insert + value.slice(one.end);
+    field.focus();
+    field.setSelectionRange(caret, caret); // at once: what is typed next goes there
+    onInput(field.value);
     close();
-    requestAnimationFrame(() => {
-      area.current?.focus();
-      area.current?.setSelectionRange(caret, caret);
-    });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const key = event.key;
