@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton import group_steps, launch
 from lattend.attend.kernels.triton.chunks import in_chunks
 from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
+from lattend.attend.kernels.triton.hopper.tiles import EARLY, ROWS
 from lattend.attend.kernels.triton.joining import arranged
 from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.shapes import TileShape, choose
@@ -114,6 +115,10 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
     ready = runner.part(Tape(), kernel, place, q, q, {}, hopper=True, joined=guest)
     assert ready.leaves == 0
     assert runner.part(Tape(), kernel, place, q, q, {}, hopper=True).leaves == 2
+
+
+def test_tables_and_kernels_agree_on_groups() -> None:
+    assert (ROWS.value, EARLY.value) == (group_steps.ROWS, group_steps.MOST)
 
 
 def test_chunks_take_all_their_steps() -> None:

@@ -354,6 +354,14 @@ def broken(name: str, right: str, wrong: str, folder: Path) -> dict[str, Any]:
         sys.path.remove(str(folder))
 
 
+def break_kernels(monkeypatch: pytest.MonkeyPatch, name: str, right: str, wrong: str, folder: Path) -> None:
+    """Has such kernels run, all tiles by one program, and deadlocks told soon."""
+    for kernel, found in broken(name, right, wrong, folder).items():
+        monkeypatch.setattr(launches, kernel, found)
+    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)
+
+
 FREED = "                mbarrier.arrive(v_free.index(last % VALUES), count=1)\n"
 WRONG = {
     "values are not waited for": ("forward", "                arrived(v_ready, last, VALUES)\n", ""),
@@ -424,10 +432,7 @@ def test_a_kernel_that_is_wrong_is_found(
     what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     head_dim, like = drawn_for(WRONG[what][0])
-    for name, kernel in broken(*WRONG[what], tmp_path).items():
-        monkeypatch.setattr(launches, name, kernel)
-    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
-    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)  # which takes all tiles
+    break_kernels(monkeypatch, *WRONG[what], tmp_path)
     with pytest.raises((AssertionError, emulator.Emulated)):
         for seed in range(20):
             schedule(seed)
@@ -460,10 +465,7 @@ WRONG_LEFT_OUT = {
 def test_groups_that_leave_out_wrong_steps_are_found(
     what: str, schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name, kernel in broken(*WRONG_LEFT_OUT[what], tmp_path).items():
-        monkeypatch.setattr(launches, name, kernel)
-    monkeypatch.setattr(emulator, "MOST_IDLE", 500)
-    monkeypatch.setattr(sys.modules[__name__], "PROGRAMS", 1)  # which takes all tiles
+    break_kernels(monkeypatch, *WRONG_LEFT_OUT[what], tmp_path)
     with pytest.raises((AssertionError, emulator.Emulated)):
         for seed in range(20):
             schedule(seed)
