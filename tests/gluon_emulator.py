@@ -333,6 +333,7 @@ class Chip:
         if self.failed is not None:
             raise self.failed
 
+    @torch.no_grad()  # which is said for each thread
     def _run(self, group: Group, work: Callable[[], None]) -> None:
         self.own.group = group
         try:

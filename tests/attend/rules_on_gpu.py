@@ -3,12 +3,16 @@
     python tests/attend/rules_on_gpu.py                    # `make gpu-rules`: minutes, one process a core
     python tests/attend/rules_on_gpu.py --rules 50 --processes 2 --seed 7
     python tests/attend/rules_on_gpu.py --rules 0 --runs 50       # the catalogue, fifty times each
+    python tests/attend/rules_on_gpu.py --emulated                # without a GPU: an hour on two cores
 
 A rule is a drawn condition with drawn numbers in it, on a line or on an image; conditions are drawn anew for
 every NUMBERS rules, since kernels are compiled for a condition and not for its numbers. Calls are drawn too:
 size, heads, head_dim, dtype, and whether gradients may differ from run to run. What is checked: the error of
 the output, of the log-sum-exp and of all gradients, zeros where a query has no key, NaN that stays in its
 head, and equal bits on further runs of a deterministic call.
+
+Emulated, calls have fewer positions and heads, and take the kernels that they would take on an H200: those in
+Gluon in an emulator, under another schedule on each run, those in Triton by its interpreter.
 """
 
 from __future__ import annotations
@@ -18,23 +22,27 @@ import os
 import random
 import sys
 import time
+import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import accumulate
 from math import prod
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 import lattend as lt
+from lattend import amx
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.draw.grid.samples import SAMPLES
 from lattend.errors import LattendError
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+HOW: dict[str, Any] = {}  # options of the calls that are checked
+RAN: list[Counter[str]] = []  # how often kernels were emulated, by name; of this process one
 NUMBERS = 10  # rules of one condition
 LEFT = ("q - k", "k - q", "abs(q - k)", "q", "k", "q + k", "2*q - k", "n - 1 - q", "max(q - a, 0) - k")
 RESIDUES = ("(q - k) % w", "q // w - k // w", "k % w", "q % w", "(q + k) % 3")
@@ -52,6 +60,7 @@ HEADS = ((8, 8), (8, 8), (8, 2), (3, 1), (16, 16))
 HEAD_DIMS = (128, 128, 64, 80, 256)
 SIZES = (1601, 1536, 1900, 777, 1000, 130, 63)
 WRONG_LSE = 5e-3
+TOLD = 20  # times that it is said how far it is
 
 
 class Case(NamedTuple):
@@ -130,6 +139,19 @@ def catalogue() -> list[list[Case]]:
     return groups
 
 
+def smaller(case: Case) -> Case:
+    """The same call with fewer heads and positions; fewest where kernels in Triton run, which are slow."""
+    heads, kv_heads = case.heads
+    few, in_gluon = min(kv_heads, 2), case.dtype != torch.float32 and case.head_dim in (80, 128)
+    by = 2 if in_gluon else 8
+    short = {
+        name: size // by if name in ("n", "m") and size > 128 else size
+        for name, size in (case.numbers | case.sizes).items()
+    }
+    numbers, sizes = ({name: short[name] for name in given} for given in (case.numbers, case.sizes))
+    return case._replace(numbers=numbers, sizes=sizes, heads=(few * (heads // kv_heads), few))
+
+
 def relative(found: Tensor, wanted: Tensor) -> float:
     return float((found.double() - wanted).norm() / wanted.norm().clamp(min=1e-9))
 
@@ -177,8 +199,10 @@ def check(case: Case, runs: int = 2) -> str:
         end = (out * (known - known.detach()).exp()[..., None] * grad).sum()
         return [*torch.autograd.grad(end, learned)]
 
-    wanted = run(*(x.double() for x in (q, k, v)), kernel="dense")
-    found = run(q, k, v, deterministic=case.deterministic)
+    def checked() -> list[Tensor]:
+        return run(q, k, v, deterministic=case.deterministic, **HOW)
+
+    wanted, found = run(*(x.double() for x in (q, k, v)), kernel="dense"), checked()
     empty = wanted[1] == -torch.inf
     if not torch.equal(found[1] == -torch.inf, empty):
         return "the log-sum-exp of rows without keys"
@@ -195,21 +219,34 @@ def check(case: Case, runs: int = 2) -> str:
             if not error <= TOLERANCE[case.dtype]:
                 return f"{name} is off by {error:.1e}"
     for again in range(1, runs) if case.deterministic else ():
-        if not all(torch.equal(a, b) for a, b in zip(found, run(q, k, v), strict=True)):
+        if not all(torch.equal(a, b) for a, b in zip(found, checked(), strict=True)):
             return f"other bits on run {again + 1}"
     if case.heads[0] == case.heads[1] and case.heads[0] > 1 and not rule.has_heads:
         q[:, 0], v[:, 0, ::2], k[:, 0, 1::3] = torch.nan, torch.inf, torch.nan
         if not all(
             torch.equal(a[:, 1:], b[:, 1:])
-            for a, b in zip(run(q, k, v), found, strict=True)
+            for a, b in zip(checked(), found, strict=True)
             if case.deterministic
         ):
             return "what is strange leaves its head"
     return ""
 
 
-def check_group(group: list[Case], runs: int) -> list[tuple[Case, str]]:
-    """Each case with what is wrong; errors of ours among it."""
+def emulate(seed: int) -> None:
+    """Has this process take calls as an H200 would."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import emulated_gpu
+    import triton_interpreter
+
+    triton_interpreter.look_once()
+    RAN.append(emulated_gpu.install(seed))
+    HOW["kernel"] = "triton"
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", RuntimeWarning)  # the interpreter's, of NaN
+
+
+def check_group(group: list[Case], runs: int) -> tuple[list[tuple[Case, str]], Counter[str]]:
+    """Each case with what is wrong, errors of ours among it; and the kernels that were emulated."""
     found: list[tuple[Case, str]] = []
     for case in group:
         try:
@@ -218,7 +255,10 @@ def check_group(group: list[Case], runs: int) -> list[tuple[Case, str]]:
             found.append((case, f"refused: {error}"))
         except Exception as error:
             found.append((case, f"{type(error).__name__}: {str(error)[:200]}"))
-    return found
+    ran = sum(RAN, Counter[str]())
+    for one in RAN:
+        one.clear()
+    return found, ran
 
 
 def main() -> int:
@@ -229,33 +269,53 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=int, default=2, help="whose bits are compared")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end then, with what was done")
+    parser.add_argument("--seconds", type=float, help="end then, with what was done")
     parser.add_argument("--after", type=int, default=0, metavar="N", help="go on after so many, done before")
+    parser.add_argument("--emulated", action="store_true", help="as on an H200, on a CPU, and smaller")
     args = parser.parse_args()
-    if not torch.cuda.is_available():
-        parser.exit(1, "rules_on_gpu.py: it needs a GPU\n")
-    begin, counts, wrong = time.monotonic(), Counter[str](), 0
+    if args.emulated:
+        amx.limit(os.environ)
+        os.environ |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    elif not torch.cuda.is_available():
+        parser.exit(1, "rules_on_gpu.py: it needs a GPU; without one there is --emulated\n")
+    begin, counts, ran = time.monotonic(), Counter[str](), Counter[str]()
     groups = [*catalogue(), *drawn(args.rules, args.seed)]
     ends = accumulate(map(len, groups))
     groups = [group for group, end in zip(groups, ends, strict=True) if end > args.after]
-    with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:
-        for found in pool.map(partial(check_group, runs=args.runs), groups):
-            for case, said in found:
-                refused = said.startswith("refused")
-                counts["refused" if refused else "wrong" if said else "right"] += 1
-                wrong += bool(said) and not refused
-                if said:
-                    print(f"{case.text} {case.numbers} {case.sizes} {case[3:]}: {said}", flush=True)
-            if time.monotonic() - begin > args.seconds:
-                pool.shutdown(wait=False, cancel_futures=True)
-                break
-    total = sum(map(len, groups))
+    total, prepare = sum(map(len, groups)), dict[str, Any]()
+    if args.emulated:
+        groups = [[*map(smaller, group)] for group in groups]
+        prepare = {"initializer": emulate, "initargs": (args.seed,)}
+    with ProcessPoolExecutor(args.processes, get_context("spawn"), **prepare) as pool:
+        begun = {pool.submit(check_group, group, args.runs): group for group in groups}
+        try:
+            for ended in as_completed(begun, args.seconds):
+                found, emulated = ended.result()
+                ran += emulated
+                for case, said in found:
+                    counts["refused" if said.startswith("refused") else "wrong" if said else "right"] += 1
+                    if said:
+                        print(f"{case.text} {case.numbers} {case.sizes} {case[3:]}: {said}", flush=True)
+                done = sum(counts.values())
+                if done * TOLD // total > (done - len(found)) * TOLD // total:
+                    tell = f"{done} of {total}, {counts['wrong']} wrong, {time.monotonic() - begin:.0f} s"
+                    print(tell, file=sys.stderr, flush=True)
+        except TimeoutError:
+            for future, group in begun.items():
+                if future.running():
+                    print(f"not ended: {group[0].text} {group[0][3:]}", flush=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():  # a kernel that waits for ever holds its process
+                process.kill()
+    for name, times in sorted(ran.items()):
+        print(f"{name}: {times} launches")
+    device = "emulated" if args.emulated else torch.cuda.get_device_name()
     print(
-        f"{torch.cuda.get_device_name()}: {sum(counts.values())} of {total} rules in "
+        f"{device}: {sum(counts.values())} of {total} rules in "
         f"{time.monotonic() - begin:.0f} s: {counts['right']} right, {counts['wrong']} wrong, "
         f"{counts['refused']} refused"
     )
-    return min(1, wrong)
+    return min(1, counts["wrong"])
 
 
 if __name__ == "__main__":
