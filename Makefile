@@ -11,7 +11,9 @@ GPU_TESTS := tests/attend tests/nn/grid tests/nn/convolution
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs docs-serve test browser test-long gpu gpu-rules gpu-ranks gpu-check smoke lint format pictures page bench clean
+ON_A_GPU := gpu gpu-rules gpu-ranks gpu-check # what needs one
+
+.PHONY: help setup demo docs docs-serve test browser test-long gpu-all $(ON_A_GPU) smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -51,6 +53,8 @@ browser: $(STAMP) ## what the tests of the page need: its libraries, and a Chrom
 
 test-long: $(STAMP) ## the long sweeps
 	$(PY) -m pytest -n $(JOBS) -m long
+
+gpu-all: $(ON_A_GPU) ## everything that needs a GPU, the four below (make -k gpu-all PY=python3 JOBS=15 goes on after a failure)
 
 gpu: ## what CI cannot run: the tests of kernels, on a machine with a GPU and by its own torch (make gpu PY=python3)
 	$(PY) -m pytest -n $(JOBS) -p no:benchmark $(GPU_TESTS)
