@@ -1,4 +1,4 @@
-"""What may import what, what stays unloaded, and how long files may be."""
+"""What may import what, what stays unloaded, how long files may be, and that a class name has one meaning."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ TORCH_FILES = {
 }
 # Rule's methods and lt.cost open other folders when they are called
 DOORS = {"rules/rule.py", "cost/__init__.py"}
+SHARED = {"KVCache"}  # of one device and of several: names that mean the same in two modules
 DRAWING = {"PIL", "matplotlib"}  # loaded by the first chart, PNG or PDF
 
 
@@ -111,6 +112,18 @@ def test_imports_follow_the_order(path: Path) -> None:
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_files_stay_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 450
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """But for what the page asks and is answered, which is called as what it stands for."""
+    where: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith("web/"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    where.setdefault(node.name, []).append(name)
+    assert {name: files for name, files in where.items() if len(files) > 1 and name not in SHARED} == {}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from lattend.attend.dispatch import chosen, chosen_backward
 from lattend.attend.explain.explain import Explanation
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.kernels import gpu_crossovers, reference
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import Measured
@@ -96,13 +96,13 @@ def test_every_kind_of_block_was_measured_on_a_gpu() -> None:
 
 
 def test_the_text() -> None:
-    below = Crossover("forward", keys=1024, width=64, numbers=8192 * 64)
+    below = KernelCrossover("forward", keys=1024, width=64, numbers=8192 * 64)
     said = "forward: torch's own attention is faster from 8,192 keys of 64 on; here there are 1,024, "
     assert (str(below), below.passed) == (f"{said}12.5% of that", False)
-    above = Crossover("backward", keys=3000, width=32, numbers=1000.5 * 32)
+    above = KernelCrossover("backward", keys=3000, width=32, numbers=1000.5 * 32)
     said = "backward: torch's own attention is faster from 1,001 keys of 32 on; here there are 3,000, "
     assert (str(above), above.passed) == (f"{said}3 times that", True)
-    never = Crossover("forward", keys=10**6, width=64, numbers=inf, measured=2**20)
+    never = KernelCrossover("forward", keys=10**6, width=64, numbers=inf, measured=2**20)
     assert str(never) == (
         "forward: torch's own attention was faster from no size on that was measured, up to 16,384 keys of "
         "64; here there are 1,000,000"
@@ -113,7 +113,7 @@ def test_the_text() -> None:
 @pytest.mark.parametrize("numbers", [1, 1000, 1024, 1025])
 @pytest.mark.parametrize("keys", [1, 63, 64, 65])
 def test_the_text_and_the_choice_agree(numbers: int, keys: int) -> None:
-    found = Crossover("forward", keys, 16, numbers)
+    found = KernelCrossover("forward", keys, 16, numbers)
     assert found.first is not None and found.passed == (keys >= found.first)
     assert ("times that" in str(found)) == found.passed
 

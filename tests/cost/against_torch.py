@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import Tape, counting, floats
+from lattend.cost.reference.numbers import CountingTape, counting, floats
 from lattend.cost.reference.shapes import Shapes, filled
 
 CLOSE = 1e-9
@@ -38,7 +38,7 @@ def check(
     gradients = torch.autograd.grad(expected, [x, *tensors.values()], seeds)
 
     same(found(x.tolist(), lists), expected)
-    tape = Tape()
+    tape = CountingTape()
     inputs, counted = counting(x.tolist(), tape), counting(lists, tape)
     outputs = found(inputs, counted)
     same(floats(outputs), expected)

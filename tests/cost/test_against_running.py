@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.cost import reference as plain
-from lattend.cost.reference import Tape, backward, counting, shapes, vectors
+from lattend.cost.reference import CountingTape, backward, counting, shapes, vectors
 from lattend.cost.reference import attention as attended
 
 SMALL = st.integers(1, 4)
@@ -220,7 +220,7 @@ def test_which_layers_mix_tokens(name: str) -> None:
             lt.cost.attention("causal" if rule == "causal" else "k == q"),
         )
     layer, weights, cost = layers[name]
-    source, tape = Random(3), Tape()
+    source, tape = Random(3), CountingTape()
     tokens = counting(shapes.fill((n, d), source), tape)
     outputs = layer(tokens, counting(shapes.filled(weights, source), tape))
     back = backward(outputs, [0.0] * (n - 1) * d + [source.uniform(1, 2) for _ in range(d)])

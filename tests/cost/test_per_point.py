@@ -14,7 +14,7 @@ from lattend.cost.reader import from_text
 from lattend.cost.reference import attention as plain
 from lattend.cost.reference import shapes
 from lattend.cost.reference.layers import plain_layer
-from lattend.cost.reference.numbers import Tape, counting
+from lattend.cost.reference.numbers import CountingTape, counting
 from lattend.cost.reference.vectors import plus, times
 from lattend.errors import NamingError, NoClosedForm
 
@@ -26,7 +26,7 @@ def naive_operations(encoding: str, D: int) -> tuple[int, int]:
     """Multiplies and adds of one score, counted by running it."""
     names = ("W_q", "W_k", *(("p",) if encoding == "absolute" else ("W_r", "u", "v")))
     every = shapes.attention(1, D, D, D, D, encoding=encoding, D_p=D, positions=1)
-    source, tape = Random(D), Tape()
+    source, tape = Random(D), CountingTape()
     weights = counting(shapes.filled({name: every[name] for name in names}, source), tape)
     x = counting([[source.uniform(-1, 1) for _ in range(D)]], tape)
     plain.naive_score(x, x, weights, 0, encoding, {0: [0.3] * D})(0, 0)
@@ -116,9 +116,9 @@ def test_a_step_is_the_work_of_the_new_query(rule, n, heads, D_i, D_hid, project
     assert (step.exponentials, step.divisions) == (heads * keys, heads * keys)
 
 
-def decoded(n: int, heads: int, D_i: int, D_hid: int) -> Tape:
+def decoded(n: int, heads: int, D_i: int, D_hid: int) -> CountingTape:
     """What one token takes with n cached: its query, key and value are made, the other keys are read."""
-    source, tape = Random(n), Tape()
+    source, tape = Random(n), CountingTape()
     shape = shapes.attention(heads, D_i, D_hid, D_hid, D_i)
     weights = counting(shapes.filled(shape, source), tape)
     token = counting(shapes.fill((1, D_i), source), tape)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lattend import rules
 from lattend.draw.grid.marks import Label
-from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, Edge, legend, taps
+from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, PaddedAxis, legend, taps
 from lattend.nn.pictures.wavefront_picture import (
     DONE,
     NOW,
@@ -83,7 +83,7 @@ def look_at(panel, row, col, start):
 
 def test_taps_beyond_the_edge():
     shifts = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
-    edges = (Edge(4, 1, 1), Edge(5, 1, 1))
+    edges = (PaddedAxis(4, 1, 1), PaddedAxis(5, 1, 1))
     panel = taps("corner", edges, (0, 0), shifts, (range(4), range(5)))
     assert panel.cells.shape == (6, 7)
     for dy, dx in shifts:
@@ -95,7 +95,7 @@ def test_taps_beyond_the_edge():
 
 
 def test_heads_at_one_pixel_and_queries_without_a_head():
-    panel = taps("t", (Edge(3), Edge(3)), (0, 0), [(1, 1), (1, 1), None], ([0, 2], [0, 2]))
+    panel = taps("t", (PaddedAxis(3), PaddedAxis(3)), (0, 0), [(1, 1), (1, 1), None], ([0, 2], [0, 2]))
     texts = {mark.text for mark in panel.marks if isinstance(mark, Label)}
     assert texts == {"0…", "Q"}
     assert panel.looks[panel.cells[2, 2]].label == "another query"
@@ -104,5 +104,5 @@ def test_heads_at_one_pixel_and_queries_without_a_head():
 @given(st.integers(1, 300), st.integers(0, 299))
 def test_large_images_are_cut_around_the_query(size, place):
     place = min(place, size - 1)
-    shown = Edge(size, 2, 2).visible([place, place + 1])
+    shown = PaddedAxis(size, 2, 2).visible([place, place + 1])
     assert place in shown and place + 1 in shown and len(shown) <= 40

@@ -18,7 +18,7 @@ from lattend.parallel.data_tally import DataTally
 from lattend.parallel.key_clause import KeyClause
 from lattend.parallel.layout import Layout
 from lattend.parallel.progressions import Progressions
-from lattend.parallel.tally import Tally, tally_of
+from lattend.parallel.tally import PairTally, tally_of
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.rule import Rule
 from lattend.sets.region import Bound
@@ -55,7 +55,7 @@ def owners(layout: Layout) -> NDArray[np.int64]:
     return found.reshape(-1)
 
 
-def check(rule: Rule, tally: Tally | DataTally, layout: Layout) -> None:
+def check(rule: Rule, tally: PairTally | DataTally, layout: Layout) -> None:
     """All counts of a layout against the rule's mask."""
     owner = owners(layout)
     mask = rule.mask().reshape(rule.values.get("heads", 1), len(owner), len(owner))

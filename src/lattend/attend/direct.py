@@ -24,7 +24,7 @@ from lattend.attend.bias import Bias
 from lattend.attend.call import BackwardInputs, Kind
 from lattend.attend.guards import GuardedCall, guarded
 from lattend.attend.kinds import PLAIN, is_plain, kind_of_plain
-from lattend.attend.record import MAX_RECORDS, Record, record_of, wants_gradient
+from lattend.attend.record import MAX_RECORDS, CallRecord, record_of, wants_gradient
 from lattend.attend.tape import Steps
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
@@ -51,7 +51,7 @@ def forward(
     return found if with_lse else (found, None)
 
 
-def way(record: Record, with_lse: bool, *tensors: Tensor) -> Callable[..., Any]:
+def way(record: CallRecord, with_lse: bool, *tensors: Tensor) -> Callable[..., Any]:
     """What gives the output, or a pair with the log-sum-exp, and a backward if a tensor wants a gradient."""
     if wants_gradient(*tensors):
         alone, both = _apply(_Output), _apply(_OutputAndLse)
@@ -71,7 +71,7 @@ class _Output(torch.autograd.Function):
     """The output alone, for which autograd has less to keep."""
 
     @staticmethod
-    def forward(ctx: Any, record: Record, run: Steps, *tensors: Tensor) -> Tensor:
+    def forward(ctx: Any, record: CallRecord, run: Steps, *tensors: Tensor) -> Tensor:
         return _noted(ctx, record, run, tensors)[0]
 
     @staticmethod
@@ -81,7 +81,7 @@ class _Output(torch.autograd.Function):
 
 class _OutputAndLse(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, record: Record, run: Steps, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, record: CallRecord, run: Steps, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         ctx.set_materialize_grads(False)
         return _noted(ctx, record, run, tensors)
 
@@ -95,7 +95,7 @@ def _apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     return super(torch.autograd.Function, function).apply  # pyright: ignore
 
 
-def _noted(ctx: Any, record: Record, run: Steps, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _noted(ctx: Any, record: CallRecord, run: Steps, tensors: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, kept for the backward."""
     found = run(*tensors)
     ctx.record = record
@@ -110,7 +110,7 @@ def _gradients(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tu
     q, k, v, *given, out, lse = saved
     if grad_out is None:
         grad_out = torch.zeros_like(out)
-    record: Record = ctx.record
+    record: CallRecord = ctx.record
     inputs = BackwardInputs(grad_out, grad_lse, q, k, v, out, lse)
     data, biases = len(record.call.data), len(record.call.bias)
     learned = biases > 0 and any(ctx.needs_input_grad[5 + data : 5 + data + biases])
@@ -132,7 +132,7 @@ def _gradients(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tu
 
 
 def _by_operator(
-    record: Record, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool
+    record: CallRecord, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool
 ) -> list[Tensor]:
     """The gradients where somebody watches, or wants a second derivative."""
     call, how = record.call.with_tensors(given), record.how

@@ -12,7 +12,7 @@ from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, gpu_crossovers, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.cpu import whole
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
 from lattend.attend.kernels.triton import fp8
@@ -155,7 +155,7 @@ def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_l
     raise LattendError(f"no kernel can run the backward pass. {said}")
 
 
-def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[Crossover]:
+def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[KernelCrossover]:
     """The crossovers that choose between torch's own attention and a kernel of ours, where both can run."""
     if call.kernel is not None or sdpa.why_not(call, q, k, v) is not None:
         return []

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 from lattend.errors import LattendError
 
 
-class Runner(Protocol):
+class OutsideRunner(Protocol):
     """What runs attention elsewhere; the last of RUNNERS does."""
 
     def attention(
@@ -25,4 +25,4 @@ class Runner(Protocol):
         ...
 
 
-RUNNERS: list[Runner] = []
+RUNNERS: list[OutsideRunner] = []

@@ -22,7 +22,7 @@ from lattend.attend.record import WithoutAutocast, call_of
 from lattend.errors import LattendError
 
 
-class Kernel(Protocol):
+class LargestKernel(Protocol):
     """What the modules of kernels/ have that serve this."""
 
     def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
@@ -31,7 +31,7 @@ class Kernel(Protocol):
 
 
 # In the order they are preferred
-KERNELS: dict[str, Kernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
+KERNELS: dict[str, LargestKernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
 _LIBRARY = torch.library.Library("lattend", "FRAGMENT")
 _LIBRARY.define(f"max_logits(Tensor q, Tensor k, {GIVEN}) -> Tensor", tags=operator.TAGS)
 _OPERATOR = torch.ops.lattend.max_logits.default

@@ -27,7 +27,7 @@ from lattend.attend.kernels import reference_by_torch
 from lattend.attend.kinds import kind_of_tensors
 from lattend.attend.memory import empty_like
 from lattend.attend.operator_call import GIVEN, long, short
-from lattend.attend.record import MAX_RECORDS, Record, WithoutAutocast, call_of, record_of
+from lattend.attend.record import MAX_RECORDS, CallRecord, WithoutAutocast, call_of, record_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.attend.tape import Tape
@@ -47,7 +47,7 @@ ATTENTION = torch.ops.lattend.attention.default
 FORWARD, BACKWARD = torch.ops.lattend.attention_forward.default, torch.ops.lattend.attention_backward.default
 DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
 ALL_DERIVATIVES = " or ".join(f'kernel="{name}"' for name in DIFFERENTIABLE)
-_RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)  # by the operators' arguments
+_RECORDS: Recent[Kind, CallRecord] = Recent(MAX_RECORDS)  # by the operators' arguments
 
 
 # Running
@@ -75,7 +75,7 @@ def _backward(*args: Any) -> Gradients:
     return dq, dk, dv, others
 
 
-def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Record:
+def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> CallRecord:
     """The record of a call, by its text, its numbers and the kinds of its tensors."""
     kind = call, tuple(numbers), kind_of_tensors(*tensors)
     known = _RECORDS.get(kind)

@@ -28,7 +28,7 @@ MAX_RECORDS = 256
 MAX_GRADIENTS = 4  # kinds of gradients that one record is given
 
 
-class How(NamedTuple):
+class OperatorOptions(NamedTuple):
     """The operator's arguments that are no tensors."""
 
     rule: str
@@ -37,10 +37,10 @@ class How(NamedTuple):
     options: tuple[Any, ...]  # dropout, softcap, scale, kernel, deterministic
 
 
-class Record:
+class CallRecord:
     """One kind of call: its steps forward and backward, once they are known."""
 
-    def __init__(self, how: How, call: AttentionCall) -> None:
+    def __init__(self, how: OperatorOptions, call: AttentionCall) -> None:
         self.how, self.call = how, call.without_tensors()
         self.steps: Steps | None = None
         self.output_steps: Steps | None = None  # those that lead to the output alone
@@ -128,12 +128,12 @@ class Record:
         return found
 
 
-RECORDS: Recent[Kind, Record] = Recent(MAX_RECORDS)
+RECORDS: Recent[Kind, CallRecord] = Recent(MAX_RECORDS)
 
 
 def record_of(
     q: Tensor, k: Tensor, v: Tensor, *how: Any, trains: bool | None = None
-) -> tuple[Record, list[Tensor]]:
+) -> tuple[CallRecord, list[Tensor]]:
     """The record of the call that the operator's arguments stand for, and its tensors besides q, k and v.
 
     `trains` says whether a backward pass may follow; it does where a tensor wants a gradient.
@@ -146,8 +146,8 @@ def record_of(
         rule, tuple(numbers), term, len(data or ()), tuple(x is None for x in others), tuple(options),
         trains, kind_of_tensors(q, k, v, *given),
     )  # fmt: skip
-    plain = How(rule, numbers, term, tuple(options))
-    return RECORDS.find(kind, lambda: Record(plain, replace(call_of(q, *how), trains=trains))), given
+    plain = OperatorOptions(rule, numbers, term, tuple(options))
+    return RECORDS.find(kind, lambda: CallRecord(plain, replace(call_of(q, *how), trains=trains))), given
 
 
 def wants_gradient(*tensors: Tensor) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lattend.cost.layer import Run
+from lattend.cost.layer import ReferenceRun
 from lattend.cost.quantities import label
 from lattend.cost.reference.layers import PlainLayer, plain_layer
 from lattend.cost.sizes import number_of
@@ -135,6 +135,6 @@ def _counted(plain: PlainLayer) -> dict[str, int]:
     }
 
 
-def _plain(run: Run, values: Mapping[str, int]) -> PlainLayer:
+def _plain(run: ReferenceRun, values: Mapping[str, int]) -> PlainLayer:
     sizes = {name: number_of(size.at(values)) for name, size in run.sizes.items()}
     return plain_layer(run.name, **sizes, **run.options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
-from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
+from lattend.cost.layer import MULTIPLY_ADDS, Layer, ReferenceRun
 from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
 from lattend.cost.recipe import Recipe, untied
 from lattend.cost.result import MultiplyAdds, Result, on_one_line
@@ -53,7 +53,7 @@ class Cost(Drawn, Result):
     way: str = "forward"
     width: int = WIDTH
     values: Mapping[str, int] = field(default_factory=dict[str, int])
-    runs: tuple[tuple[Amount, Run], ...] = ()  # plain code for all of it, if there is any
+    runs: tuple[tuple[Amount, ReferenceRun], ...] = ()  # plain code for all of it, if there is any
     recipes: tuple[tuple[Amount, Recipe], ...] = ()  # how all of it was made, if that is known
     budget: Budget | None = None  # one for several questions, instead of that of the rule for each
 
@@ -438,6 +438,6 @@ class Cost(Drawn, Result):
         return as_json(self)
 
 
-def single(layer: Layer, run: Run | None = None) -> Cost:
+def single(layer: Layer, run: ReferenceRun | None = None) -> Cost:
     """The cost of one layer, and the plain code that does the same."""
     return Cost(layer.name, ((ONE, layer),), runs=() if run is None else ((ONE, run),))

@@ -22,7 +22,7 @@ MULTIPLY_ADDS = "multiply_adds"
 
 
 @dataclass(frozen=True)
-class Depth:
+class LayerDepth:
     """The sequential depth, in cells, and at which step each cell runs."""
 
     steps: Amount
@@ -30,7 +30,7 @@ class Depth:
 
 
 @dataclass(frozen=True)
-class Run:
+class ReferenceRun:
     """The plain code that does what a cost says: its name there, its sizes and its other arguments."""
 
     name: str
@@ -38,8 +38,8 @@ class Run:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-ONE_STEP = Depth(ONE, "all of it runs at once")
-NO_STEP = Depth(ZERO, "nothing runs")
+ONE_STEP = LayerDepth(ONE, "all of it runs at once")
+NO_STEP = LayerDepth(ZERO, "nothing runs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Layer:
     name: str
     statements: tuple[Statement, ...]
     parameters: tuple[Array, ...] = ()
-    depth: Depth = ONE_STEP
+    depth: LayerDepth = ONE_STEP
     mixes_tokens: bool = False  # one token's numbers depend on others'
     path: Amount | Callable[[Budget | None], Amount | None] | None = None  # a function where it takes work
     cache: Amount = ZERO  # numbers of the KV cache, or of a recurrent state
@@ -129,14 +129,14 @@ class Layer:
         return most
 
 
-def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> Depth:
+def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> LayerDepth:
     """The depth of cells that wait for others: `depth_of("row < n and col < n", ((0, -1), (-1, 0)), …)`."""
     condition = parse(cells)
     indices = tuple(name for name in expr.names(condition) if name not in sizes)
     used = tuple(name for name in expr.names(condition) if name in sizes)
     closed, step = _scheduled(condition, indices, used, waits)
     words = f"cell ({', '.join(indices)}) runs at step {step}"
-    return Depth(substitute(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
+    return LayerDepth(substitute(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
 
 
 @lru_cache(maxsize=64)

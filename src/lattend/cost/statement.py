@@ -81,7 +81,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Kind:
+class OperationKind:
     """The operations at each point, forward and backward, and whether points are summed up."""
 
     forward: Mapping[str, int]
@@ -91,18 +91,18 @@ class Kind:
 
 
 KINDS = {
-    "products": Kind({"multiplies": 1}, {"multiplies": 2}, sums=True, saves="reads"),
-    "constant products": Kind({"multiplies": 1}, {"multiplies": 1}, sums=True, saves="reads"),
-    "sums": Kind({}, sums=True),
-    "copies": Kind({}),
-    "adds": Kind({"adds": 1}),
-    "multiplies": Kind({"multiplies": 1}, {"multiplies": 2}, saves="reads"),
-    "constant multiplies": Kind({"multiplies": 1}, {"multiplies": 1}),
-    "exponentials": Kind({"exponentials": 1}, {"multiplies": 1}, saves="writes"),
-    "divisions": Kind({"divisions": 1}, {"divisions": 2, "multiplies": 1}, saves="reads"),
-    "constant divisions": Kind({"divisions": 1}, {"divisions": 1}),
-    "reciprocals": Kind({"divisions": 1}, {"divisions": 1, "multiplies": 1}, saves="reads"),
-    "functions": Kind({"functions": 1}, {"functions": 1, "multiplies": 1}, saves="writes"),
+    "products": OperationKind({"multiplies": 1}, {"multiplies": 2}, sums=True, saves="reads"),
+    "constant products": OperationKind({"multiplies": 1}, {"multiplies": 1}, sums=True, saves="reads"),
+    "sums": OperationKind({}, sums=True),
+    "copies": OperationKind({}),
+    "adds": OperationKind({"adds": 1}),
+    "multiplies": OperationKind({"multiplies": 1}, {"multiplies": 2}, saves="reads"),
+    "constant multiplies": OperationKind({"multiplies": 1}, {"multiplies": 1}),
+    "exponentials": OperationKind({"exponentials": 1}, {"multiplies": 1}, saves="writes"),
+    "divisions": OperationKind({"divisions": 1}, {"divisions": 2, "multiplies": 1}, saves="reads"),
+    "constant divisions": OperationKind({"divisions": 1}, {"divisions": 1}),
+    "reciprocals": OperationKind({"divisions": 1}, {"divisions": 1, "multiplies": 1}, saves="reads"),
+    "functions": OperationKind({"functions": 1}, {"functions": 1, "multiplies": 1}, saves="writes"),
 }
 
 

@@ -25,7 +25,7 @@ AND, OR = " and ", " or "
 PACKED = "packed"  # the sequence of each token, where several lie one behind another
 
 
-class Joined:
+class JoinedMasks:
     """Masks of which all hold, or one does."""
 
     def __init__(self, sign: str, masks: tuple[Any, ...]) -> None:
@@ -38,7 +38,7 @@ class Joined:
         return first
 
 
-class Packed:
+class PackedMask:
     """Tokens see those of their own sequence."""
 
     def __init__(self, ids: Tensor) -> None:
@@ -52,7 +52,7 @@ class Packed:
         return self.ids[:, positions]
 
 
-class Blockwise(Packed):
+class Blockwise(PackedMask):
     """The same for tokens of a block, such as those of an image; -1 is none."""
 
     def __call__(self, batch_idx: Any, head_idx: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -77,9 +77,9 @@ class Chunked:
 def replace_mask_functions() -> None:
     """Give transformers, and its models that are loaded already, the classes above for its own functions."""
     ours: dict[str, Any] = {
-        "and_masks": lambda *masks: Joined(AND, masks),
-        "or_masks": lambda *masks: Joined(OR, masks),
-        "packed_sequence_mask_function": Packed,
+        "and_masks": lambda *masks: JoinedMasks(AND, masks),
+        "or_masks": lambda *masks: JoinedMasks(OR, masks),
+        "packed_sequence_mask_function": PackedMask,
         "blockwise_overlay": Blockwise,
         "chunked_overlay": Chunked,
     }
@@ -172,16 +172,16 @@ def attention_mask(
 
 def _described(function: Any, padded: bool, by_side: bool) -> tuple[str, dict[str, Any]]:
     """The rule of a mask function as a text, and by name what it looks up at positions."""
-    if isinstance(function, Joined):
+    if isinstance(function, JoinedMasks):
         found = [_described(one, padded, by_side) for one in function.masks]
         held: dict[str, Any] = {}
         for _, more in found:
             held.update(more)
         return function.sign.join([f"({text})" for text, _ in found]), held
-    if isinstance(function, Blockwise):  # a Packed too
+    if isinstance(function, Blockwise):  # a PackedMask too
         text = "blocks_q == blocks_k and blocks_q >= 0" if by_side else _BLOCKS
         return text, {"blocks": function}
-    if isinstance(function, Packed):
+    if isinstance(function, PackedMask):
         return "packed_q == packed_k" if by_side else f"{PACKED}[q] == {PACKED}[k]", {PACKED: function}
     if isinstance(function, Chunked):
         if not padded or (not torch.compiler.is_compiling() and not bool(function.left.any())):

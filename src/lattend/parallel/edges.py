@@ -36,7 +36,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Part:
+class BoxView:
     """Some positions of a rank's tensors [batch, heads, n, …]: a box inside one of the boxes it has.
 
     `start` is where that box begins, `shape` its sizes.
@@ -76,18 +76,18 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Block:
+class PairBlock:
     """Pairs of a box of queries and a box of keys: both by their positions, and where tensors hold them."""
 
     queries: Box
-    part: Part
+    part: BoxView
     keys: Keys
     key_place: int  # among the keys of one source
 
     @property
-    def key_part(self) -> Part:
+    def key_part(self) -> BoxView:
         """Where the tensors of that source hold the keys."""
-        return Part(self.key_place, (self.m,), ((0, self.m),))
+        return BoxView(self.key_place, (self.m,), ((0, self.m),))
 
     @property
     def n(self) -> int:
@@ -127,7 +127,7 @@ def _list_of(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
     return Scattered(np.flatnonzero(mask & inside), mask.shape)
 
 
-def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iterator[Block]:
+def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iterator[PairBlock]:
     """The blocks of these queries with keys that one tensor holds in order, as far as the set has pairs."""
     start = 0
     for pieces in boxes:
@@ -139,7 +139,7 @@ def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iter
                 inside = tuple(
                     (a - first, b - first) for (a, b), (first, _) in zip(found, pieces, strict=True)
                 )
-                yield Block(Box.of(found), Part(start, shape, inside), box, key_place)
+                yield PairBlock(Box.of(found), BoxView(start, shape, inside), box, key_place)
             key_place += box.total
         start += prod(shape)
 

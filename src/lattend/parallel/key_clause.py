@@ -20,7 +20,7 @@ from lattend.sets.region import Bound
 
 
 @dataclass(frozen=True)
-class Limit:
+class KeyLimit:
     """`slope * key + rest >= 0`, or `== 0`, where the rest does not speak of the key."""
 
     slope: int
@@ -50,17 +50,17 @@ class KeyClause:
     """Bounds that all hold of a key, by their kinds."""
 
     key: str
-    limits: Sequence[Limit]
+    limits: Sequence[KeyLimit]
     windows: Sequence[Window]
     others: Sequence[Bound]
 
     @staticmethod
     def of(clause: Iterable[Bound], key: str) -> KeyClause:
-        limits, windows, others = list[Limit](), list[Window](), list[Bound]()
+        limits, windows, others = list[KeyLimit](), list[Window](), list[Bound]()
         for bound in (simple for one in clause for simple in _plain(one, key)):
             slope, rest = _split(bound.form, key)
             if not _speaks_of(key, rest):
-                limits.append(Limit(slope, rest, bound.equal))
+                limits.append(KeyLimit(slope, rest, bound.equal))
             elif (window := _window(bound, key)) is not None:
                 windows.append(window)
             else:

@@ -22,7 +22,7 @@ from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of
 from lattend.parallel.cut import Cut
-from lattend.parallel.edges import Part
+from lattend.parallel.edges import BoxView
 from lattend.parallel.exchange import Exchange, make_ready
 from lattend.parallel.merge import Merged
 from lattend.parallel.ranks import ranks_of
@@ -119,7 +119,7 @@ class KVCache:
         leaving, coming = [(i, packed) for i in others], [(i, torch.empty_like(packed)) for i in others]
         flight = Exchange.begin(ranks, ranks.whole, "outputs", leaving, coming)
         came = iter(flight.wait())
-        every = Part(0, (q.shape[2],), ((0, q.shape[2]),))
+        every = BoxView(0, (q.shape[2],), ((0, q.shape[2]),))
         for rank in range(ranks.size):
             part = packed if rank == ranks.rank else next(came)
             merged.add(every, part[..., :-1].contiguous(), part[..., -1].contiguous())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lattend.attend.bias import parts_of
 from lattend.parallel.boxes import PLACES, Scattered
-from lattend.parallel.edges import Block
+from lattend.parallel.edges import PairBlock
 from lattend.rules.axes import CROSS, HEAD, HEADS, Axis
 from lattend.rules.flat import flat_places, flattened
 from lattend.rules.language import expr
@@ -26,25 +26,25 @@ class Heads:
     whole: int
 
 
-def local_axes(rule: Rule, block: Block) -> tuple[Axis, ...]:
+def local_axes(rule: Rule, block: PairBlock) -> tuple[Axis, ...]:
     """Those of an image where the block has as many rows and columns of queries as of keys; else a line's."""
     same = block.queries.sizes == block.keys.sizes
     return rule.axes if len(rule.axes) > 1 and same else CROSS
 
 
-def local_rule(rule: Rule, block: Block, heads: Heads | None = None) -> Rule:
+def local_rule(rule: Rule, block: PairBlock, heads: Heads | None = None) -> Rule:
     """The rule for a block: its own sizes, and positions counted from its own beginning.
 
     Sizes that the condition speaks of stay those of the whole.
 
     >>> from lattend.parallel.boxes import Box
-    >>> from lattend.parallel.edges import Part
+    >>> from lattend.parallel.edges import BoxView
     >>> from lattend.rules.reader import rule
     >>> whole = rule("abs(qy - ky) <= 1 and qx == kx").at(rows=9, cols=4)
-    >>> queries, row = Box.of([(3, 4), (0, 4)]), Part(0, (1, 4), ((0, 1), (0, 4)))
-    >>> local_rule(whole, Block(queries, row, Box.of([(2, 3), (0, 4)]), 0))  # row 3 with row 2
+    >>> queries, row = Box.of([(3, 4), (0, 4)]), BoxView(0, (1, 4), ((0, 1), (0, 4)))
+    >>> local_rule(whole, PairBlock(queries, row, Box.of([(2, 3), (0, 4)]), 0))  # row 3 with row 2
     <Rule abs(qy + 3 - (ky + 2)) <= 1 and qx == kx>
-    >>> local_rule(whole, Block(queries, row, Box.of([(2, 3), (1, 3)]), 0))  # with two columns of it
+    >>> local_rule(whole, PairBlock(queries, row, Box.of([(2, 3), (1, 3)]), 0))  # with two columns of it
     <Rule abs(q // 4 + 3 - (k // 2 + 2)) <= 1 and q % 4 == k % 2 + 1>
     """
     at = {**_positions(rule, block), **_of_heads(heads)}
@@ -64,13 +64,13 @@ def whole_bias(key: str, rule: Rule, *, on_line: bool) -> str:
     return _key(names, term, at)
 
 
-def local_bias(key: str, rule: Rule, block: Block, heads: Heads | None = None) -> str:
+def local_bias(key: str, rule: Rule, block: PairBlock, heads: Heads | None = None) -> str:
     """The key of a bias for a block."""
     names, term = parts_of(key)
     return _key(names, term, {**_positions(rule, block), **_of_heads(heads)})
 
 
-def local_table(key: str, rule: Rule, block: Block) -> str:
+def local_table(key: str, rule: Rule, block: PairBlock) -> str:
     """The same of a table that has the rows of this rank's queries alone, and a column for every key."""
     names, term = parts_of(key)
     (_, queries), (_, keys) = _numbers(rule, block)
@@ -80,7 +80,7 @@ def local_table(key: str, rule: Rule, block: Block) -> str:
     return _key(names, term, {"q": row, "k": flattened(block.keys.positions(keys), whole)})
 
 
-def _positions(rule: Rule, block: Block) -> Terms:
+def _positions(rule: Rule, block: PairBlock) -> Terms:
     """What positions and sizes of the whole are in a block."""
     found: dict[str, Term] = {}
     for axis in rule.axes:
@@ -90,7 +90,7 @@ def _positions(rule: Rule, block: Block) -> Terms:
     return found
 
 
-def _numbers(rule: Rule, block: Block) -> list[tuple[list[str], Sequence[Term]]]:
+def _numbers(rule: Rule, block: PairBlock) -> list[tuple[list[str], Sequence[Term]]]:
     """For queries and keys, the names of the whole's positions, and the numbers of rows and columns."""
     queries, keys = [axis.query for axis in rule.axes], [axis.key for axis in rule.axes]
     if local_axes(rule, block) == rule.axes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lattend.parallel.edges import Part
+from lattend.parallel.edges import BoxView
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Merged:
         out = q.new_zeros((*q.shape[:-1], v.shape[-1]), dtype=wide)
         return Merged(out, q.new_full(q.shape[:-1], -torch.inf, dtype=wide))
 
-    def add(self, part: Part, out: Tensor, lse: Tensor) -> None:
+    def add(self, part: BoxView, out: Tensor, lse: Tensor) -> None:
         """Takes in what some more keys gave for some queries."""
         first, self.empty = self.empty, False
         if first and out.shape == self.out.shape and part.is_whole:
@@ -53,7 +53,7 @@ class Summed:
             self.total = torch.zeros_like(self.like, dtype=widened(self.like.dtype))
         return self.total
 
-    def add(self, part: Part, x: Tensor) -> None:
+    def add(self, part: BoxView, x: Tensor) -> None:
         """Adds to some positions."""
         if self.total is None and x.shape == self.like.shape and part.is_whole:
             self.total = x.to(widened(x.dtype))

@@ -15,7 +15,7 @@ from lattend.errors import NoClosedForm, TooLarge
 from lattend.parallel.cluster import Cluster
 from lattend.parallel.data_tally import DataTally, Spanned
 from lattend.parallel.layout import Ints, Layout
-from lattend.parallel.tally import Reached, Tally
+from lattend.parallel.tally import PairTally, Reached
 
 BACK = 2.5  # operations of the backward pass for one of the forward pass: five products for two
 SEEN = 1.01  # times that differ by less are one
@@ -98,7 +98,7 @@ def quickest_of(some: Sequence[Strategy], cluster: Cluster, trains: bool = True)
 class Share:
     """What each rank of a layout has to do and gets."""
 
-    def __init__(self, tally: Tally | DataTally, layout: Layout) -> None:
+    def __init__(self, tally: PairTally | DataTally, layout: Layout) -> None:
         self.tally, self.layout = tally, layout
 
     @cached_property

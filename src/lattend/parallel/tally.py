@@ -27,7 +27,7 @@ from lattend.rules.rule import Rule
 MOST_PARTS = 4  # products whose union is counted: 2⁴ - 1 of their intersections
 
 
-class Tally:
+class PairTally:
     """Counts of a complete affine rule, by its conditions along each axis.
 
     A condition on an image is a union of products, one condition an axis; so are the keys that a box of
@@ -91,7 +91,7 @@ class Tally:
         return Reached(layout, parts)
 
 
-def tally_of(rule: Rule) -> Tally | DataTally:
+def tally_of(rule: Rule) -> PairTally | DataTally:
     """The counts of a complete rule: of its set, or from its data where it looks some up.
 
     A rule that is not affine is counted from its pairs.
@@ -99,7 +99,7 @@ def tally_of(rule: Rule) -> Tally | DataTally:
     if expr.arrays(rule.condition):
         return DataTally(rule)
     try:
-        found = Tally(rule)
+        found = PairTally(rule)
         small = Layout.of_mesh(found.sizes, (1,))
         found.pairs(small)
         found.reached(small)

@@ -23,7 +23,7 @@ from lattend.parallel.local import Heads
 from lattend.parallel.quickest import quickest_strategy
 from lattend.parallel.ranks import Ranks
 from lattend.parallel.strategies import Tensors
-from lattend.parallel.work import LocalCall, Question, Work, decide, edges_asked
+from lattend.parallel.work import LocalCall, Work, WorkKey, decide, edges_asked
 from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
 
@@ -104,16 +104,16 @@ class _Deciding:
     def _edges(self, ranks: Ranks) -> list[list[Edge]]:
         """What each of all ranks needs of the others in its line."""
         arrays = self.arrays.by_element()
-        return all_told(ranks, lambda: edges_asked(self._question(ranks), ranks.along.rank, arrays))
+        return all_told(ranks, lambda: edges_asked(self._work_key(ranks), ranks.along.rank, arrays))
 
-    def _question(self, ranks: Ranks) -> Question:
+    def _work_key(self, ranks: Ranks) -> WorkKey:
         queries, keys = (_along(layout, ranks) for layout in self.layouts)
         asked, strategy = self.asked, self.asked.strategy if self.asked.strategy != "ulysses" else None
         slices = self._slices(ranks)[0][ranks.across.rank]
         heads = Heads(slices[0], slices[1] - slices[0], asked.q.shape[1])
         rule = on_line(self.rule) if len(queries.sizes) == 1 else self.rule.baked()
         placed = asked.options[2] > 0 or (asked.padding is not None and not asked.masked)
-        return Question(rule, queries, keys, heads, strategy or "", self.bias, asked.own_rows, placed)
+        return WorkKey(rule, queries, keys, heads, strategy or "", self.bias, asked.own_rows, placed)
 
     def _slices(self, ranks: Ranks) -> tuple[Slices, Slices]:
         heads, kv_heads, size = self.asked.q.shape[1], self.asked.k.shape[1], ranks.across.size
@@ -129,14 +129,14 @@ class _Deciding:
 
     def _on(self, ranks: Ranks, edges: list[list[Edge]] | None = None) -> Way:
         """How the call runs where ranks stand like this."""
-        question, (_, place) = self._question(ranks), ranks.places[ranks.rank]
+        key, (_, place) = self._work_key(ranks), ranks.places[ranks.rank]
         edges = self._edges(ranks) if edges is None else edges
         line = [edges[i] for i in range(ranks.size) if ranks.places[i][0] == ranks.across.rank]
         make_ready(ranks, self.asked.q.device)
         made: list[Work] = []
 
         def decided() -> None:
-            made.append(decide(ranks, question, line, self.asked.q.device))
+            made.append(decide(ranks, key, line, self.asked.q.device))
             self._check_kernel(made[0])
 
         all_told(ranks, decided)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lattend.parallel.boxes import Box, Keys
-from lattend.parallel.edges import Block, Edge, Listed, blocks_of, edges_of
+from lattend.parallel.edges import Edge, Listed, PairBlock, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
 from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads, local_axes, local_bias, local_rule, local_table
@@ -25,7 +25,7 @@ MOST_BOXES = 4  # of one rank's keys, each a call
 
 
 @dataclass(frozen=True)
-class Question:
+class WorkKey:
     """All that decides the work of a kind of call, the same on every rank but for who asks."""
 
     rule: Rule  # complete, on the axes of the layouts
@@ -42,7 +42,7 @@ class Question:
 class LocalCall:
     """A block's arguments of the operator, as far as they are the same in every call."""
 
-    block: Block
+    block: PairBlock
     held: Rule  # whose key the operator is given: what it looks up lives as long as it does
     numbers: tuple[int, ...]
     term: str | None
@@ -74,7 +74,7 @@ class Work:
         return self.strategy != "ring"
 
 
-def edges_asked(asked: Question, rank: int, arrays: Arrays) -> list[Edge]:
+def edges_asked(asked: WorkKey, rank: int, arrays: Arrays) -> list[Edge]:
     """What a rank needs of the others."""
     mask = (
         np.full(asked.keys.sizes, bool(asked.queries.lengths[rank]))
@@ -103,7 +103,7 @@ def _listed(rule: Rule) -> Listed:
     return is_listed
 
 
-def decide(ranks: Ranks, asked: Question, edges: Sequence[Sequence[Edge]], device: torch.device) -> Work:
+def decide(ranks: Ranks, asked: WorkKey, edges: Sequence[Sequence[Edge]], device: torch.device) -> Work:
     """The work of this rank, from the edges to every rank of its line."""
     rank, size = ranks.along.rank, ranks.along.size
     coming = [sum(edge.total for edge in some) for some in edges]
@@ -137,7 +137,7 @@ def _places(edge: Edge, keys: Layout, rank: int, device: torch.device) -> torch.
     return torch.from_numpy(np.concatenate(found)).to(device)
 
 
-def _local(asked: Question, block: Block, device: torch.device) -> LocalCall:
+def _local(asked: WorkKey, block: PairBlock, device: torch.device) -> LocalCall:
     heads, whole = asked.heads, asked.rule
     own = None if heads.count == heads.whole else heads
     rule = local_rule(whole, block, own)

@@ -9,7 +9,7 @@ import torch
 
 import lattend as lt
 from lattend.cost import reference as plain
-from lattend.cost.reference import Tape, backward, counting, shapes
+from lattend.cost.reference import CountingTape, backward, counting, shapes
 from lattend.cost.reference.numbers import depth
 
 SEEN = {
@@ -23,7 +23,7 @@ SEEN = {
 @pytest.mark.parametrize(("way", "seen"), SEEN.items())
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: list[str]) -> None:
-    source, tape = Random(2), Tape()
+    source, tape = Random(2), CountingTape()
     image = counting(shapes.fill((3, 3, 2), source), tape)
     weights = counting(shapes.filled(shapes.rnn2d_stack(2, 2, cell, 4, 1, bias=True), source), tape)
     middle = plain.rnn2d_stack(image, weights, cell, directions=4)[1][1]
@@ -35,7 +35,7 @@ def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: li
 def test_floats_and_numbers_give_the_same() -> None:
     source = Random(4)
     image, weights = shapes.fill((2, 3, 2), source), shapes.filled(shapes.rnn2d(3, 2, "lstm"), source)
-    tape = Tape()
+    tape = CountingTape()
     counted = plain.rnn2d(counting(image, tape), counting(weights, tape), "lstm")
     assert plain.floats(counted) == plain.rnn2d(image, weights, "lstm")
 

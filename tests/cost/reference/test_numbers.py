@@ -10,7 +10,7 @@ import torch
 from lattend.cost.reference.gradients import backward
 from lattend.cost.reference.numbers import (
     CountingNumber,
-    Tape,
+    CountingTape,
     apply,
     counting,
     depth,
@@ -21,12 +21,12 @@ from lattend.cost.reference.numbers import (
 )
 
 
-def given(*values: float) -> tuple[Tape, list[CountingNumber]]:
-    tape = Tape()
+def given(*values: float) -> tuple[CountingTape, list[CountingNumber]]:
+    tape = CountingTape()
     return tape, counting(list(values), tape)
 
 
-def done(tape: Tape) -> tuple[int, int, int, int, int, int]:
+def done(tape: CountingTape) -> tuple[int, int, int, int, int, int]:
     return (
         tape.multiplies,
         tape.adds,

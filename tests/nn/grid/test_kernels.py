@@ -16,7 +16,7 @@ from lattend.attend.kernels.native import library
 from lattend.attend.tape import Tape
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
-from lattend.nn.grid.call import Edges, Flips, How
+from lattend.nn.grid.call import Edges, Flips, GridOptions
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gradients import gates_again
 from lattend.nn.grid.inputs import input_sums
@@ -149,7 +149,7 @@ def test_only_c_or_only_part_has_a_gradient(name: str) -> None:
 def test_gates_again(name: str) -> None:
     """Gates from the states that were kept are the gates that were kept."""
     kind, _, (x, into, bias, left, top, *edges) = problem((name, "tanh"), False, ((),))
-    how = How(kind, kernel="cpu")
+    how = GridOptions(kind, kernel="cpu")
     with torch.no_grad():
         layout = how.layout(x)
         packed = input_sums(how.flips, layout, x, into, bias)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.nn.grid.call import How
+from lattend.nn.grid.call import GridOptions
 from lattend.nn.grid.gpu import backend, small
 from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN
@@ -168,7 +168,7 @@ def test_small_and_large_give_the_same(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    how = How(model(3, 5, "lstm").cell, ((), (2,)), "gpu")
+    how = GridOptions(model(3, 5, "lstm").cell, ((), (2,)), "gpu")
     x, left = torch.zeros(2, 4, 4, 3), torch.zeros(2, 25, 5)
     products = 32 * 2 * 25 * (3 + 2 * 5)  # pixels, directions, gates*h, c + 2h
     monkeypatch.setattr(small, "MOST_PRODUCTS", products)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.errors import DomainError, TensorError
-from lattend.study.steering.cones import Cone, hull, winning_cones
+from lattend.study.steering.cones import WinningCone, hull, winning_cones
 from lattend.study.steering.numbers import shares
 from lattend.study.steering.steer import steer
 from lattend.study.steering.steered import Steered
@@ -21,7 +21,7 @@ SMALL = st.integers(-3, 3)
 KEYS = st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=6)
 
 
-def is_inside(cone: Cone, query: tuple[int, int]) -> bool:
+def is_inside(cone: WinningCone, query: tuple[int, int]) -> bool:
     if cone.start is None or cone.end is None:
         return True
     from_start, to_end = (_cross(cone.start, query), _cross(query, cone.end))
@@ -60,7 +60,7 @@ def test_cones_fill_the_plane(keys: list[tuple[int, int]]) -> None:
 def test_equal_keys_win_together_and_inner_ones_never() -> None:
     cones = winning_cones([[0, 0], [4, 0], [0, 4], [1, 1], [4, 0], [2, 2]])
     assert [cone.keys for cone in cones] == [(0,), (1, 4), (2,)]
-    assert winning_cones([["1/3", 1], ["1/3", 1]]) == (Cone((0, 1), None, None),)
+    assert winning_cones([["1/3", 1], ["1/3", 1]]) == (WinningCone((0, 1), None, None),)
     with pytest.raises(TensorError, match="keys of two numbers"):
         winning_cones([[1, 2, 3]])
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattend.errors import NamingError
-from lattend.study.worked.origin import Source, origin
+from lattend.study.worked.origin import NumberSource, origin
 from lattend.study.worked.work import EXAMPLE, Worked, work
 
 LINES = [  # of the second query, or key, and the first component or key
@@ -41,7 +41,7 @@ def test_the_sum_is_written_out(place: Any, latex: str) -> None:
     assert origin(work(**EXAMPLE, rule="causal", scale="sqrt"), place).latex == latex
 
 
-def numbers(worked: Worked, source: Source) -> list[Decimal]:
+def numbers(worked: Worked, source: NumberSource) -> list[Decimal]:
     tables = {step.name: step.tables for step in (*worked.exercise, *worked.parts.values())}
     rows = tables[source.name][source.head]
     return [
@@ -52,7 +52,7 @@ def numbers(worked: Worked, source: Source) -> list[Decimal]:
     ]
 
 
-def value_of(worked: Worked, name: str, sources: tuple[Source, ...]) -> Decimal:
+def value_of(worked: Worked, name: str, sources: tuple[NumberSource, ...]) -> Decimal:
     """The number that the named numbers make, by the step it belongs to."""
     parts = [numbers(worked, source) for source in sources]
     if name in ("exponentials",):
@@ -99,7 +99,7 @@ def test_sources_make_the_number(
 
 def test_numbers_from_a_memory_and_long_sums() -> None:
     worked = work([[1] * 15], memory=[[2] * 15])
-    assert origin(worked, ("k", 0, 0, 3)).sources == (Source("memory", 0, 0, 3),)
+    assert origin(worked, ("k", 0, 0, 3)).sources == (NumberSource("memory", 0, 0, 3),)
     assert origin(worked, ("scores", 0, 0, 0)).latex.count("cdot 2") == 11
     assert origin(worked, ("scores", 0, 0, 0)).latex.endswith(r"+ \cdots + 1 \cdot 2 = 30")
     with pytest.raises(NamingError, match="no step tokens"):

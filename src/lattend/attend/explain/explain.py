@@ -36,7 +36,7 @@ from lattend.attend.explain.text import (
     format_span,
     why_slow,
 )
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.needed import needed_pairs
@@ -131,7 +131,7 @@ class Explanation(Printed):
     refused: str  # what attention would raise
     backward: str | None
     backward_text: str
-    crossovers: tuple[Crossover, ...]  # measured sizes that its kernels were chosen by
+    crossovers: tuple[KernelCrossover, ...]  # measured sizes that its kernels were chosen by
     tf32: str
     notes: tuple[str, ...]  # what padding, sequences, a softcap, sinks, dropout change
     forward_time: PredictedTime

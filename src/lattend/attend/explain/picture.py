@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lattend.attend.arrays import arrays_of
 from lattend.attend.call import AttentionCall
 from lattend.attend.explain.meta_call import MetaCall
-from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cuts_of, table_of
+from lattend.attend.explain.prediction import LIBRARY_TILE, PartCut, cuts_of, table_of
 from lattend.attend.explain.text import format_box, format_condition, format_numbers
 from lattend.draw.grid import overlay
 from lattend.draw.grid.overlay import Tile
@@ -43,12 +43,12 @@ THICK = 3  # pixels from which boxes of queries are outlined
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPlan:
     """A rule at the numbers of its picture, its plan, how its parts are cut, and its arrays."""
 
     rule: Rule
     plan: Plan
-    cuts: list[Cut]
+    cuts: list[PartCut]
     data: Mapping[str, Any]
     call: AttentionCall
     kernel: str
@@ -69,31 +69,31 @@ def plan_picture(
     if len(true.parts) > 1:
         lines += [f"part {i + 1}: {format_condition(part)}" for i, part in enumerate(true.parts)]
     if len(rule.axes) > 1:
-        whole = Drawn(rule, true, cuts, data, asked.call, kernel)
+        whole = DrawnPlan(rule, true, cuts, data, asked.call, kernel)
         return _image(whole, heading, lines)
     small, shrink = _smaller(rule, true, cuts, size, bool(data))
     planned = plan(small)
     mine = [_shrunk(_alike(part, true, cuts), shrink) for part in planned.parts]
-    drawn = Drawn(small, planned, mine, data, replace(asked.call, rule=small), kernel)
+    drawn = DrawnPlan(small, planned, mine, data, replace(asked.call, rule=small), kernel)
     return _line(drawn, heading, lines, found if shrink > 1 or small.values != rule.values else None)
 
 
-def _cuts(kernel: str, found: Plan, asked: MetaCall) -> list[Cut]:
+def _cuts(kernel: str, found: Plan, asked: MetaCall) -> list[PartCut]:
     if kernel in ("triton", "native", "cpu"):
         return cuts_of(kernel, asked.call, found, asked.q, asked.v)
     if kernel == "sdpa":
-        cut = Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
+        cut = PartCut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
     elif kernel == "reference":
-        cut = Cut((1,) * len(found.axes), 1)
+        cut = PartCut((1,) * len(found.axes), 1)
     else:
-        cut = Cut(tuple(axis.outer_size for axis in found.axes), None)
+        cut = PartCut(tuple(axis.outer_size for axis in found.axes), None)
     return [cut] * len(found.parts)
 
 
 # Lines
 
 
-def _smaller(rule: Rule, true: Plan, cuts: list[Cut], size: int | None, data: bool) -> tuple[Rule, int]:
+def _smaller(rule: Rule, true: Plan, cuts: list[PartCut], size: int | None, data: bool) -> tuple[Rule, int]:
     """The rule at numbers that can be drawn, all divided by one power of two; and that divisor."""
     beside = any(_has_layout(part) for part in true.parts)
     most = size or (BESIDE if beside else ALONE)
@@ -132,18 +132,18 @@ def _divided(value: int, shrink: int, least: int) -> int:
     return (1 if value > 0 else -1) * max(small, min(abs(value), least))
 
 
-def _alike(part: Part, true: Plan, cuts: list[Cut]) -> Cut:
+def _alike(part: Part, true: Plan, cuts: list[PartCut]) -> PartCut:
     """The cut of the true part that this one stands for."""
     same = [cut for other, cut in zip(true.parts, cuts, strict=True) if str(other) == str(part)]
     return (same or cuts)[0]
 
 
-def _shrunk(cut: Cut, shrink: int) -> Cut:
+def _shrunk(cut: PartCut, shrink: int) -> PartCut:
     rows = tuple(max(min(2, size), size // shrink) for size in cut.rows)
-    return Cut(rows, None if cut.step is None else max(min(2, cut.step), cut.step // shrink))
+    return PartCut(rows, None if cut.step is None else max(min(2, cut.step), cut.step // shrink))
 
 
-def _line(drawn: Drawn, heading: str, lines: list[str], true: Explanation | None) -> Picture:
+def _line(drawn: DrawnPlan, heading: str, lines: list[str], true: Explanation | None) -> Picture:
     axis = drawn.rule.axes[0]
     queries, keys = (drawn.rule.values[size] for size in (axis.queries, axis.keys))
     every = np.arange(queries), np.arange(keys)
@@ -170,7 +170,7 @@ def _line(drawn: Drawn, heading: str, lines: list[str], true: Explanation | None
     return overlay.picture(heading, lines, overlays, caption)
 
 
-def _smaller_text(drawn: Drawn, true: Explanation) -> str:
+def _smaller_text(drawn: DrawnPlan, true: Explanation) -> str:
     """What is drawn in place of what."""
     here = {name: drawn.rule.values[name] for name in true.at}
     changed = [name for name, value in here.items() if value != true.at[name]]
@@ -178,18 +178,18 @@ def _smaller_text(drawn: Drawn, true: Explanation) -> str:
     cut = drawn.cuts[0] if drawn.cuts else None
     if not cut or not true.parts or (cut.rows, cut.step) == (true.parts[0].rows, true.parts[0].step):
         return f"drawn with {format_numbers(numbers)} in place of {format_numbers(instead)}"
-    before = Cut(true.parts[0].rows, true.parts[0].step)
+    before = PartCut(true.parts[0].rows, true.parts[0].step)
     return (
         f"drawn with {format_numbers(numbers)} and tiles of {_tile(cut)}, "
         f"in place of {format_numbers(instead)} and {_tile(before)}"
     )
 
 
-def _tile(cut: Cut) -> str:
+def _tile(cut: PartCut) -> str:
     return f"{format_box(cut.rows)} queries" + (f" by {cut.step:,} keys" if cut.step else "")
 
 
-def _mask(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
+def _mask(part: Part, drawn: DrawnPlan, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
     """The attended pairs of one part at these positions of a line."""
     axis = part.axes[0]
     places = {axis.outer: queries[:, None], axis.inner: keys[None, :], "head": 0}
@@ -197,7 +197,7 @@ def _mask(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.boo
     return np.broadcast_to(np.asarray(held, bool), (len(queries), len(keys))).copy()
 
 
-def _tiles(drawn: Drawn, place: int) -> Iterator[Tile]:
+def _tiles(drawn: DrawnPlan, place: int) -> Iterator[Tile]:
     """The steps of all tiles of one part, as positions."""
     part, cut = drawn.plan.parts[place], drawn.cuts[place]
     plain = tiles(part, cut.rows)
@@ -226,7 +226,7 @@ def _has_layout(part: Part) -> bool:
     return any(order.period > 1 for axis in part.axes for order in (axis.outer_order, axis.inner_order))
 
 
-def _own_order(drawn: Drawn, place: int, masks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
+def _own_order(drawn: DrawnPlan, place: int, masks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
     """The part alone, its positions in the order the plan takes them."""
     axis = drawn.plan.parts[place].axes[0]
     rows, row_ends = _in_order(axis.outer_order, axis.outer_bases, axis.outer_size)
@@ -269,7 +269,7 @@ def _ordered_side(label: str, positions: Ints, ends: list[int]) -> Side:
 # Images
 
 
-def _image(drawn: Drawn, heading: str, lines: list[str]) -> Picture:
+def _image(drawn: DrawnPlan, heading: str, lines: list[str]) -> Picture:
     """For each part, the tile in the middle and the keys it reads."""
     panels: list[Panel] = []
     caption: list[str] = []
@@ -284,7 +284,7 @@ def _image(drawn: Drawn, heading: str, lines: list[str]) -> Picture:
     return overlay.picture(heading, lines, panels, caption)
 
 
-def _one_tile(drawn: Drawn, place: int) -> tuple[list[Panel], str]:
+def _one_tile(drawn: DrawnPlan, place: int) -> tuple[list[Panel], str]:
     part, cut, parts = drawn.plan.parts[place], drawn.cuts[place], len(drawn.plan.parts)
     table, _ = table_of(drawn.kernel, drawn.call, part, tiles(part, cut.rows))
     row = _middle(part, table[0, 0].astype(np.int64), cut)
@@ -326,7 +326,7 @@ def _one_tile(drawn: Drawn, place: int) -> tuple[list[Panel], str]:
     return [panel], sentence
 
 
-def _boxes(part: Part, cut: Cut, table: Ints, row: Ints, window: list[range]) -> Iterator[list[Ints]]:
+def _boxes(part: Part, cut: PartCut, table: Ints, row: Ints, window: list[range]) -> Iterator[list[Ints]]:
     """The queries of the tiles that can be seen, where positions are in order."""
     if any(axis.outer_order.period > 1 for axis in part.axes) or min(cut.rows[-2:]) < THICK:
         return
@@ -338,7 +338,7 @@ def _boxes(part: Part, cut: Cut, table: Ints, row: Ints, window: list[range]) ->
         yield [_queries(axis, other, a, cut.rows[a]) for a, axis in enumerate(part.axes)]
 
 
-def _middle(part: Part, table: Ints, cut: Cut) -> Ints | None:
+def _middle(part: Part, table: Ints, cut: PartCut) -> Ints | None:
     """The row of the table whose queries are nearest to the middle."""
     width = len(PER_AXIS)
     for a in range(len(part.axes)):
@@ -351,7 +351,7 @@ def _middle(part: Part, table: Ints, cut: Cut) -> Ints | None:
     return table[int(far.argmin())]
 
 
-def _ends(part: Part, cut: Cut, table: Ints) -> list[tuple[Ints, Ints]]:
+def _ends(part: Part, cut: PartCut, table: Ints) -> list[tuple[Ints, Ints]]:
     """The first and the last query of each tile, along each axis."""
     found: list[tuple[Ints, Ints]] = []
     for a, axis in enumerate(part.axes):
@@ -361,7 +361,7 @@ def _ends(part: Part, cut: Cut, table: Ints) -> list[tuple[Ints, Ints]]:
     return found
 
 
-def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> Ints:
+def _counts(part: Part, drawn: DrawnPlan, queries: list[Ints], keys: list[Ints]) -> Ints:
     """For each key that the tile reads, how many of its queries attend to it."""
     grid = np.ix_(*queries, *keys)
     names = [axis.outer for axis in part.axes] + [axis.inner for axis in part.axes]

@@ -52,7 +52,7 @@ CPU_ROW = {"cpu": 96, "native": 24}  # what a query of a tile costs beside its p
 
 
 @dataclass(frozen=True)
-class Cut:
+class PartCut:
     """How a kernel takes a part: boxes of queries, and the keys of each box `step` at a time, or at once."""
 
     rows: tuple[int, ...]
@@ -69,7 +69,7 @@ class PartWork:
     """
 
     part: Part = field(repr=False)
-    cut: Cut
+    cut: PartCut
     tiles: int
     steps: int
     full: int | None
@@ -123,15 +123,15 @@ def executed_work(
             return ExecutedWork((), None)
 
 
-def cuts_of(kernel: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> list[Cut]:
+def cuts_of(kernel: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> list[PartCut]:
     """How the kernel takes each part of a plan."""
     if kernel != "triton":
         rows = native.best_rows if kernel == "native" else best_rows
-        return [Cut(rows(found, place), None) for place in range(len(found.parts))]
+        return [PartCut(rows(found, place), None) for place in range(len(found.parts))]
     made = _of_queries("forward", call, found, q, v)
     hosts = {guest: host for host, guest in made.joined.items()}
     return [
-        Cut(choice.shape.outer, choice.shape.step, choice.shape, hosts.get(place))
+        PartCut(choice.shape.outer, choice.shape.step, choice.shape, hosts.get(place))
         for place, choice in enumerate(made.choices)
     ]
 
@@ -182,7 +182,9 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     return np.stack([with_lists(part, cut_to(part, tiles, found), found).table for found in known]), True
 
 
-def _counted(part: Part, cut: Cut, tiles: Tiles, real: tuple[int, int] | None) -> tuple[int, int, int, int]:
+def _counted(
+    part: Part, cut: PartCut, tiles: Tiles, real: tuple[int, int] | None
+) -> tuple[int, int, int, int]:
     """Tiles, steps, full ones of them, and pairs, of all heads of the table.
 
     `real` is the first key that is no padding, and the end of them.
@@ -270,7 +272,7 @@ def _of_blocks(found: Plan, these: DiagonalBlocks) -> ExecutedWork:
     side, other = these.window or queries, these.window or keys
     count = queries // side if these.window else 1
     name = f"{count:,} blocks of {side:,} × {other:,}" if count > 1 else f"one block of {side:,} × {other:,}"
-    cut = Cut((LIBRARY_TILE,), LIBRARY_TILE)
+    cut = PartCut((LIBRARY_TILE,), LIBRARY_TILE)
     rows, columns = (-(-size // LIBRARY_TILE) for size in (side, other))
     part = found.parts[0]
     if not these.causal:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cuts_of, table_of
+from lattend.attend.explain.prediction import LIBRARY_TILE, PartCut, cuts_of, table_of
 from lattend.attend.kernels.cpu.kernel import rows_along
 from lattend.counts import tile_counts
 from lattend.draw import Picture
@@ -126,10 +126,10 @@ def tile_map(
     return TileMap(tuple(rows.tolist()), tuple(cols.tolist()), executed, needed)
 
 
-def _cuts(kernel: str | None, made: Plan, asked: MetaCall) -> list[Cut]:
+def _cuts(kernel: str | None, made: Plan, asked: MetaCall) -> list[PartCut]:
     if kernel in ("triton", "native", "cpu"):
         return cuts_of(kernel, asked.call, made, asked.q, asked.v)
-    return [Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)] * len(made.parts)
+    return [PartCut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)] * len(made.parts)
 
 
 def _edges(span: Span | None, size: int, unit: int, most: int) -> Ints:
@@ -146,7 +146,7 @@ def _edges(span: Span | None, size: int, unit: int, most: int) -> Ints:
     return np.array([first, *inside, end], np.int64)
 
 
-def _executed(kernel: str, asked: MetaCall, part: Part, cut: Cut, rows: Ints, cols: Ints) -> Ints:
+def _executed(kernel: str, asked: MetaCall, part: Part, cut: PartCut, rows: Ints, cols: Ints) -> Ints:
     """The pairs that the tiles of one part compute in each box."""
     table, _ = table_of(kernel, asked.call, part, tiles(part, cut.rows))
     if table.shape[2] > MOST_TILES:

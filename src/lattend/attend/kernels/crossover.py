@@ -10,14 +10,14 @@ from lattend.report.numbers import format_number, percent
 
 
 @dataclass(frozen=True)
-class Crossover:
+class KernelCrossover:
     """One pass of a call beside the size at which two kernels took equally long.
 
     `keys` are those of a block and `width` the numbers of each; both together decide, so that blocks of half
     as many keys, twice as wide, cross at the same place, at `numbers`: inf where torch's own attention
     took longer at every size up to `measured`.
 
-    >>> str(Crossover("forward", keys=1024, width=64, numbers=8192 * 64))
+    >>> str(KernelCrossover("forward", keys=1024, width=64, numbers=8192 * 64))
     "forward: torch's own attention is faster from 8,192 keys of 64 on; here there are 1,024, 12.5% of that"
     """
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import AttentionCall
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.kernel import may_take_hopper
@@ -77,7 +77,7 @@ def precision_of(q: Tensor, width: int) -> str:
     return "TF32" if q.dtype == torch.float32 and uses_tf32() and width <= WIDTHS[-1] else "float32"
 
 
-def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
+def forward(call: AttentionCall, q: Tensor, v: Tensor) -> KernelCrossover | None:
     """Up to which blocks a kernel of ours is over sooner; None where torch's own attention comes first.
 
     That is so for a training step whose gradients may differ from run to run: small ones last as long as
@@ -94,21 +94,23 @@ def forward(call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
     if call.trains and not call.deterministic and whole and torchs:
         return None
     if found.causal and whole and _ahead_on_hopper(call, q, v):
-        return Crossover("forward", keys, width, _hopper_causal(width).rows / q.shape[:2].numel() * width)
+        return KernelCrossover(
+            "forward", keys, width, _hopper_causal(width).rows / q.shape[:2].numel() * width
+        )
     small = small_blocks(precision, found.causal, width) if whole else Small(**measured()["windows"])
     rows = max(1, q.shape[:3].numel()) * (0.5 if found.causal else 1)
     share = kv_heads / heads if call.trains and not call.deterministic else 1
-    return Crossover(
+    return KernelCrossover(
         "forward", keys, width, min(small.numbers, small.products / rows) * share, small.measured * width
     )
 
 
-def backward(call: AttentionCall, q: Tensor) -> Crossover | None:
+def backward(call: AttentionCall, q: Tensor) -> KernelCrossover | None:
     """From which windows on torch's own backward pass is faster; None where there are no windows."""
     found = diagonal_blocks(plan(call.rule)) if q.device.type == "cuda" else None
     if found is None or found.window is None:
         return None
-    return Crossover("backward", found.window, q.shape[-1], measured()["backward"]["windows"])
+    return KernelCrossover("backward", found.window, q.shape[-1], measured()["backward"]["windows"])
 
 
 def _ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:

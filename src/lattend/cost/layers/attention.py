@@ -7,7 +7,7 @@ from functools import partial
 
 from lattend.cost.amount import ZERO, Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import Run
+from lattend.cost.layer import ReferenceRun
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.pairs import attended_pairs, need_sizes
 from lattend.cost.paths import attends_ahead, mixes_tokens, path_of
@@ -89,7 +89,7 @@ def attention(
         positions=builder.sizes["N"],
     )
     how = {"rule": chosen, **asdict(options), "out_bias": out_bias, "scaled": scaled}
-    return single(layer, Run("attention", given, how))
+    return single(layer, ReferenceRun("attention", given, how))
 
 
 def _radius(given: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] | None:

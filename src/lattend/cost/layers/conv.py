@@ -8,7 +8,7 @@ from typing import Any
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ONE_STEP, Layer, Run
+from lattend.cost.layer import ONE_STEP, Layer, ReferenceRun
 from lattend.cost.paths import conv_path
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
@@ -91,7 +91,7 @@ def conv(
     }
     options |= {"padding": _both(padding), "padding_mode": padding_mode, "bias": bias}
     taken = {"kernel_rows": axes[0].kernel, "kernel_cols": axes[1].kernel}
-    run = Run("conv", {**sizes, **channels, **taken, "groups": read_size("groups", groups)}, options)
+    run = ReferenceRun("conv", {**sizes, **channels, **taken, "groups": read_size("groups", groups)}, options)
     made_of, pixels = (tuple(steps), tuple(parameters)), sizes["rows"] * sizes["cols"]
     path = _path(sizes, axes)
     return single(Layer(name, *made_of, ONE_STEP, mixes, path, positions=pixels), run)

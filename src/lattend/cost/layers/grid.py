@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
-from lattend.cost.layer import Depth, Layer, Run, depth_of
+from lattend.cost.layer import Layer, LayerDepth, ReferenceRun, depth_of
 from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
@@ -49,7 +49,7 @@ def rnn2d(
     many = read_size("layers", layers)
     steps = depth_of(IMAGE, ((0, -1), (-1, 0)), sizes)
     if ways > 1:
-        steps = Depth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
+        steps = LayerDepth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
     first = _GridStatements(sizes, cell, ways, bias)
     parts = [(ONE, first.finished(steps))]
     if number_of(many) != 1:
@@ -57,21 +57,21 @@ def rnn2d(
         later = _GridStatements(upper, cell, ways, bias, above=True).finished(_later(steps, ways, sizes))
         parts.append((Amount.of(many - Polynomial.constant(1)), later))
     options = {"cell": cell, "directions": ways, "bias": bias}
-    run = Run("rnn2d", {**sizes, "layers": many}, options)
+    run = ReferenceRun("rnn2d", {**sizes, "layers": many}, options)
     return Cost(first.name, tuple(parts), runs=((ONE, run),))
 
 
-def _later(steps: Depth, ways: int, sizes: Sizes) -> Depth:
+def _later(steps: LayerDepth, ways: int, sizes: Sizes) -> LayerDepth:
     """How much later a layer is done than the one below: its cells begin as soon as all directions allow.
 
     One way, the cell below is enough. Left and right, the first cell of a row waits for the last one that
     the other direction gives there, cols steps on. Up and down too, it waits for the whole image.
     """
     if ways == 1:
-        return Depth(ONE, "each cell one step after the one below")
+        return LayerDepth(ONE, "each cell one step after the one below")
     if ways == 2:
-        return Depth(Amount.of(sizes["cols"]), "each cell cols steps after the one below")
-    return Depth(steps.steps, "once the layer below is done")
+        return LayerDepth(Amount.of(sizes["cols"]), "each cell cols steps after the one below")
+    return LayerDepth(steps.steps, "once the layer below is done")
 
 
 class _GridStatements(Builder):
@@ -94,7 +94,7 @@ class _GridStatements(Builder):
         self.edge = Columns.of(ZERO, points(f"{self.way}row < rows and o < h", sizes) + self.row)
         self.h = Array("h", self.columns(self.units), touched=self.edge)
 
-    def finished(self, depth: Depth) -> Layer:
+    def finished(self, depth: LayerDepth) -> Layer:
         """The layer, which runs cell by cell with a row of states for each direction."""
         {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
         border = self.row * (2 if self.cell == "lstm" else 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import Run, depth_of
+from lattend.cost.layer import ReferenceRun, depth_of
 from lattend.cost.layers.builder import Builder
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
@@ -79,7 +79,7 @@ def _recurrent(
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
     how = {"depth": depth, "mixes_tokens": True, "path": Amount.of(sizes["t"]), "cache": state}
     layer = builder.layer(name, **how, streams=True, positions=sizes["t"])
-    return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
+    return single(layer, ReferenceRun(name, given, {"bias": bias, "initial": initial}))
 
 
 class _RecurrentStatements(Builder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import NO_STEP, Layer, Run
+from lattend.cost.layer import NO_STEP, Layer, ReferenceRun
 from lattend.cost.layers.builder import Builder
 from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, read_sizes
@@ -25,7 +25,7 @@ def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: b
     sizes = read_sizes(n=n, d_in=d_in, d_out=d_out)
     build = Builder(sizes)
     build.product(build.given("x", "token < n and i < d_in"), sizes, bias=bias)
-    return single(build.layer("linear", positions=sizes["n"]), Run("linear", sizes, {"bias": bias}))
+    return single(build.layer("linear", positions=sizes["n"]), ReferenceRun("linear", sizes, {"bias": bias}))
 
 
 @keeps_recipe
@@ -57,7 +57,7 @@ def feed_forward(
         gate = build.product(x, up, "gate", bias=bias)
         inner = build.take("gated", "multiplies", inside, inner, gate)
     build.product(inner, down, "down", bias=bias)
-    run = Run("feed_forward", sizes, {"bias": bias, "activation": activation, "gated": gated})
+    run = ReferenceRun("feed_forward", sizes, {"bias": bias, "activation": activation, "gated": gated})
     return single(build.layer("feed-forward", positions=sizes["n"]), run)
 
 
@@ -88,7 +88,9 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
     found = build.take("times weight", "multiplies", TOKENS, found, build.parameter("weight", "i < d"))
     if kind == "layer":
         build.take("plus bias", "adds", TOKENS, found, build.parameter("bias", "i < d"))
-    return single(build.layer(f"{kind} norm", positions=sizes["n"]), Run("norm", sizes, {"kind": kind}))
+    return single(
+        build.layer(f"{kind} norm", positions=sizes["n"]), ReferenceRun("norm", sizes, {"kind": kind})
+    )
 
 
 def residual(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -114,7 +116,7 @@ def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") 
     build.parameter("table", "word < vocabulary and i < d")
     rows = Array("rows of the table", build.columns(TOKENS), "parameter")
     build.take("lookup", "copies", TOKENS, rows)
-    return single(build.layer("embedding", positions=sizes["n"]), Run("embedding", sizes))
+    return single(build.layer("embedding", positions=sizes["n"]), ReferenceRun("embedding", sizes))
 
 
 def tied_table(*, n: Size = "n", d: Size = "d") -> Cost:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost
-from lattend.cost.layer import Run
+from lattend.cost.layer import ReferenceRun
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import output_size, patch_embedding
 from lattend.cost.layers.tokenwise import (
@@ -168,7 +168,7 @@ def running(
 ) -> Cost:
     """The cost with plain code for all of it, in place of code for its parts."""
     every = {**known, **{size: read_size(size, given, parts=True) for size, given in sizes.items()}}
-    return replace(cost, runs=((ONE, Run(name, every, options or {})),))
+    return replace(cost, runs=((ONE, ReferenceRun(name, every, options or {})),))
 
 
 def joined(name: str, *parts: Cost) -> Cost:

@@ -1,7 +1,7 @@
 """Gradients of a run on numbers that count, and what going back costs.
 
 >>> from lattend.cost.reference.numbers import counting
->>> a, b = counting([2.0, 3.0], Tape())
+>>> a, b = counting([2.0, 3.0], CountingTape())
 >>> back = backward([a * b + a])  # a is met twice: one add
 >>> back.of([a, b]), back.tape.multiplies, back.tape.adds
 ([4.0, 2.0], 2, 1)
@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lattend.cost.reference.numbers import FUNCTIONS, CountingNumber, Scalar, Tape, numbers, value
+from lattend.cost.reference.numbers import FUNCTIONS, CountingNumber, CountingTape, Scalar, numbers, value
 
 
 @dataclass
 class Backward:
     """What going back cost, and the gradient of each number it came to."""
 
-    tape: Tape
+    tape: CountingTape
     gradients: dict[CountingNumber, float]
 
     def of(self, nested: Any) -> Any:
@@ -48,7 +48,7 @@ def backward(outputs: Any, seeds: Sequence[float] | None = None) -> Backward:
     operation of the run is gone back through; where no output needs it the gradient is a given 0.
     """
     ends = list(numbers(outputs))
-    back = Backward(Tape(), {})
+    back = Backward(CountingTape(), {})
     for end, seed in zip(ends, seeds or [1.0] * len(ends), strict=True):
         back.give(end, seed)
     for number in reversed(ends[0].tape.numbers):

@@ -2,7 +2,7 @@
 
 Ordinary code runs on them unchanged:
 
->>> tape = Tape()
+>>> tape = CountingTape()
 >>> a, b, c = counting([2.0, 3.0, 4.0], tape)
 >>> a * b + c, tape.multiplies, tape.adds
 (CountingNumber(10.0), 1, 1)
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 
 
 @dataclass
-class Tape:
+class CountingTape:
     """How often each kind of operation was done; a subtraction is an add, a change of sign is nothing."""
 
     multiplies: int = 0
@@ -39,7 +39,7 @@ class CountingNumber:
     def __init__(
         self,
         value: float,
-        tape: Tape,
+        tape: CountingTape,
         made_by: str = "given",
         parents: tuple[Scalar, ...] = (),
     ) -> None:
@@ -159,7 +159,7 @@ def numbers(nested: Any) -> Iterator[CountingNumber]:
             yield from numbers(part)
 
 
-def counting(nested: Any, tape: Tape) -> Any:
+def counting(nested: Any, tape: CountingTape) -> Any:
     """The same lists with a number of this tape in place of each float."""
     if isinstance(nested, dict):
         return {name: counting(part, tape) for name, part in cast("dict[str, Any]", nested).items()}

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import Tape, counting, depth, numbers, unit
+from lattend.cost.reference.numbers import CountingTape, counting, depth, numbers, unit
 from lattend.cost.reference.shapes import Shape, Shapes, fill, filled
 
 
@@ -18,8 +18,8 @@ class Ran:
 
     parameters: int
     depth: int  # sequential, in units
-    forward: Tape
-    backward: Tape
+    forward: CountingTape
+    backward: CountingTape
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
@@ -30,7 +30,7 @@ def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
     >>> ran.forward.multiplies, ran.backward.multiplies
     (24, 48)
     """
-    source, tape = Random(3), Tape()
+    source, tape = Random(3), CountingTape()
     counted = counting(filled(weights, source), tape)
     given = [counting(fill(shape, source), tape) for shape in inputs]
     outputs = layer(*given, counted)

@@ -17,7 +17,7 @@ FILTERS = ("edges", "average", "sharpen", "random")
 
 
 @dataclass(frozen=True)
-class Trial:
+class ConvTrial:
     """An image, what a filter makes of it, and what its heads make of it; all [rows, cols]."""
 
     image: Tensor
@@ -39,7 +39,7 @@ class Trial:
 
 
 @torch.no_grad()
-def try_heads(geometry: Geometry, rows: int, cols: int, alpha: float, filter: str = "edges") -> Trial:
+def try_heads(geometry: Geometry, rows: int, cols: int, alpha: float, filter: str = "edges") -> ConvTrial:
     """The heads of a filter against its convolution, on `sample_image(rows, cols)`.
 
     >>> from lattend.nn.convolution.geometry import read_geometry
@@ -58,7 +58,7 @@ def try_heads(geometry: Geometry, rows: int, cols: int, alpha: float, filter: st
     whole = pad(image[None, None], around, mode="constant" if geometry.mode == "zeros" else "replicate")
     wanted = conv2d(whole, conv.weight, stride=conv.stride, dilation=conv.dilation)[0, 0]
     by_soft, by_hard = (layer(image[None])[0] for layer in (soft, from_conv(conv)))
-    return Trial(image, taps, wanted, by_soft, by_hard, error_bound(soft, image[None]))
+    return ConvTrial(image, taps, wanted, by_soft, by_hard, error_bound(soft, image[None]))
 
 
 def filter_weights(name: str, rows: int, cols: int) -> Tensor:

@@ -24,7 +24,7 @@ class Edges(NamedTuple):
 NO_EDGES = Edges()
 
 
-class How(NamedTuple):
+class GridOptions(NamedTuple):
     """Everything about a call that is not a tensor."""
 
     cell: CellKind

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lattend.cost.reference.gradients import backward
 from lattend.cost.reference.grid import rnn2d_stack
-from lattend.cost.reference.numbers import Tape, counting, floats
+from lattend.cost.reference.numbers import CountingTape, counting, floats
 from lattend.errors import NamingError, TooLarge
 from lattend.nn.grid.ragged import ragged_mask
 from lattend.nn.grid.rnn import GridRNN
@@ -163,7 +163,7 @@ def _named(number: int, inputs: Sequence[Tensor], what: str) -> str:
 
 def _by_loops(net: GridRNN, inputs: Sequence[Tensor], weighed: Sequence[Tensor]) -> Found:
     """The states and gradients, cell by cell on Python's floats, every image alone."""
-    tape = Tape()
+    tape = CountingTape()
     weights = counting(_listed(net), tape)
     outputs: list[Any] = []
     pixels: list[Any] = []

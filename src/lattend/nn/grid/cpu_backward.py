@@ -21,7 +21,7 @@ from lattend.nn.grid.cpu_room import Array, Call, Room, RoomKind, parts
 BLOCK = 512  # rows whose factors are found together, so that they stay in the cache
 
 
-class Block(NamedTuple):
+class StepBlock(NamedTuple):
     """Some steps that follow each other: what their factors are made of and where they go."""
 
     rows: slice
@@ -77,7 +77,7 @@ class BackwardRoom(Room):
         if self.d_hidden is not self.d_pre:
             d_hidden.copy_(self.d_hidden)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[StepBlock]:
         """The steps in blocks, the last ones first."""
         ranges = self.packing.inner.ranges
         most = BLOCK + max(self.packing.inner.sizes)
@@ -86,9 +86,9 @@ class BackwardRoom(Room):
             steps = list(group)
             rows = slice(ranges[steps[-1]].start, ranges[steps[0]].stop)
             factors = parts(self.d_hidden[rows], self.kind.cell.gates)
-            yield Block(rows, steps, factors, [x[: rows.stop - rows.start] for x in spare])
+            yield StepBlock(rows, steps, factors, [x[: rows.stop - rows.start] for x in spare])
 
-    def step(self, number: int, block: Block) -> tuple[slice, slice, Array, list[Array]]:
+    def step(self, number: int, block: StepBlock) -> tuple[slice, slice, Array, list[Array]]:
         """The rows of a step, framed ones, and its part of the block: factors [rows, gates, h], and spare."""
         rows = self.packing.inner.ranges[number]
         within = slice(rows.start - block.rows.start, rows.stop - block.rows.start)
@@ -160,7 +160,7 @@ def lstm(room: BackwardRoom) -> Iterator[Call]:
             yield from room.share_out(number, from_left, from_top, dc, one)
 
 
-def _lstm_factors(room: BackwardRoom, block: Block) -> Iterator[Call]:
+def _lstm_factors(room: BackwardRoom, block: StepBlock) -> Iterator[Call]:
     """Of dc at i, f, l and g, and of dh at o; then of dh at c, and of dc at c_left and c_top."""
     i, f, share, g, o = parts(room.gates[block.rows], 5)
     left, top = parts(room.near[block.rows], 2)
@@ -204,7 +204,7 @@ def gru(room: BackwardRoom) -> Iterator[Call]:
         yield partial(np.multiply, of_n, dh, d_pre[:, 3 * size :])
 
 
-def _gru_factors(room: BackwardRoom, block: Block) -> Iterator[Call]:
+def _gru_factors(room: BackwardRoom, block: StepBlock) -> Iterator[Call]:
     """Of dh at r, z, l and m; then of dh at h_left, h_top and n."""
     r, z, share, n, m = parts(room.gates[block.rows], 5)
     left, top = parts(room.near[block.rows], 2)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.call import How
+from lattend.nn.grid.call import GridOptions
 from lattend.nn.grid.cells import CellKind, beside, gate_values
 from lattend.nn.grid.inputs import by_direction, pixels, unflipped_sum
 from lattend.nn.grid.layout import RowMajorLayout
@@ -25,7 +25,7 @@ def gates_again(
 
 
 def gradients(
-    how: How, layout: RowMajorLayout, wanted: tuple[bool, ...], x: Tensor, into: Tensor, left: Tensor,
+    how: GridOptions, layout: RowMajorLayout, wanted: tuple[bool, ...], x: Tensor, into: Tensor, left: Tensor,
     top: Tensor, h: Tensor, gates: Tensor | None, d_pre: Tensor, d_hidden: Tensor, d_state: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of x, into, bias, left, top and the four edges; None where none is wanted."""
@@ -57,7 +57,7 @@ def _of_weights(layout: RowMajorLayout, h: Tensor, d_hidden: Tensor) -> Tensor:
 
 
 def edge_gradients(
-    how: How, layout: RowMajorLayout, wanted: tuple[bool, ...], left: Tensor, top: Tensor,
+    how: GridOptions, layout: RowMajorLayout, wanted: tuple[bool, ...], left: Tensor, top: Tensor,
     gates: Tensor | None, d_hidden: Tensor, d_state: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of the four edges; None where none is wanted."""
@@ -66,8 +66,8 @@ def edge_gradients(
 
 
 def _of_edges(
-    how: How, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None, d_hidden: Tensor,
-    d_state: Tensor | None,
+    how: GridOptions, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None,
+    d_hidden: Tensor, d_state: Tensor | None,
 ) -> list[Any]:  # fmt: skip
     """The gradients of the states on the left and the top edge, and of their c."""
     d_left = layout.first_col(d_hidden) @ by_direction(how.flips, left)[:, None]

@@ -17,7 +17,7 @@ from torch import Tensor
 from lattend.attend.kernels.native import library
 from lattend.attend.kinds import is_plain
 from lattend.attend.tape import Tape
-from lattend.nn.grid.call import How
+from lattend.nn.grid.call import GridOptions
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
@@ -26,7 +26,7 @@ MOST_TASKS = 64  # of a direction, each with gradients of its own
 MOST_ALONE = 1 << 19  # multiply-adds that one thread does sooner than several
 
 
-class GridShape(ctypes.Structure):
+class GridStruct(ctypes.Structure):
     """The struct GridShape of source/grid.h."""
 
     _fields_ = (
@@ -49,7 +49,7 @@ def why_not(x: Tensor, *weights: Tensor) -> str | None:
 
 
 def forward(
-    tape: Tape, how: How, mask: Tensor | None, x: Tensor, *weights_and_edges: Tensor | None
+    tape: Tape, how: GridOptions, mask: Tensor | None, x: Tensor, *weights_and_edges: Tensor | None
 ) -> tuple[Any, ...]:
     """The states h and c with their edges, and the gates if they are saved."""
     tensors: Any = (mask, x, *weights_and_edges)
@@ -66,7 +66,7 @@ def forward(
 
 
 def backward(
-    tape: Tape, how: How, wanted: Sequence[bool], grad_h: Tensor | None, grad_c: Tensor | None,
+    tape: Tape, how: GridOptions, wanted: Sequence[bool], grad_h: Tensor | None, grad_c: Tensor | None,
     mask: Tensor | None, x: Tensor, *saved: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """What GridRecord.backward gives."""
@@ -95,20 +95,20 @@ def _contiguous(tape: Tape, x: Any) -> Any:
     return x if x is None or x.is_contiguous() else tape.do(Tensor.contiguous, x)
 
 
-def _shape(how: How, x: Tensor, left: Tensor) -> GridShape:
+def _shape(how: GridOptions, x: Tensor, left: Tensor) -> GridStruct:
     """Sizes, and how images are dealt out, which sizes alone decide: sums do not depend on threads."""
     batch, rows, cols, channels = x.shape
     together = min(batch, -(-ENOUGH // min(rows, cols)))
     of_task = together * -(-batch // (together * MOST_TASKS))
     cell, activation = CELLS.index(how.cell.name), ACTIVATIONS.index(how.cell.activation)
     sizes = (len(how.flips), batch, rows, cols, channels, left.shape[-1], together, of_task)
-    shape = GridShape(cell, activation, *sizes, parallel=library.parallel())
+    shape = GridStruct(cell, activation, *sizes, parallel=library.parallel())
     for d, axes in enumerate(how.flips):
         shape.flips[d] = (1 in axes) + 2 * (2 in axes)
     return shape
 
 
-def _run(tape: Tape, name: str, shape: GridShape, products: int, *given: Tensor | None) -> None:
+def _run(tape: Tape, name: str, shape: GridStruct, products: int, *given: Tensor | None) -> None:
     """Calls compiled code with the addresses of these tensors; null for one that is not there."""
     run, at, count = library.function(name), ctypes.addressof(shape), len(given)
     there = [(place, x) for place, x in enumerate(given) if x is not None]

@@ -23,7 +23,7 @@ from lattend.nn.grid.rnn import FLIPS, GridRNN
 from lattend.nn.grid.states import ROWS
 
 
-class Piece(NamedTuple):
+class PipelinePiece(NamedTuple):
     """A piece of the columns in one direction, numbered as it travels, and the step at which it is done."""
 
     step: int
@@ -31,7 +31,7 @@ class Piece(NamedTuple):
     number: int
 
 
-def pipeline(directions: int, pieces: int, place: int, strips: int) -> list[Piece]:
+def pipeline(directions: int, pieces: int, place: int, strips: int) -> list[PipelinePiece]:
     """The pieces that a strip does in one layer, in order.
 
     >>> [(p.direction, p.number) for p in pipeline(4, 1, place=1, strips=3)]  # 0 and 1 go down, 2 and 3 up
@@ -39,11 +39,11 @@ def pipeline(directions: int, pieces: int, place: int, strips: int) -> list[Piec
     """
     up = [ROWS in axes for axes in FLIPS[directions]]
     pace = 2 if any(up) else 1
-    found: list[Piece] = []
+    found: list[PipelinePiece] = []
     for way, waits, start in ((False, place, 0), (True, strips - 1 - place, strips % 2)):
         along = [direction for direction in range(directions) if up[direction] == way]
         order = [(direction, number) for number in range(pieces) for direction in along]
-        found += [Piece(pace * i + start + waits, *piece) for i, piece in enumerate(order)]
+        found += [PipelinePiece(pace * i + start + waits, *piece) for i, piece in enumerate(order)]
     return sorted(found)
 
 

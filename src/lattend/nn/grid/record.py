@@ -15,7 +15,7 @@ from torch import Tensor
 from lattend.attend.call import Kind
 from lattend.attend.kinds import kind_of_plain
 from lattend.attend.tape import Steps, Tape
-from lattend.nn.grid.call import How
+from lattend.nn.grid.call import GridOptions
 from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent
 
@@ -27,7 +27,7 @@ Tensors = Sequence[Tensor | None]
 class GridRecord:
     """One kind of call: its steps forward and backward, once they are known."""
 
-    def __init__(self, how: How) -> None:
+    def __init__(self, how: GridOptions) -> None:
         self.how = how
         self.steps: Steps | None = None
         self.output_steps: Steps | None = None  # those that lead to the first of what they give alone
@@ -81,7 +81,7 @@ class GridRecord:
 RECORDS: Recent[Kind, GridRecord] = Recent(MAX_RECORDS)
 
 
-def record_of(how: How, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
+def record_of(how: GridOptions, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
     """The record of such calls; one that is used once where somebody traces or watches."""
     kind = kind_of((*tensors, mask))
     return GridRecord(how) if kind is None else RECORDS.find((how, kind), lambda: GridRecord(how))

@@ -22,7 +22,7 @@ from lattend import amx
 from lattend.attend.call import Kind
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, native, reference
-from lattend.nn.grid.call import NO_EDGES, Edges, Flips, How
+from lattend.nn.grid.call import NO_EDGES, Edges, Flips, GridOptions
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums, side_by_side
 from lattend.nn.grid.record import AS_IT_IS, MAX_RECORDS, GridRecord, kind_of, record_of, surroundings
@@ -98,7 +98,7 @@ def scan(
         x = _filled(x, mask)
     tensors = (x, into, bias, left, top, *edges)
     graph = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
-    how = How(cell, flips, name, graph and not recompute, joined)
+    how = GridOptions(cell, flips, name, graph and not recompute, joined)
     around = surroundings(x)
     with around:
         if name in PLAIN:
@@ -137,7 +137,7 @@ def _filled(x: Tensor, mask: Tensor) -> Tensor:
     return x.masked_fill(~mask[..., None], 0)
 
 
-def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _plain(how: GridOptions, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The states by operations that torch differentiates."""
     x, into, bias, left, top, *edges = tensors
     assert x is not None and into is not None and left is not None and top is not None
@@ -176,7 +176,7 @@ def _apply() -> Callable[..., Tensor]:
 
 
 def _twice(
-    how: How, wanted: tuple[bool, ...], grads: tuple[Tensor | None, ...], mask: Tensor | None,
+    how: GridOptions, wanted: tuple[bool, ...], grads: tuple[Tensor | None, ...], mask: Tensor | None,
     *tensors: Tensor | None,
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients by the plain path, so that they can be differentiated again."""

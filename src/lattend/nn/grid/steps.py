@@ -16,7 +16,7 @@ from torch import Tensor
 from lattend.attend.kinds import is_plain
 from lattend.attend.tape import Tape
 from lattend.nn.grid import native
-from lattend.nn.grid.call import Edges, How
+from lattend.nn.grid.call import Edges, GridOptions
 from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients
 from lattend.nn.grid.inputs import flipped, inner, input_sums, joined, parted
 from lattend.nn.grid.layout import RowMajorLayout
@@ -25,8 +25,8 @@ SMALL = "lattend.nn.grid.gpu.small"
 
 
 def forward_steps(
-    tape: Tape, how: How, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor,
-    *edges: Tensor | None,
+    tape: Tape, how: GridOptions, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor,
+    top: Tensor, *edges: Tensor | None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives."""
     small = small_images(how, x, left)
@@ -49,7 +49,9 @@ def forward_steps(
     return *tape.do(inner, h, c), h, c, gates
 
 
-def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) -> tuple[Tensor | None, ...]:
+def backward_steps(
+    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], *given: Any
+) -> tuple[Tensor | None, ...]:
     """What GridRecord.backward gives."""
     if not how.joined:
         return _backward_steps(tape, how, wanted, *given)
@@ -63,7 +65,7 @@ def backward_steps(tape: Tape, how: How, wanted: tuple[bool, ...], *given: Any) 
 
 
 def _backward_steps(
-    tape: Tape, how: How, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
+    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
     x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The same, from the gradients at the states of each direction."""
@@ -94,7 +96,7 @@ def _backward_steps(
     return *of_weights, *of_edges
 
 
-def _there(tape: Tape, how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
+def _there(tape: Tape, how: GridOptions, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
     """The mask as each direction meets it, in the kernel's order."""
     return None if mask is None else tape.do(lambda mask: layout.take(flipped(how.flips, mask)), mask)
 
@@ -103,7 +105,7 @@ def _nothing(h: Tensor) -> Tensor:
     return torch.zeros_like(h[:, :, 1:, 1:])
 
 
-def small_images(how: How, x: Tensor, left: Tensor) -> Any | None:
+def small_images(how: GridOptions, x: Tensor, left: Tensor) -> Any | None:
     """The module for small images on a GPU, if these are; see gpu/small.py.
 
     Whoever traces or watches is shown torch's products.

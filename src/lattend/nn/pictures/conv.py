@@ -20,7 +20,7 @@ from lattend.errors import DomainError
 from lattend.nn.attention.gaussian_heads import check_many
 from lattend.nn.convolution.geometry import Along, Geometry, read_geometry
 from lattend.nn.images.patch_grid import pair
-from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
+from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, PaddedAxis, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
 from lattend.nn.pictures.modules import of_conv, refuse
 from lattend.report.numbers import format_value
@@ -170,8 +170,8 @@ class KernelHeads:
     def panels(self) -> tuple[Panel, ...]:
         """The panel of each query."""
         edges = (
-            Edge(self.rows, self.axes[0].before, self.axes[0].after),
-            Edge(self.cols, self.axes[1].before, self.axes[1].after),
+            PaddedAxis(self.rows, self.axes[0].before, self.axes[0].after),
+            PaddedAxis(self.cols, self.axes[1].before, self.axes[1].after),
         )
         asking = tuple(
             [along.stride * at for at in range(outputs)]

@@ -23,7 +23,7 @@ AROUND = 3
 
 
 @dataclass(frozen=True)
-class Edge:
+class PaddedAxis:
     """One axis: pixels 0 to size - 1, and how many of padding lie before and after them."""
 
     size: int
@@ -40,7 +40,7 @@ class Edge:
 
 def taps(
     title: str,
-    edges: tuple[Edge, Edge],
+    edges: tuple[PaddedAxis, PaddedAxis],
     query: Pixel,
     taken: Sequence[Pixel | None],
     queries: tuple[Sequence[int], Sequence[int]],

@@ -52,7 +52,7 @@ def replace_attention(module: Module, rule: RuleLike, **values: int) -> Module:
     return module
 
 
-class Kind(Protocol):
+class Replacement(Protocol):
     """What each file of this folder has for the modules it knows."""
 
     def why_not(self, module: Any) -> str | None: ...
@@ -60,7 +60,7 @@ class Kind(Protocol):
     def put_rule(self, module: Any, rule: Rule) -> None: ...
 
 
-def _attention_in(module: nn.Module) -> Iterator[tuple[str, nn.Module, Kind]]:
+def _attention_in(module: nn.Module) -> Iterator[tuple[str, nn.Module, Replacement]]:
     """Each self-attention, with its name and the kind it is of."""
     crossed = {id(x.multihead_attn) for x in module.modules() if isinstance(x, nn.TransformerDecoderLayer)}
     for name, part in module.named_modules():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from lattend.cost.reference.numbers import Scalar, Tape, counting
+from lattend.cost.reference.numbers import CountingTape, Scalar, counting
 from lattend.cost.reference.vectors import Matrix, Vector, dot, times, total
 from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment
@@ -104,7 +104,7 @@ def _score(D: int, random: Random) -> Environment:
     def matrix() -> list[list[float]]:
         return [[random.random() for _ in range(D)] for _ in range(D)]
 
-    tape = Tape()
+    tape = CountingTape()
     query, key, x_q, p_q = (counting(matrix(), tape) for _ in range(4))
     x_k, p_k = (counting(matrix(), tape)[0] for _ in range(2))
 

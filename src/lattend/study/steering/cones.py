@@ -12,7 +12,7 @@ from lattend.study.steering.numbers import NumberArray, check_scale, read
 Point = tuple[Any, Any]  # floats or Fractions
 
 
-class Cone(NamedTuple):
+class WinningCone(NamedTuple):
     """The directions in which these keys win: those of one corner of the hull, which are equal.
 
     `start` and `end` are its sides, unit vectors, counter-clockwise; on a side the keys of an edge share.
@@ -24,7 +24,7 @@ class Cone(NamedTuple):
     end: tuple[float, float] | None
 
 
-def winning_cones(keys: Any, scale: float | str = 1) -> tuple[Cone, ...]:
+def winning_cones(keys: Any, scale: float | str = 1) -> tuple[WinningCone, ...]:
     """The cone of every corner of the hull of `keys` [m, 2], counter-clockwise; keys inside never win.
 
     A query in the cone has its greatest logit on that corner, however long it is.
@@ -40,12 +40,14 @@ def winning_cones(keys: Any, scale: float | str = 1) -> tuple[Cone, ...]:
     points = _points(rows)
     corners = hull(points)
     if len(corners) == 1:
-        return (Cone(tuple(range(len(points))), None, None),)
+        return (WinningCone(tuple(range(len(points))), None, None),)
     normals = [
         _normal(corner, after, sign) for corner, after in zip(corners, corners[1:] + corners[:1], strict=True)
     ]
     return tuple(
-        Cone(tuple(key for key, point in enumerate(points) if point == corner), normals[at - 1], normals[at])
+        WinningCone(
+            tuple(key for key, point in enumerate(points) if point == corner), normals[at - 1], normals[at]
+        )
         for at, corner in enumerate(corners)
     )
 

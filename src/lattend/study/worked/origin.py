@@ -19,7 +19,7 @@ MOST_TERMS = 12  # of a sum that are written
 SHORT = 16  # characters of an exact form among others in a sum; longer ones are decimals there
 
 
-class Source(NamedTuple):
+class NumberSource(NamedTuple):
     """Numbers of an earlier table, or of what is given: one, or a row or column where the other is None."""
 
     name: str
@@ -32,7 +32,7 @@ class Source(NamedTuple):
 class Origin:
     """The sources of a number, and how it is made of them, in LaTeX."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[NumberSource, ...]
     latex: str
 
 
@@ -72,7 +72,7 @@ class Made(NamedTuple):
         return equal if decimal in forms else rf"{equal} \approx {decimal}" if equal else decimal
 
 
-Found = tuple[tuple[Source, ...], Made]
+Found = tuple[tuple[NumberSource, ...], Made]
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ class _Origins:
         numbers = tables[source][0][self.row]
         if f"w{name}" in given.left_out:
             place = self.head * len(self._rows(name)[0]) + self.column
-            return (Source(source, 0, self.row, place),), Made()
+            return (NumberSource(source, 0, self.row, place),), Made()
         matrix = tables[f"w{name}"][self.head]
         factors = matrix[self.column] if given.columns else [line[self.column] for line in matrix]
         across = (self.column, None) if given.columns else (None, self.column)
-        sources = (Source(source, 0, self.row, None), Source(f"w{name}", self.head, *across))
+        sources = (NumberSource(source, 0, self.row, None), NumberSource(f"w{name}", self.head, *across))
         return sources, self._dot(numbers, factors)
 
     def _score(self) -> Found:
@@ -126,16 +126,21 @@ class _Origins:
             product = rf"\frac{{{product}}}{{{writing.latex(given.divisor)}}}"
         elif given.scale != 1:
             product = rf"{writing.latex(given.scale)} \cdot \left({product}\right)"
-        sources = (Source("q", self.head, self.row, None), Source("k", self.head, self.column, None))
+        sources = (
+            NumberSource("q", self.head, self.row, None),
+            NumberSource("k", self.head, self.column, None),
+        )
         return sources, Made(product, rounded)
 
     def _masked(self) -> Found:
         if self.worked.given.mask[self.head][self.row][self.column]:
-            return (Source("scores", self.head, self.row, self.column),), Made(why="the key is attended")
+            return (NumberSource("scores", self.head, self.row, self.column),), Made(
+                why="the key is attended"
+            )
         return (), Made(why="the rule hides the key")
 
     def _exponential(self) -> Found:
-        source = Source(self._score_step, self.head, self.row, self.column)
+        source = NumberSource(self._score_step, self.head, self.row, self.column)
         power, rounded, _ = _inside(self._rows("masked")[self.row][self.column], self.places)
         return (source,), Made(f"e^{{{power}}}", rounded)
 
@@ -146,13 +151,13 @@ class _Origins:
 
     def _sum(self) -> Found:
         powers = [_inside(entry, self.places, SHORT) for entry in self._rows("exponentials")[self.row]]
-        return (Source("exponentials", self.head, self.row, None),), _plus(powers)
+        return (NumberSource("exponentials", self.head, self.row, None),), _plus(powers)
 
     def _weight(self) -> Found:
         above, below = self._rows("exponentials")[self.row][self.column], self._rows("sums")[self.row][0]
         sources = (
-            Source("exponentials", self.head, self.row, self.column),
-            Source("sums", self.head, self.row, 0),
+            NumberSource("exponentials", self.head, self.row, self.column),
+            NumberSource("sums", self.head, self.row, 0),
         )
         if not below.value:
             return sources, Made(why="the query attends to no key")
@@ -162,7 +167,10 @@ class _Origins:
 
     def _mixed(self) -> Found:
         values = [line[self.column] for line in self._rows("v")]
-        sources = (Source("weights", self.head, self.row, None), Source("v", self.head, None, self.column))
+        sources = (
+            NumberSource("weights", self.head, self.row, None),
+            NumberSource("v", self.head, None, self.column),
+        )
         return sources, self._dot(self._rows("weights")[self.row], values)
 
     def _output(self) -> Found:
@@ -172,13 +180,13 @@ class _Origins:
         width = len(mixed[0][0])
         if given.wo is None:
             head, place = divmod(self.column, width)
-            return (Source("mixed", head, self.row, place),), Made()
+            return (NumberSource("mixed", head, self.row, place),), Made()
         numbers = [entry for rows in mixed for entry in rows[self.row]]
         (matrix,) = next(step for step in self.worked.exercise if step.name == "wo").tables
         factors = matrix[self.column] if given.columns else [line[self.column] for line in matrix]
         across = (self.column, None) if given.columns else (None, self.column)
-        heads = tuple(Source("mixed", head, self.row, None) for head in range(given.heads))
-        return (*heads, Source("wo", 0, *across)), self._dot(numbers, factors)
+        heads = tuple(NumberSource("mixed", head, self.row, None) for head in range(given.heads))
+        return (*heads, NumberSource("wo", 0, *across)), self._dot(numbers, factors)
 
     def _dot(self, left: Sequence[MatrixEntry], right: Sequence[MatrixEntry]) -> Made:
         terms: list[Made] = []

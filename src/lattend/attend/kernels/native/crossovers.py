@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 
 FILE = Path(__file__).with_name("crossovers.json")
 PASSES = ("forward", "backward")
@@ -41,7 +41,7 @@ def measured() -> dict[tuple[str, str, str], Measured]:
     }
 
 
-def crossover(work: str, dtype: torch.dtype, causal: bool, keys: int, width: int) -> Crossover | None:
+def crossover(work: str, dtype: torch.dtype, causal: bool, keys: int, width: int) -> KernelCrossover | None:
     """Where torch's own attention overtakes on such blocks; None for a dtype that was not measured."""
     found = measured().get((work, dtype_name(dtype), "causal" if causal else "full"))
-    return None if found is None else Crossover(work, keys, width, *found)
+    return None if found is None else KernelCrossover(work, keys, width, *found)

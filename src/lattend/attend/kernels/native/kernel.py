@@ -15,7 +15,7 @@ from torch import Tensor
 from lattend.attend import host
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.kernels.crossover import Crossover
+from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native.dense_bias import DenseBias
@@ -38,7 +38,7 @@ MOST_ALONE = 1 << 19  # multiply-adds of a product that one thread does sooner t
 MATRICES = ("q", "k", "v", "out", "grad_out", "dq", "dk", "dv")
 
 
-class Layout(ctypes.Structure):
+class LayoutStruct(ctypes.Structure):
     """The struct Layout of source/tiles.h."""
 
     _fields_ = (
@@ -82,7 +82,7 @@ def _why_not_bias(call: AttentionCall, members: int, pairs: int) -> str | None:
     return None
 
 
-def crossover(work: str, call: AttentionCall, q: Tensor, v: Tensor) -> Crossover | None:
+def crossover(work: str, call: AttentionCall, q: Tensor, v: Tensor) -> KernelCrossover | None:
     """Where torch's own attention overtakes this kernel; None where it cannot run or was not measured."""
     blocks = diagonal_blocks(plan(call.rule)) if q.device.type == "cpu" else None
     if blocks is None:
@@ -164,9 +164,11 @@ def _sums_dtype(lists: TileLists, q: Tensor) -> torch.dtype:
 def _layout(
     call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, sums: torch.dtype, bias: Tensor | None,
     **others: Tensor,
-) -> Layout:  # fmt: skip
+) -> LayoutStruct:  # fmt: skip
     sizes = (*q.shape[:2], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3])
-    layout = Layout(*sizes, DTYPES[q.dtype], DTYPES[sums], scale=call.scale, softcap=call.softcap or 0.0)
+    layout = LayoutStruct(
+        *sizes, DTYPES[q.dtype], DTYPES[sums], scale=call.scale, softcap=call.softcap or 0.0
+    )
     layout.parallel = library.parallel()
     if bias is not None:
         layout.bias[:] = bias.stride()
@@ -183,7 +185,7 @@ def _are_there(given: Sequence[Tensor | None]) -> list[bool]:
     return [x is not None for x in given]
 
 
-def _caller(name: str, lists: TileLists, layout: Layout, *there: bool) -> Callable[..., None]:
+def _caller(name: str, lists: TileLists, layout: LayoutStruct, *there: bool) -> Callable[..., None]:
     """A call of compiled code with the addresses of tensors; null for one that is not there."""
     places = [place for place, given in enumerate(there, 2) if given]
     arguments = [lists.address, ctypes.addressof(layout), *[0] * len(there)]

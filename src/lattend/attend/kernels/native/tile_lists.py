@@ -32,7 +32,7 @@ BEGIN = 24  # what a tile costs beside its keys, in keys
 MAX_ENTRIES = 1 << 22  # of lists that tiles do not share
 
 
-class Described(ctypes.Structure):
+class TileListsStruct(ctypes.Structure):
     """The struct TileLists of source/tiles.h."""
 
     _fields_ = (
@@ -48,7 +48,7 @@ class TileLists:
 
     stages: int  # a query is in at most one tile of each
     pairs: int  # in tiles, of a head
-    described: Described
+    described: TileListsStruct
     arrays: tuple[NDArray[Any], ...] = field(repr=False)  # what `described` points to
 
     @property
@@ -148,7 +148,7 @@ def _made(found: Plan) -> TileLists:
         np.concatenate([np.empty(0, np.uint16), *lists.bits]).astype(np.uint16),
     )
     addresses = [array.ctypes.data for array in arrays]
-    described = Described(heads, len(found.parts), int(covered), *addresses)
+    described = TileListsStruct(heads, len(found.parts), int(covered), *addresses)
     return TileLists(len(found.parts), pairs // max(1, heads), described, arrays)
 
 

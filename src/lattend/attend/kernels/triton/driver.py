@@ -32,7 +32,7 @@ ADDRESS, DESCRIBED = "address", "described"
 
 
 @runtime_checkable
-class Described(Protocol):
+class Descriptor(Protocol):
     """A TMA descriptor, Triton's or Gluon's."""
 
     base: Tensor
@@ -42,7 +42,7 @@ class Described(Protocol):
     padding: str
 
 
-GIVEN = (Tensor, Described, Varying)  # what differs from launch to launch
+GIVEN = (Tensor, Descriptor, Varying)  # what differs from launch to launch
 
 
 class Parameter(NamedTuple):
@@ -52,7 +52,7 @@ class Parameter(NamedTuple):
     value: bytes
     kind: str = ""  # ADDRESS, or a number that is given anew, or DESCRIBED; of the tensor with this number
     tensor: int = -1
-    descriptor: Described | None = None
+    descriptor: Descriptor | None = None
 
 
 class DriverLaunch:
@@ -120,7 +120,7 @@ class DriverLaunch:
 class Descriptors:
     """The TMA descriptors of tensors that differ from a checked one in their address alone."""
 
-    def __init__(self, checked: Described, meta: Mapping[str, Any]) -> None:
+    def __init__(self, checked: Descriptor, meta: Mapping[str, Any]) -> None:
         from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST
 
         if meta["fp4_padded"] or checked.strides[-1] != 1:
@@ -153,7 +153,7 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
     """
     tensors = 0
     for kind, argument in flattened(signature, arguments):
-        if isinstance(argument, Described):
+        if isinstance(argument, Descriptor):
             sizes = [*(struct.pack("<i", x) for x in argument.shape)]
             sizes += [struct.pack("<q", x) for x in argument.strides]
             yield Parameter(DESCRIPTOR, bytes(DESCRIPTOR), DESCRIBED, tensors, argument)

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lattend.attend.kernels.triton.driver import Described, driver_launch
+from lattend.attend.kernels.triton.driver import Descriptor, driver_launch
 from lattend.attend.tape import Tape, Varying
 
 
@@ -63,7 +63,7 @@ class Launch:
                 self._plain.append((place, begin))
                 if offset:
                     self.offsets[begin] = offset
-            elif isinstance(argument, Described):
+            elif isinstance(argument, Descriptor):
                 self.tensors.append(argument.base)
                 self._made.append((place, _Described(argument), slice(begin, begin + 1)))
             elif isinstance(argument, tuple) and isinstance(argument[0], Tensor):
@@ -95,10 +95,10 @@ class Launch:
 class _Described:
     """Makes the TMA descriptor of a tensor that is of the same kind as another's, which was checked."""
 
-    def __init__(self, checked: Described) -> None:
+    def __init__(self, checked: Descriptor) -> None:
         self.kind, self.fields = type(checked), {**vars(checked), "base": None}
 
-    def __call__(self, x: Tensor) -> Described:
+    def __call__(self, x: Tensor) -> Descriptor:
         made = object.__new__(self.kind)
         made.__dict__.update(self.fields, base=x)
         return made

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from lattend.nn.convolution.geometry import Along
 
 
-class Look(NamedTuple):
+class AxisTaps(NamedTuple):
     """`outputs` positions, written at first, first + every, …; taps are numbered tap, tap + next, …."""
 
     outputs: int
@@ -41,13 +41,13 @@ class Look(NamedTuple):
         return max(0, -least), max(0, most + max(0, self.last) - (size - 1))
 
 
-def forward(along: Along, size: int) -> Look:
+def forward(along: Along, size: int) -> AxisTaps:
     """Every output sees its keys."""
     begin = -along.before
-    return Look(along.outputs(size), 0, 1, along.stride, begin, along.dilation, along.taps, 0, 1)
+    return AxisTaps(along.outputs(size), 0, 1, along.stride, begin, along.dilation, along.taps, 0, 1)
 
 
-def backward(along: Along, size: int) -> list[Look]:
+def backward(along: Along, size: int) -> list[AxisTaps]:
     """Every pixel sees the queries whose key it is, a class of pixels at a time.
 
     >>> [look.taps for look in backward(Along(3, stride=2, before=1, after=1), 8)]  # the middle, both sides
@@ -56,12 +56,12 @@ def backward(along: Along, size: int) -> list[Look]:
     return [_class(along, size, rest) for rest in range(min(along.stride, size))]
 
 
-def _class(along: Along, size: int, rest: int) -> Look:
+def _class(along: Along, size: int, rest: int) -> AxisTaps:
     """Pixels rest, rest + stride, …; of tap t the query is (pixel + before − dilation·t) / stride."""
     far = [rest + along.before - along.dilation * tap for tap in range(along.taps)]
     taps = [tap for tap in range(along.taps) if far[tap] % along.stride == 0]
     tap, apart = taps[0] if taps else 0, taps[1] - taps[0] if len(taps) > 1 else 1
-    return Look(
+    return AxisTaps(
         outputs=-(-(size - rest) // along.stride),
         first=rest,
         every=along.stride,

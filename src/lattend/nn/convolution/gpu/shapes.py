@@ -9,7 +9,7 @@ import torch
 PROGRAMS = 264  # of the sums over all queries: two for each multiprocessor of a large GPU
 
 
-class Tile(NamedTuple):
+class ProgramTile(NamedTuple):
     """Rows and columns of a program, length of a product at a time, warps, loads ahead."""
 
     rows: int
@@ -29,21 +29,21 @@ def padded(channels: int) -> int:
     return -(-channels // whole) * whole
 
 
-def heads_tile(dtype: torch.dtype, queries: int, columns: int, depth: int) -> Tile:
+def heads_tile(dtype: torch.dtype, queries: int, columns: int, depth: int) -> ProgramTile:
     """The tile of outputs and of gradients of images: `depth` channels of a key, `columns` of an output."""
     longest = 32 if dtype == torch.float32 else 64
     length = next(k for k in (64, 32, 16) if k <= longest and depth % k == 0)
     wide = min(128, power_of_two(columns))
     rows = 128 if queries * columns >= 128 * 128 * 100 or wide < 128 else 64
-    return Tile(rows, wide, length, 8 if wide == rows == 128 else 4, 3)
+    return ProgramTile(rows, wide, length, 8 if wide == rows == 128 else 4, 3)
 
 
-def gradient_tile(dtype: torch.dtype, rows: int, columns: int, out_cols: int) -> Tile:
+def gradient_tile(dtype: torch.dtype, rows: int, columns: int, out_cols: int) -> ProgramTile:
     """The tile of the gradient of the weights, over lines of `out_cols` queries."""
     longest = 32 if dtype == torch.float32 else 64
     length = min(longest, power_of_two(out_cols))
     wide, high = min(128, power_of_two(columns)), min(128, power_of_two(rows))
-    return Tile(high, wide, length, 8 if wide == high == 128 else 4, 3)
+    return ProgramTile(high, wide, length, 8 if wide == high == 128 else 4, 3)
 
 
 def power_of_two(size: int) -> int:

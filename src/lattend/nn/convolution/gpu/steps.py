@@ -19,7 +19,7 @@ from lattend.attend.tape import Tape
 from lattend.nn.convolution.geometry import Geometry
 from lattend.nn.convolution.gpu import looks, shapes
 from lattend.nn.convolution.gpu.kernels import channels_last_kernel, heads_kernel, weight_gradient_kernel
-from lattend.nn.convolution.gpu.looks import Look
+from lattend.nn.convolution.gpu.looks import AxisTaps
 from lattend.nn.convolution.gpu.shapes import padded, power_of_two
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -83,7 +83,7 @@ def _sum_of_pixels(grad: Tensor) -> Tensor:
     return grad.sum((0, 2, 3))
 
 
-def _widest(classes: list[Look], size: int) -> tuple[int, int]:
+def _widest(classes: list[AxisTaps], size: int) -> tuple[int, int]:
     before, after = zip(*(look.edges(size) for look in classes), strict=True)
     return max(before), max(after)
 
@@ -187,8 +187,8 @@ def _grouped(groups: int, depth: int, weight: Tensor) -> Tensor:
 
 
 def _gather(
-    tape: Tape, keys: Image, matrices: Matrices, bias: Tensor | None, out: Tensor, sight: tuple[Look, Look],
-    geometry: Geometry, groups: int, exact: bool,
+    tape: Tape, keys: Image, matrices: Matrices, bias: Tensor | None, out: Tensor,
+    sight: tuple[AxisTaps, AxisTaps], geometry: Geometry, groups: int, exact: bool,
 ) -> None:  # fmt: skip
     """Fills the outputs that `sight` speaks of."""
     y, x = sight
@@ -280,7 +280,7 @@ def _padded(edges: tuple[int, ...], x: Tensor) -> Tensor:
     return pad(x.contiguous(), edges)
 
 
-def _named(tile: shapes.Tile, x: Tensor, exact: bool) -> dict[str, Any]:
+def _named(tile: shapes.ProgramTile, x: Tensor, exact: bool) -> dict[str, Any]:
     each = (tile.rows + tile.columns) * tile.length * x.element_size()
     return {
         "BM": tile.rows,

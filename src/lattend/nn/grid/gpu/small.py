@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lattend.attend.kernels.triton import launched
 from lattend.attend.tape import Tape, contiguous_strides
-from lattend.nn.grid.call import Edges, Flips, How
+from lattend.nn.grid.call import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,
     contiguous,
@@ -37,7 +37,7 @@ def cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def fits(how: How, x: Tensor, left: Tensor) -> bool:
+def fits(how: GridOptions, x: Tensor, left: Tensor) -> bool:
     """Whether the images are small enough."""
     pixels, size = x[..., 0].numel(), left.shape[-1]
     products = pixels * len(how.flips) * how.cell.gates * size * (x.shape[-1] + 2 * size)
@@ -45,8 +45,8 @@ def fits(how: How, x: Tensor, left: Tensor) -> bool:
 
 
 def forward(
-    tape: Tape, how: How, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None, left: Tensor,
-    top: Tensor, edges: Edges, mask: Tensor | None,
+    tape: Tape, how: GridOptions, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None,
+    left: Tensor, top: Tensor, edges: Edges, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """One tensor with the states h and c, their edges, and the gates if they are to be saved; see `parts`."""
     into, left, top = (contiguous(tape, w) for w in (into, left, top))
@@ -67,14 +67,14 @@ def forward(
 
 
 def parts(
-    tape: Tape, how: How, layout: RowMajorLayout, size: int, room: Tensor
+    tape: Tape, how: GridOptions, layout: RowMajorLayout, size: int, room: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The states h and c with their edges, and the gates, of what forward gave."""
     found: Any = parts_of(tape, room, _shapes(how, layout, size))
     return found
 
 
-def _shapes(how: How, layout: RowMajorLayout, size: int) -> list[Shape | None]:
+def _shapes(how: GridOptions, layout: RowMajorLayout, size: int) -> list[Shape | None]:
     directions, batch, rows, cols = layout.shape
     frame = (directions, batch, rows + 1, cols + 1, size)
     saves = how.save_gates and how.cell.name != "rnn"
@@ -82,7 +82,7 @@ def _shapes(how: How, layout: RowMajorLayout, size: int) -> list[Shape | None]:
 
 
 def gradients(
-    tape: Tape, how: How, wanted: tuple[bool, ...], x: Tensor, into: Tensor, bias: Tensor | None,
+    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], x: Tensor, into: Tensor, bias: Tensor | None,
     left: Tensor, top: Tensor, h: Tensor, d_pre: Tensor, d_hidden: Tensor,
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients of x, into, bias, left and top; None where none is wanted."""
@@ -142,7 +142,7 @@ def _join(tape: Tape, flips: Flips, maps: Tensor, joint: Tensor, *, apart: bool)
     )
 
 
-def _pixels(how: How, x: Tensor) -> tuple[int, ...]:
+def _pixels(how: GridOptions, x: Tensor) -> tuple[int, ...]:
     """What the kernels ask of the image: its sizes, its strides, and how each direction sees it."""
     return *x.shape[:3], *x.stride(), _flip_bits(how.flips)
 
@@ -156,7 +156,7 @@ def _flip_bits(flips: Flips) -> int:
     return sum(((1 in axes) + 2 * (2 in axes)) << 2 * d for d, axes in enumerate(flips))
 
 
-def _constants(how: How, x: Tensor, size: int) -> dict[str, Any]:
+def _constants(how: GridOptions, x: Tensor, size: int) -> dict[str, Any]:
     sizes = {"D": len(how.flips), "C": x.shape[-1], "G": how.cell.gates, "H": size}
     tile = {"BM": TILE, "BN": TILE, "BK": LENGTH, "num_warps": 4}
     return sizes | tile | precision(x)
