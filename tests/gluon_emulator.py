@@ -375,7 +375,7 @@ class Emulator:
             cdiv=lambda a, b: (a + b - 1) // b,
             full=lambda shape, value, dtype, layout: torch.full(shape, float(value), dtype=dtype),
             arange=lambda first, end, layout=None: torch.arange(first, end, dtype=torch.int32),
-            exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
+            abs=torch.abs, exp2=torch.exp2, log2=torch.log2, max=torch.amax, min=torch.amin, sum=torch.sum,
             split=lambda x: x.unbind(-1), join=lambda a, b: torch.stack((a, b), -1),
             cast=lambda x, dtype, bitcast: x.view(dtype),
             convert_layout=lambda x, layout, assert_trivial=False: x, inline_asm_elementwise=_assembly,
@@ -409,7 +409,7 @@ class Emulator:
         if id(jitted) not in self.known:
             plain = jitted.fn
             if plain.__name__ == "looked_up":  # it asks Triton's types
-                self.known[id(jitted)] = lambda entry: load(entry).to(torch.int64)
+                self.known[id(jitted)] = _looked_up
                 return self.known[id(jitted)]
             space: dict[str, Any] = {}
             found = types.FunctionType(
@@ -496,6 +496,14 @@ class Emulator:
             products.popleft().carry_out()
         found = tuple(x.done() if isinstance(x, Begun) else x for x in deps)
         return found[0] if len(found) == 1 else found
+
+
+def _looked_up(entry: Pointer) -> Tensor:
+    """An entry of an array in 32 bits, if it has no more."""
+    found = load(entry)
+    return (
+        found.to(torch.int32) if found.dtype in (torch.bool, torch.uint8, torch.int8, torch.int16) else found
+    )
 
 
 def _alike(a: Any, b: Any) -> tuple[Tensor, Tensor]:

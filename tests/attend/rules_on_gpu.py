@@ -53,6 +53,7 @@ LEFT_ON_IMAGES = (
     *("abs(kx - qy)", "qy", "kx", "ky - 2*qx"),
 )
 RIGHT_ON_IMAGES = ("c", "c", "2", "3", "0", "-c")
+IMAGE_AXES = {"rows", "cols"}
 IMAGE_SIZES = ((16, 64), (16, 128), (37, 40), (24, 80), (130, 9), (8, 200))
 NAMES = ("a", "b", "c", "w")
 DTYPES = (torch.bfloat16, torch.bfloat16, torch.bfloat16, torch.float16, torch.float32)
@@ -143,9 +144,9 @@ def smaller(case: Case) -> Case:
     """The same call with fewer heads and positions; fewest where kernels in Triton run, which are slow."""
     heads, kv_heads = case.heads
     few, in_gluon = min(kv_heads, 2), case.dtype != torch.float32 and case.head_dim in (80, 128)
-    by = 2 if in_gluon else 8
+    by = {"n": 2, "m": 2} if in_gluon else {"n": 8, "m": 8} | dict.fromkeys(IMAGE_AXES, 3)
     short = {
-        name: size // by if name in ("n", "m") and size > 128 else size
+        name: size // by.get(name, 1) if size > 128 or name in IMAGE_AXES & case.sizes.keys() else size
         for name, size in (case.numbers | case.sizes).items()
     }
     numbers, sizes = ({name: short[name] for name in given} for given in (case.numbers, case.sizes))

@@ -188,17 +188,20 @@ def _template(part: Part) -> Template:
     return Template(tuple(axes), rest, tuple(literals))
 
 
-def largest(part: Part) -> int:
-    """The greatest magnitude of any number on the way to the part's bounds and conditions."""
-    ends = {name: Interval(value, value) for name, value in part.numbers.items()}
+def largest(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
+    """The greatest magnitude of any number on the way to the part's bounds and conditions, and to `more`.
+
+    `names` are further whole numbers in these; what has other names is no whole number.
+    """
+    ends = {name: Interval(value, value) for name, value in part.numbers.items()} | dict(names or {})
     ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
     for axis in part.axes:
         ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
     terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
-    nodes = [node for root in (*terms, part.rest) for node in expr.walk(root)]
+    nodes = [node for root in (*terms, part.rest, *more) for node in expr.walk(root)]
     found = [0]
     for node in nodes:
-        if isinstance(node, (Num, Arith)) and not expr.arrays(node):
+        if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
             found += [abs(int(end)) for end in interval(node, ends)]
     return max(found)
 

@@ -310,7 +310,7 @@ def choices(way: str, call: AttentionCall, q: Tensor, v: Tensor) -> dict[str, Ar
 def _of_queries(name: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> Arranged:
     """The choices for the parts of queries."""
     may, tma = may_take_hopper(call, q, v, name), all(map(whole_16_bytes, (q, v)))
-    hopper = [may and not is_wide(part, q, v, v) for part in found.parts]
+    hopper = [may and not is_wide(part, call.data, q, v) for part in found.parts]
     return arranged(found, name, max(q.shape[-1], v.shape[-1]), q.dtype, hopper=hopper, tma=tma)
 
 
@@ -321,7 +321,7 @@ def _of_keys(call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> Iterator
     size, share = max(q.shape[-1], v.shape[-1]), q.shape[1] // max(1, own[1])
     may = not apart and may_take_hopper(call, q, v, "backward_dkdv")
     for place, part in enumerate(found.transposed):
-        hopper = may and not is_wide(part, q, v, v)
+        hopper = may and not is_wide(part, call.data, q, v)
         choice = choose(
             found, place, "backward_dkdv", size, q.dtype, hopper=hopper, tma=tma, shared=share != 1
         )

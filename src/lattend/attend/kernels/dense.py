@@ -46,7 +46,7 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
     scores, _, _ = _scores(call, q.to(exact), wide_k)
     lse = _log_sum_exp(scores)  # [batch, heads, n]
-    weights, kept = _weights(scores, lse), _kept(call, q, k)
+    weights, kept = _softmax(scores), _kept(call, q, k)
     out = (weights if kept is None else weights * kept) @ wide_v
     return out.to(q.dtype), lse
 
@@ -127,6 +127,12 @@ def _log_sum_exp(scores: Tensor) -> Tensor:
     """The log-sum-exp of each row, -inf of one without keys; no derivative is NaN."""
     empty = (scores == -inf).all(-1, keepdim=True)
     return scores.masked_fill(empty, 0).logsumexp(-1).masked_fill(empty[..., 0], -inf)
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    """The weights, 0 in a row without keys; their sum is 1 where scores are so large that lse is rounded."""
+    empty = (scores == -inf).all(-1, keepdim=True)
+    return scores.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if not may_take_hopper(call, q, v):
         return "this GPU is no Hopper, or this Triton has another Gluon: products of 8 bits need both"
     found = plan(call.rule)
-    if not found.fits or any(is_wide(part, q, k, v) for part in found.parts):
+    if not found.fits or any(is_wide(part, call.data, q, k, v) for part in found.parts):
         return "places or numbers of the rule need 64 bits"
     if not all(part.block_table is None and in_order(part) for part in found.parts):
         return "the kernel of 8 bits takes rules on a line whose keys follow each other"

@@ -47,7 +47,14 @@ from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.rooms import filled, results, sums_of
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
-from lattend.attend.kernels.triton.tables import has_large_numbers, is_wide, with_known_lists, without_full
+from lattend.attend.kernels.triton.tables import (
+    has_large_bias,
+    has_large_numbers,
+    have_far_entries,
+    is_wide,
+    with_known_lists,
+    without_full,
+)
 from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
 from lattend.attend.linalg import vecdot
 from lattend.attend.memory import per_kv_head, per_query_head, row_strides
@@ -75,11 +82,11 @@ class Runner:
         self.arranged: Recent[object, tuple[list[Turn], bool, bool]] = Recent(MOST_KNOWN)
 
     def turns(
-        self, kernel: str, q: Tensor, k: Tensor, v: Tensor, *, hopper: bool
+        self, kernel: str, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays, *, hopper: bool
     ) -> tuple[list[Turn], bool, bool]:
         """The turns of the parts, as `sequence` has them; some parts of queries join others."""
         parts = self.plan.parts
-        may = tuple(hopper and not is_wide(part, q, k, v) for part in parts)
+        may = tuple(hopper and not is_wide(part, arrays, q, k, v) for part in parts)
         key = (kernel, q.shape[-1], v.shape[-1], q.dtype, uses_tf32(), may)
 
         def shape(place: int) -> TileShape:
@@ -175,16 +182,17 @@ class Runner:
         if joined is not None:
             asked, numbers = self._header(tape, self.plan.parts[joined], arrays)
             guest = Joined(asked.bounds, numbers)
-        row_bounds = None
+        row_bounds, data = None, tuple(arrays[name] for name in functions.arrays)
+        wide = has_large_numbers(part) or have_far_entries(*data)
+        if self.term is not None:
+            wide |= has_large_bias(part, self.term, self.tensors, q.shape[0])
         if tiles.lists is None and depends_on_data(part):
-            wide = has_large_numbers(part)
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)
-        data = tuple(arrays[name] for name in functions.arrays)
         even = joined is None and chunks is None and is_even(part, tiles, shape)
         return Prepared(
             part, shape, functions, table, header, data, row_bounds, guest, chunks, even,
-            leaves=0 if left is None else shape.rows // ROWS,
+            leaves=0 if left is None else shape.rows // ROWS, wide=wide,
         )  # fmt: skip
 
     def _of_images(
@@ -221,10 +229,10 @@ class Runner:
         q, k, v = (_rows_together(tape, x) for x in (q, k, v))
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v)
-        turns, begins, ends = self.turns("forward", q, k, v, hopper=hopper)
+        turns, begins, ends = self.turns("forward", q, k, v, arrays, hopper=hopper)
         out, sums, lse = results(tape, q, v.shape[-1], q.dtype, turns, begins)
         for turn in turns:
-            small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
+            small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
             ready = self.part(tape, "forward", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             programs = ready.tiles * batch * heads
             if not programs:
@@ -241,7 +249,7 @@ class Runner:
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants |= ready.constants(call, q, k, v)
+                constants |= ready.constants(call, q, k, v, out)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         return (out if ends else tape.in_dtype(sums, q.dtype)), lse
 
@@ -299,13 +307,13 @@ class Runner:
         grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v, "backward_dq")
-        turns, begins, ends = self.turns("backward_dq", q, k, v, hopper=hopper)
+        turns, begins, ends = self.turns("backward_dq", q, k, v, arrays, hopper=hopper)
         found, sums = sums_of(tape, q, turns, begins)
         if not begins:
             tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
         for turn in turns:
-            small = hopper and not is_wide(self.plan.parts[turn.place], q, k, v)
+            small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
             ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             makes_delta, written = begins and turn.begins, self.written(tape, turn, self.plan.parts)
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
@@ -331,7 +339,7 @@ class Runner:
                 )  # fmt: skip
                 constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
                 constants |= {"SOME": written is not None}
-                constants |= ready.constants(call, q, k, v)
+                constants |= ready.constants(call, q, k, v, out, grad)
                 launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
         return found if ends else tape.in_dtype(sums, q.dtype)
 
@@ -365,7 +373,7 @@ class Runner:
         found_k, sums_k = sums_of(tape, k, turns, begins, dtype)
         found_v, sums_v = sums_of(tape, v, turns, begins, dtype)
         for turn in turns:
-            small = hopper and not is_wide(self.plan.transposed[turn.place], q, k, v)
+            small = hopper and not is_wide(self.plan.transposed[turn.place], arrays, q, k, v)
             ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
             programs = ready.tiles * batch * kv_heads
             if not programs:
@@ -392,7 +400,7 @@ class Runner:
                     *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
-                constants |= ready.constants(call, q, k, v)
+                constants |= ready.constants(call, q, k, v, grad)
                 constants |= {"CHUNKED": ready.chunks is not None, "SOME": written is not None}
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
             if ready.chunks is not None:

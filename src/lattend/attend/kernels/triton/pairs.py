@@ -23,8 +23,13 @@ TWO_LOG2E: tl.constexpr = tl.constexpr(2 * 1.4426950408889634)
 
 @triton.jit
 def tanh(x):
-    """The hyperbolic tangent; of large numbers too, where the exponential is infinite or 0."""
-    return 1.0 - 2.0 / (tl.math.exp2(x * TWO_LOG2E) + 1.0)
+    """The hyperbolic tangent; of large numbers too, where the exponential is infinite or 0.
+
+    Near 0 it is its series, since a difference of numbers near 1 has few digits left.
+    """
+    y = x * x
+    series = x + x * y * (-1 / 3 + y * (2 / 15 + y * (-17 / 315 + y * (62 / 2835))))
+    return tl.where(y < 0.0625, series, 1.0 - 2.0 / (tl.math.exp2(x * TWO_LOG2E) + 1.0))
 
 
 @triton.jit

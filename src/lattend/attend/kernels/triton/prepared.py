@@ -22,7 +22,7 @@ from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
-from lattend.attend.kernels.triton.tables import REACH_32, furthest, is_wide
+from lattend.attend.kernels.triton.tables import REACH_32, furthest
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.recent import Recent
@@ -58,6 +58,7 @@ class Prepared:
     even: bool = False  # whether nearly all tiles have as many steps, so that none need come first
     shares: tuple[Tensor, Tensor] | None = None  # on images: which tiles a program takes (image_tables.py)
     leaves: int = 0  # so many groups of warps leave out steps, as the table says (group_steps.py)
+    wide: bool = False  # whether a number of the rule or of a bias, or a place in an array, needs 64 bits
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
@@ -98,14 +99,17 @@ class Prepared:
         batch, heads, tiles, _ = self.table.shape
         return (heads * tiles if batch > 1 else 0), (tiles if heads > 1 else 0)
 
-    def constants(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
-        """The compile-time arguments; remembered."""
+    def constants(
+        self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, *others: Tensor
+    ) -> dict[str, Any]:
+        """The compile-time arguments; remembered. `others` have rows too that are read or written."""
         drops = 0 if call.seed is None else 2 if call.seed.numel() > 1 else 1  # 2: a part of a larger call
         weighed = (call.softcap is not None, drops, call.key_range is not None, call.key_mask is not None)
-        key = (q.dtype, q.shape[-1], v.shape[-1], furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
-        return self.known.find(key, lambda: self._constants(weighed, q, k, v))
+        wide = self.wide or furthest(q, k, v, *others) >= REACH_32
+        key = (q.dtype, q.shape[-1], v.shape[-1], wide, uses_tf32(), weighed)
+        return self.known.find(key, lambda: self._constants(weighed, wide, q, v))
 
-    def _constants(self, weighed: tuple[bool | int, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+    def _constants(self, weighed: tuple[bool | int, ...], wide: bool, q: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
             "BOUNDS": self.functions.bounds,
@@ -128,7 +132,7 @@ class Prepared:
             "BOX": self.shape.inner[-1] if self.boxed else 0,
             "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
-            "WIDE": is_wide(self.part, q, k, v),
+            "WIDE": wide,
             "num_warps": self.shape.warps,
             "num_stages": self.shape.stages,
             "maxnreg": self.shape.registers,

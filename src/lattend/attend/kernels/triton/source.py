@@ -81,8 +81,11 @@ def _generated(
 ) -> Generated:
     outer = {names[0]: OUTER[place] for place, names in enumerate(axes)}
     inner = {names[1]: INNER[place] for place, names in enumerate(axes)}
-    writer = _Writer({**outer, HEAD: "head"})
-    ends: list[str] = []
+    writer, ends = _Writer({**outer, HEAD: "head"}), list[str]()
+    written = [rest, *(bound for _, _, lows, highs in axes for bound in (*lows, *highs))]
+    if term is not None:
+        written += [term, *(derivative(term, leaf) for leaf in leaves(term, tensors))]
+    writer.computed = computed_with(*written)
     for place, (_, _, lows, highs) in enumerate(axes):
         size = f"read(Header, {12 * place + 5}, WIDE) - 1"
         ends.append(_nested("tl.maximum", ["0", *map(writer.write, lows)]))
@@ -107,6 +110,22 @@ def _generated(
     numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
     row = _function("bounds", bounds)
     return Generated(row, checked, looked_up, pairs, biased, slopes, numbers, arrays)
+
+
+def computed_with(*nodes: Node) -> set[Node]:
+    """The entries of arrays that are added or multiplied, whose results may need 64 bits.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> [expr.term_text(x) for x in computed_with(parse("doc[q] == doc[k] and k >= min(begin[q], 9) - 1"))]
+    ['begin[q]']
+    """
+    grown = [
+        node
+        for root in nodes
+        for node in expr.walk(root)
+        if isinstance(node, Arith) and node.op not in ("//", "%", "min", "max")  # these do not grow
+    ]
+    return {node for root in grown for node in expr.walk(root) if isinstance(node, Lookup)}
 
 
 REST = """def rest(oa, ob, oc, ia, ib, ic, entries, head, batch, Header, Data, WIDE: tl.constexpr):
@@ -142,6 +161,7 @@ def generated_step(
     others. Raises LookupError where a name is unknown, or a divisor is no number above 0.
     """
     writer = _StepWriter(dict(tables), real)
+    writer.computed = computed_with(*(node for node in (condition, term) if node is not None))
     given, checked, biased = "q, k, head, batch, Data", None, None
     if condition is not None and condition != Truth(True):
         checked = _function("condition", f"def condition({given}):\n    return {writer.write(condition)}\n")
@@ -221,6 +241,7 @@ class _Writer:
         self.numbers: list[str] = []
         self.arrays: list[str] = []
         self.scalars: tuple[str, ...] = ()
+        self.computed: set[Node] = set()  # entries of 64 bits, whatever their arrays have
 
     def write(self, node: Node) -> str:
         return expr.fold(node, self._step)
@@ -259,7 +280,9 @@ class _Writer:
             case Lookup():
                 place, stride = self._array(node.array), self._number(f"__stride {node.array}")
                 at = f"Data[{place}] + batch * {stride} + {self.index(node, parts)}"
-                return f"tl.load({at}).to(tl.float32)" if node.array in self.scalars else f"looked_up({at})"
+                if node.array in self.scalars:
+                    return f"tl.load({at}).to(tl.float32)"
+                return f"looked_up({at})" + ".to(tl.int64)" * (node in self.computed)
             case Arith(op="//"):
                 return f"floor_divide({', '.join(parts)})"
             case Arith(op="%"):

@@ -9,12 +9,13 @@ device_tables.py makes the same tables on a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lattend.attend.bias import derivative, leaves
 from lattend.attend.tensor_terms import ELEMENT, evaluate
 from lattend.plans.part import Part, largest
 from lattend.plans.tiles import (
@@ -30,7 +31,8 @@ from lattend.plans.tiles import (
 )
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Num
+from lattend.rules.language.expr import Num, Term
+from lattend.rules.language.intervals import Interval
 
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 OFFSET_BITS = 31
@@ -107,14 +109,25 @@ def has_large_numbers(part: Part) -> bool:
     return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
-def is_wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
+def has_large_bias(part: Part, term: Term, tensors: Sequence[str], batch: int) -> bool:
+    """The same on the way to a bias and to its slopes, as far as these are computed in whole numbers."""
+    slopes = (derivative(term, leaf) for leaf in leaves(term, tuple(tensors)))
+    return largest(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
+
+
+def is_wide(part: Part, arrays: Mapping[str, Tensor], *tensors: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
-    return furthest(q, k, v) >= REACH_32 or has_large_numbers(part)
+    return furthest(*tensors) >= REACH_32 or have_far_entries(*arrays.values()) or has_large_numbers(part)
 
 
-def furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
+def furthest(*tensors: Tensor) -> int:
     """The offset within a head behind its last number, at most."""
-    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
+    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in tensors)
+
+
+def have_far_entries(*arrays: Tensor) -> bool:
+    """Whether a place in one of these, [batch or 1, …], may need 64 bits."""
+    return any(x.numel() >= REACH_32 for x in arrays)
 
 
 def without_full(table: Tensor) -> Tensor:
