@@ -192,6 +192,42 @@ def test_a_text_looks_up_the_tensors_of_its_call() -> None:
         lt.attention(q, k, v, f"doc = [0, 0, 0, 1, 1, 1, 1]; {text}", doc=doc)
 
 
+def test_a_mask_mod_reads_its_tensors_at_each_call() -> None:
+    """As FlexAttention has it; nobody keeps the rule that is made of it."""
+    q, k, v = qkv(dtype=torch.float64)
+    q.requires_grad_()
+    doc = torch.tensor([0, 0, 0, 1, 1, 1, 1])
+
+    def packed(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return (doc[q_idx] == doc[kv_idx]) & (q_idx >= kv_idx)
+
+    def wanted() -> Tensor:
+        return lt.attention(q, k, v, lt.rules.documents(causal=True), doc=doc)
+
+    found = lt.attention(q, k, v, packed)
+    torch.testing.assert_close(found, wanted())
+    slopes = (torch.autograd.grad(out.sum(), q)[0] for out in (found, wanted()))
+    torch.testing.assert_close(*slopes)
+    doc.copy_(torch.tensor([0, 1, 1, 1, 1, 2, 2]))
+    torch.testing.assert_close(lt.attention(q, k, v, packed), wanted())
+    compiled = torch.compile(lambda q: lt.attention(q, k, v, packed), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q), wanted())
+    for place in range(300):  # others do not take its array away
+        other = torch.arange(place, place + 7)
+        lt.attention(q, k, v, lambda b, h, i, j: other[i] == other[j])  # noqa: B023
+    torch.testing.assert_close(compiled(q), wanted())
+
+
+def test_full_attention_on_other_keys() -> None:
+    q, k, v = qkv(dtype=torch.float64)
+    q, bias = q[:, :, :3], torch.randn(3, 7, dtype=torch.float64)
+    torch.testing.assert_close(lt.attention(q, k, v, "full"), lt.attention(q, k, v, "full", m=7))
+    want = lt.attention(q, k, v, "full", m=7, bias=bias)
+    torch.testing.assert_close(lt.attention(q, k, v, "full", bias=bias), want)
+    with pytest.raises(lt.errors.TensorError, match="give m=7, and q = 0, k = 0 are the first of each"):
+        lt.attention(q, k, v, "full", bias=lt.Bias.alibi(4))  # which key a query's own is, it does not say
+
+
 def test_two_arrays() -> None:
     rule = lt.rule("doc[q] == doc[k] and seen[head, k] == 1", data={"doc": None, "seen": None})
     q, k, v = qkv()

@@ -104,6 +104,12 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q[:, :, :5], K, V, BAND),
         {"t": 1},
     ),
+    "a bias of more heads": (
+        TensorError,
+        "bias: slope has shape (5); slope[head] needs 4 places on axis 0, one for each head",
+        (Q, K, V, BAND),
+        {"t": 1, "bias": lt.Bias.alibi(5)},
+    ),
     "another n": (
         DomainError,
         "n = 8 is given, but the tensors have n = 7; leave it out",

@@ -264,6 +264,19 @@ def test_where_no_kernel_can_run_it() -> None:
     assert asked.picture().svg().startswith("<svg")
 
 
+def test_a_gpu_elsewhere_is_asked_about_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where pip installed torch for a CPU."""
+    from lattend.attend.kernels.triton import kernel
+
+    asked: dict[str, Any] = {"n": 65536, "t": 300, **GPU}
+    there = str(lt.explain(R.strided(), **asked))
+    monkeypatch.setattr(kernel, "find_spec", lambda name: None)
+    monkeypatch.setattr(torch.cuda, "is_available", bool)
+    assert str(lt.explain(R.strided(), **asked)) == there
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert kernel.missing() == "Triton is not installed: pip install triton"
+
+
 @pytest.mark.usefixtures("without_native")
 def test_time() -> None:
     one, many = (lt.explain(R.strided(), n=65536, t=255, heads=h, batch=2, **GPU) for h in (1, 16))

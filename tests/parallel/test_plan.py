@@ -200,6 +200,7 @@ def test_a_billion_positions_on_1024_ranks() -> None:
         ({"ranks": 4, "cluster": "node=8,node=4"}, '"node=8,node=4" gives node twice'),
         ({"ranks": 4, "cluster": "latency=3"}, "latency=3 is not read; write a time, as in latency=10us"),
         ({"ranks": 4, "cluster": "nvlink=fast"}, "nvlink=fast is not read; write bytes a second"),
+        ({"ranks": 4, "cluster": "nvlink=450"}, "nvlink=450 is 450 bytes a second; write the unit, as in"),
         ({"ranks": 4, "cluster": "machine=Z9"}, 'no machine is named "Z9"'),
     ],
 )  # fmt: skip

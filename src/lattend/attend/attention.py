@@ -17,6 +17,7 @@ from torch.compiler import is_compiling
 
 from lattend.attend import direct, fp8, onnx, operator
 from lattend.attend.bias import Bias
+from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.decode.repeated import kind_of_step
@@ -303,15 +304,22 @@ def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[
     """The key of a rule and the numbers it has; arrays among the values are its own."""
     if isinstance(rule, Rule) or not is_compiling():
         found = read_rule(rule, arrays_in(values))
+        if not isinstance(rule, Rule):
+            rule_of(found.key)  # which keeps its arrays, as nobody else does
         return found.key, found.values
     key, numbers = _read(rule, arrays_in(values))
     return key, dict(numbers)
+
+
+_IN_PROGRAMS: dict[str, Rule] = {}  # rules with arrays, read while a program was compiled, which needs them
 
 
 @constant
 def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str, int], ...]]:
     """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
     found = read_rule(rule, arrays)
+    if found.data:
+        _IN_PROGRAMS[found.key] = found
     return found.key, tuple(found.values.items())
 
 

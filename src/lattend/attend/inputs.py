@@ -54,10 +54,16 @@ def checked_inputs(
     check_names(names, bound, values)
     check_shapes(names, *qkv)
     q, k, v = as_one_kind(*qkv)
+    if _pairs_all(names) and not isinstance(bias, Bias) and q.shape[2] != k.shape[2]:
+        values = {"m": k.shape[2], **values}  # no query has to be told which key is its own
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = arrays_given(names, values, sizes, q)
     return Inputs(q, k, v, numbers, arrays, *term_given(names, key, bias, sizes, q))
+
+
+def _pairs_all(names: RuleNames) -> bool:
+    return names.queries == ("q",) and names.text == "true"
 
 
 # Tensors
@@ -364,10 +370,11 @@ def term_given(
             raise NamingError(f"bias: {name} is {what} of the rule too; give the tensor another name")
     extent = _extents(names, sizes, q)
     for lookup, name, axis, position in indexed_axes(bias.text):
-        tensor = bias.tensors[name]
-        if tensor.shape[axis] < extent[position]:
+        tensor, needed = bias.tensors[name], extent[position]
+        more = position in ("head", ELEMENT) and tensor.shape[axis] > needed  # it is of another model
+        if tensor.shape[axis] < needed or more:
             raise TensorError(
-                f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {extent[position]} places "
+                f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {needed} places "
                 f"on axis {axis}, one for each {position}"
             )
     if all(extent.values()):

@@ -19,6 +19,7 @@ NVLINK = 450e9  # NVIDIA's H100 and H200 data sheets: 900 GB/s a GPU, both ways 
 INFINIBAND = 50e9  # NVIDIA's DGX H100 data sheet: a ConnectX-7 adapter of 400 Gb/s for each GPU
 LATENCY = 10e-6  # of a message; an assumption, as of NCCL between two GPUs
 FORWARD, BACKWARD = 0.83, 0.51  # docs/speed.md, strided t = 4095 on an H200: 2.67 of 3.22 ms, 5.34 of 10.4
+SLOWEST = 1e6  # bytes a second of a link: below that its unit was left out
 EXAMPLE = "machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s,latency=10us"
 
 
@@ -116,9 +117,14 @@ def _cluster_of_text(given: str) -> Cluster:
 
 def _rate(name: str, text: str) -> float:
     try:
-        return amount("bandwidth", text)
+        found = amount("bandwidth", text)
     except (NamingError, DomainError):
         raise NamingError(f"{name}={text} is not read; write bytes a second, as in {name}=450GB/s") from None
+    if found < SLOWEST:
+        raise NamingError(
+            f"{name}={text} is {found:g} bytes a second; write the unit, as in {name}={text}GB/s"
+        )
+    return found
 
 
 def _count(name: str, text: str) -> int:

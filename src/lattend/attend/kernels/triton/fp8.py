@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
 from lattend.attend.call import AttentionCall
-from lattend.attend.kernels.triton.kernel import FEWEST_ROWS, may_take_hopper, whole_16_bytes
+from lattend.attend.kernels.triton.kernel import FEWEST_ROWS, may_take_hopper, missing, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import on_hopper, padded
 from lattend.attend.kernels.triton.tables import in_order, is_wide
 from lattend.plans.plan import plan
@@ -20,8 +18,8 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the kernel of 8 bits cannot take the call, or None when it can."""
     if q.device.type != "cuda":
         return f"products of 8 bits need a Hopper GPU, and q is on {q.device.type}"
-    if find_spec("triton") is None:
-        return "Triton is not installed: pip install triton"
+    if missing() is not None:
+        return missing()
     if call.kernel not in (None, "triton"):
         return f'kernel="{call.kernel}" has no products of 8 bits'
     others = {

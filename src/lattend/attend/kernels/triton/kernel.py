@@ -32,14 +32,20 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
     if q.device.type != "cuda" and not (call.kernel == "triton" and _interpreted()):
         return f"it needs a GPU, and q is on {q.device.type}"
-    if find_spec("triton") is None:
-        return "Triton is not installed: pip install triton"
+    if missing() is not None:
+        return missing()
     if q.dtype not in DTYPES:
         return f"it computes in bfloat16, float16 or float32, and q is {dtype_name(q.dtype)}"
     size = max(q.shape[-1], v.shape[-1])
     if size > MAX_HEAD_DIM:
         return f"its tiles hold a head dimension of {MAX_HEAD_DIM} at most, and this is {size}"
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
+
+
+def missing() -> str | None:
+    """What is to be installed beside a GPU; without one here it is one elsewhere that is asked about."""
+    there = find_spec("triton") is not None or not torch.cuda.is_available()
+    return None if there else "Triton is not installed: pip install triton"
 
 
 def may_take_hopper(call: AttentionCall, q: Tensor, v: Tensor, kernel: str = "forward") -> bool:
