@@ -370,7 +370,7 @@ def predicted_time(
         total = total * 1e-9 + carried / MACHINES["H200 measured"].bandwidth
         fewer = any(part.cut_by for part in found.parts) or call.key_range is not None  # steps
         fewer = fewer or (q.dtype == torch.float32 and uses_tf32())  # one product in place of three
-        more = call.softcap is not None or call.dropout > 0  # work on a pair
+        more = _has_more_work(call)
         bound = "about" if fewer == more else "at most" if fewer else "at least"
         return PredictedTime(total * members, "an H200, launches not counted", bound)
     measured = max(q.shape[-1], v.shape[-1]) <= MEASURED and q.dtype != torch.float32
@@ -383,5 +383,11 @@ def predicted_time(
         begun = sum(CPU_ROW[kernel] * prod(part.cut.rows) * part.tiles for part in work.parts)
         products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
         on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
-        return PredictedTime(products / (CPU_RATE[kernel][way] * threads), on)
+        bound = "at least" if _has_more_work(call) else "about"
+        return PredictedTime(products / (CPU_RATE[kernel][way] * threads), on, bound)
     return PredictedTime(None, "")
+
+
+def _has_more_work(call: AttentionCall) -> bool:
+    """Whether pairs take more than their products, of which no cost was measured."""
+    return call.term is not None or call.softcap is not None or call.dropout > 0

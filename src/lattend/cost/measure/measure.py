@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import torch
@@ -30,8 +31,9 @@ def of(
 ) -> Profile:
     """What `module` costs on `inputs`, layer by layer: parameters and operations of the forward pass.
 
-    `inputs` is a tensor, a tuple of arguments, or a dictionary of them by name; a tuple of integers such
-    as (1, 3, 224, 224) is the shape of a tensor of zeros, of `dtype` or of the module's, where the module is.
+    `inputs` is a tensor, a tuple of arguments such as (q, k, v), or a dictionary of them by name; in each, a
+    tuple of integers such as (1, 3, 224, 224) is the shape of a tensor of zeros, of `dtype` or of the
+    module's, where the module is.
     On the meta device no number is computed and no memory is needed; masks have no values there, and
     attention under one that it would need is counted dense, which `notes` say. `device` is where meta
     tensors are taken to be: which tiles lt.attention executes depends on it. With `backward`, the gradients
@@ -45,6 +47,7 @@ def of(
         raise LattendError(f"module is a torch.nn.Module, not {type(module).__name__}")
     like = device_of(module)
     args, kwargs = arguments(inputs, module, dtype)
+    _check_fits(module, args, kwargs)
     names = {part: name for name, part in module.named_modules()}
 
     def name_of(part: Module, parent: CallSite) -> str:
@@ -111,6 +114,22 @@ def arguments(
         "inputs are a tensor, a shape such as (1, 3, 224, 224), a tuple of these, or a dictionary of "
         f"arguments; got {type(inputs).__name__}"
     )
+
+
+def _check_fits(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises where the module takes more arguments than these, or others."""
+    try:
+        takes = signature(module.forward)
+    except ValueError:  # a compiled module may not say
+        return
+    try:
+        takes.bind(*args, **kwargs)
+    except TypeError as error:
+        needed = [name for name, x in takes.parameters.items() if x.default is x.empty]
+        raise TensorError(
+            f"{type(module).__name__} takes {', '.join(needed)}: {error}. Several inputs are a tuple of "
+            "tensors or shapes, ((1, 16, 64), (1, 16, 64), (1, 16, 64)), or a dictionary by name"
+        ) from None
 
 
 def device_of(module: Module) -> torch.device:
