@@ -118,7 +118,7 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
     ),
     "another bound n": (
         DomainError,
-        "n = 8 is given, but the tensors have n = 7",
+        'the rule "k <= q and q - k <= t" is for n = 8, and the tensors have n = 7',
         (Q, K, V, BAND.at(n=8)),
         {"t": 1},
     ),

@@ -82,6 +82,7 @@ def test_examples_run(lattend, tmp_path, monkeypatch, line):
             "no such command 'cuont'. Did you mean 'count', 'cost', 'conv'? See `lattend --help`",
         ),
         (("count", "causal", "--nope"), "no such option: --nope"),
+        (("count", "causal", "--n", "8"), "no such option: --n. Numbers of a rule go together: --at n=8"),
         (("cost", "lstm", "--draw"), "--draw needs a file to draw into after it, as in --draw chart.svg."),
         (("draw", "causal", "-o"), "-o needs the name of what to write after it, as in -o NAME."),
         (("count", "causal", "extra"), "got unexpected extra argument"),

@@ -224,11 +224,14 @@ def sizes_given(
     if "heads" in names.sizes:
         sizes["heads"] = q.shape[1]
     for name, found in sizes.items():
-        for given in (values.get(name), bound.get(name)):
-            if given is not None and given != found:
-                raise DomainError(
-                    f"{name} = {given} is given, but the tensors have {name} = {found}; leave it out"
-                )
+        if values.get(name, found) != found:
+            raise DomainError(
+                f"{name} = {values[name]} is given, but the tensors have {name} = {found}; leave it out"
+            )
+        if bound.get(name, found) != found:
+            raise DomainError(
+                f'the rule "{names.text}" is for {name} = {bound[name]}, and the tensors have {name} = {found}'
+            )
     return sizes
 
 

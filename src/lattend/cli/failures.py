@@ -121,6 +121,15 @@ def _no_value(error: Any) -> str:
     return f"{option} needs {_VALUES[option]}"
 
 
+def _is_number(error: Any) -> str:
+    """`--n 512` where numbers go together, --at n=512; empty for other errors."""
+    option, context = str(getattr(error, "option_name", "")), getattr(error, "ctx", None)
+    known = [] if context is None else [name for param in context.command.params for name in param.opts]
+    if type(error).__name__ != "NoSuchOption" or "--at" not in known or len(option) != len("--n"):
+        return ""
+    return f"no such option: {option}. Numbers of a rule go together: --at {option.lstrip('-')}=8"
+
+
 def _usage(error: Any) -> str:
     """What typer found wrong with the arguments, and where help is."""
     context = getattr(error, "ctx", None)
@@ -129,6 +138,11 @@ def _usage(error: Any) -> str:
     if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
         command = context.info_name if context is not None else "the command"
         return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
-    found = _no_value(error) or _wrong_number(error) or " ".join(error.format_message().split())
+    found = (
+        _no_value(error)
+        or _wrong_number(error)
+        or _is_number(error)
+        or " ".join(error.format_message().split())
+    )
     end = "" if found.endswith((".", "?")) else "."
     return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"

@@ -130,7 +130,7 @@ def test_a_layer_that_cannot_be(make: Any, error: type[Exception], message: str)
             r"tokens of queries are \(2, 6, 4\), and the learned positions \(5, 4\)",
         ),
         ({"rule": "strided"}, (2, 6, 4), NamingError, "needs a value for t: give t=…"),
-        ({"rule": "causal", "n": 5}, (2, 6, 4), DomainError, "n = 5 is given, but the tensors have n = 6"),
+        ({"rule": "causal", "n": 5}, (2, 6, 4), DomainError, "is for n = 5, and the tensors have n = 6"),
     ],
 )
 def test_an_input_that_does_not_fit(
