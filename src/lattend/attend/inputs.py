@@ -230,7 +230,8 @@ def sizes_given(
             )
         if bound.get(name, found) != found:
             raise DomainError(
-                f'the rule "{names.text}" is for {name} = {bound[name]}, and the tensors have {name} = {found}'
+                f'the rule "{names.text}" is for {name} = {bound[name]}, and the tensors have '
+                f"{name} = {found}"
             )
     return sizes
 
