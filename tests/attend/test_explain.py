@@ -290,11 +290,8 @@ def test_time() -> None:
         "one thread", "1 threads"
     )
     assert lt.explain(R.causal(), n=64).time_text == "not predicted"
-    for more in (
-        {"bias": lt.Bias.alibi(8)},
-        {"softcap": 30.0},
-        {"dropout": 0.1},
-    ):  # of which no cost is known
+    options: tuple[dict[str, Any], ...] = ({"bias": lt.Bias.alibi(8)}, {"softcap": 30.0}, {"dropout": 0.1})
+    for more in options:  # of which no cost is known
         for where in ({}, GPU):
             asked = lt.explain(R.strided(), n=4096, t=255, **where, **more)
             assert asked.forward_time.bound == asked.backward_time.bound == "at least"
