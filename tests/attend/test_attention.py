@@ -218,6 +218,22 @@ def test_a_mask_mod_reads_its_tensors_at_each_call() -> None:
     torch.testing.assert_close(compiled(q), wanted())
 
 
+def test_a_mask_mod_reads_the_row_of_each_element() -> None:
+    q, k, v = qkv(dtype=torch.float64)
+    doc = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 2, 2]])
+
+    def packed(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return (doc[b, q_idx] == doc[b, kv_idx]) & (q_idx >= kv_idx)
+
+    def wanted() -> Tensor:
+        return lt.attention(q, k, v, lt.rules.documents(causal=True), doc=doc)
+
+    torch.testing.assert_close(lt.attention(q, k, v, packed), wanted())
+    doc.copy_(doc.flip(0))
+    torch.testing.assert_close(lt.attention(q, k, v, packed), wanted())
+    torch.testing.assert_close(lt.attention(q, k, v, lt.rule(packed), doc=doc), wanted())
+
+
 def test_full_attention_on_other_keys() -> None:
     q, k, v = qkv(dtype=torch.float64)
     q, bias = q[:, :, :3], torch.randn(3, 7, dtype=torch.float64)

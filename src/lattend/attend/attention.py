@@ -33,7 +33,7 @@ from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
 from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
-from lattend.rules.reader import RuleLike, arrays_in, read_rule
+from lattend.rules.reader import RuleLike, arrays_in, read_rule, tensors_by_element
 from lattend.rules.rule import Rule
 
 GUARDED = direct.CHECKED.guarded
@@ -170,6 +170,8 @@ def attention(
             return again(q, k, v)
     if rule is None:
         raise no_rule(values)
+    if not compiling and not isinstance(rule, (str, Rule)):
+        values = {**tensors_by_element(rule), **values}
     elsewhere = compiling or dropout or return_max_logit
     if not elsewhere and cache is None and padding is None and cu_seqlens is None:
         options = (scale, softcap, dropout, kernel, deterministic, return_lse)

@@ -139,6 +139,15 @@ def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
     return rule(function) if known is None else _of_function(known, _Same(function))
 
 
+def tensors_by_element(source: RuleLike) -> dict[str, Any]:
+    """What a function looks up for each element of the batch, as in doc[b, q_idx], by its names in the rule."""
+    function = _function(source)
+    if _fingerprint(function) is not None:  # it reads no tensor
+        return {}
+    traced = trace(function)
+    return {name: traced.tensors[name] for name, array in traced.data.items() if array is None}
+
+
 def arrays_in(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of the arrays and tensors among the values that come with a rule.
 
