@@ -140,7 +140,7 @@ def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
 
 
 def tensors_by_element(source: RuleLike) -> dict[str, Any]:
-    """What a function looks up for each element of the batch, as in doc[b, q_idx], by its names in the rule."""
+    """What a function looks up for each element of the batch, doc[b, q_idx], by its names in the rule."""
     function = _function(source)
     if _fingerprint(function) is not None:  # it reads no tensor
         return {}
