@@ -156,8 +156,9 @@ def test_an_array_that_differs_along_the_batch_is_given_when_attention_runs() ->
     assert found.open == ("document_id",)
     q, k, v = torch.randn(3, 2, 1, 4, 8, dtype=torch.float64)
     with pytest.raises(NamingError, match="needs the array document_id: give document_id=tensor"):
-        lt.attention(q, k, v, document)
-    out: torch.Tensor = lt.attention(q, k, v, document, document_id=document_id)
+        lt.attention(q, k, v, found)
+    out: torch.Tensor = lt.attention(q, k, v, found, document_id=document_id)
+    torch.testing.assert_close(lt.attention(q, k, v, document), out)  # what the function reads at the call
     for element, ids in enumerate(document_id):
         alone = [x[element : element + 1] for x in (q, k, v)]
         ids_alone: Any = ids.numpy()
