@@ -313,15 +313,15 @@ def rule_given(rule: RuleLike, values: Mapping[str, Any]) -> tuple[str, Mapping[
     return key, dict(numbers)
 
 
-_IN_PROGRAMS: dict[str, Rule] = {}  # rules with arrays, read while a program was compiled, which needs them
-
-
 @constant
 def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str, int], ...]]:
     """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
     found = read_rule(rule, arrays)
-    if found.data:
-        _IN_PROGRAMS[found.key] = found
+    if found.data and not isinstance(rule, str):
+        raise NamingError(
+            f"the function reads {next(iter(found.data))}, which a compiled program would keep as it is now: "
+            'make a rule of it before, lt.rule(function), or name it, as in "doc[q] == doc[k]" with doc=tensor'
+        )
     return found.key, tuple(found.values.items())
 
 

@@ -375,7 +375,7 @@ def term_given(
     extent = _extents(names, sizes, q)
     for lookup, name, axis, position in indexed_axes(bias.text):
         tensor, needed = bias.tensors[name], extent[position]
-        more = position in ("head", ELEMENT) and tensor.shape[axis] > needed  # it is of another model
+        more = position == "head" and tensor.shape[axis] > needed  # it is of another model
         if tensor.shape[axis] < needed or more:
             raise TensorError(
                 f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {needed} places "

@@ -125,7 +125,8 @@ def _is_number(error: Any) -> str:
     """`--n 512` where numbers go together, --at n=512; empty for other errors."""
     option, context = str(getattr(error, "option_name", "")), getattr(error, "ctx", None)
     known = [] if context is None else [name for param in context.command.params for name in param.opts]
-    if type(error).__name__ != "NoSuchOption" or "--at" not in known or len(option) != len("--n"):
+    begins = any(name.startswith(option) for name in known)
+    if type(error).__name__ != "NoSuchOption" or "--at" not in known or len(option) != len("--n") or begins:
         return ""
     return f"no such option: {option}. Numbers of a rule go together: --at {option.lstrip('-')}=8"
 

@@ -120,7 +120,7 @@ def _rate(name: str, text: str) -> float:
         found = amount("bandwidth", text)
     except (NamingError, DomainError):
         raise NamingError(f"{name}={text} is not read; write bytes a second, as in {name}=450GB/s") from None
-    if found < SLOWEST:
+    if found < SLOWEST and text[-1].isdigit():
         raise NamingError(
             f"{name}={text} is {found:g} bytes a second; write the unit, as in {name}={text}GB/s"
         )

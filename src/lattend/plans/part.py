@@ -188,6 +188,9 @@ def _template(part: Part) -> Template:
     return Template(tuple(axes), rest, tuple(literals))
 
 
+UNKNOWN = 1 << 62  # a magnitude that may be any of 64 bits
+
+
 def largest(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
     """The greatest magnitude of any number on the way to the part's bounds and conditions, and to `more`.
 
@@ -202,7 +205,10 @@ def largest(part: Part, *more: Term, names: Mapping[str, Interval] | None = None
     found = [0]
     for node in nodes:
         if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
-            found += [abs(int(end)) for end in interval(node, ends)]
+            try:
+                found += [abs(int(end)) for end in interval(node, ends)]
+            except ZeroDivisionError:  # by what is 0 at an end that is no position
+                return UNKNOWN
     return max(found)
 
 

@@ -299,6 +299,11 @@ def test_inputs() -> None:
     tokens = of(nn.Embedding(10, 4, device="meta"), (2, 7), dtype=torch.long)
     assert (tokens.parameters, tokens.multiply_adds.dense) == (40, 0)
     assert of(nn.LazyLinear(3), (2, 5)).parameters == 18
+    hooked = nn.Bilinear(3, 3, 2, bias=False)
+    hooked.register_forward_pre_hook(
+        lambda _, args, kwargs: (args, {**kwargs, "input2": args[0]}), with_kwargs=True
+    )
+    assert of(hooked, (5, 3)).parameters == 18
     several = torch.nn.MultiheadAttention(8, 2, batch_first=True)
     with pytest.raises(TensorError, match=r"takes query, key, value: missing .*'key'\. Several inputs"):
         of(several, (1, 4, 8))

@@ -66,7 +66,10 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
     scores, mask, softened = _scores(call, q_, wide_k)
-    weights = _weights(scores, lse)  # [batch, heads, n, m]
+    share = _log_sum_exp(scores) - lse.masked_fill(
+        lse == -inf, 0
+    )  # of a row's weights that are of these keys
+    weights = _softmax(scores) * share.exp()[..., None]  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
     reach, kept = grad @ wide_v.mT, _kept(call, q, k)
@@ -133,11 +136,6 @@ def _softmax(scores: Tensor) -> Tensor:
     """The weights, 0 in a row without keys; their sum is 1 where scores are so large that lse is rounded."""
     empty = (scores == -inf).all(-1, keepdim=True)
     return scores.masked_fill(empty, 0).softmax(-1).masked_fill(empty, 0)
-
-
-def _weights(scores: Tensor, lse: Tensor) -> Tensor:
-    """exp(scores - lse), and 0 in a row without keys, whose lse is -inf."""
-    return (scores - lse.masked_fill(lse == -inf, 0)[..., None]).exp()
 
 
 def _per_query_head(x: Tensor, q: Tensor) -> Tensor:

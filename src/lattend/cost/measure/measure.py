@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
@@ -47,7 +47,6 @@ def of(
         raise LattendError(f"module is a torch.nn.Module, not {type(module).__name__}")
     like = device_of(module)
     args, kwargs = arguments(inputs, module, dtype)
-    _check_fits(module, args, kwargs)
     names = {part: name for name, part in module.named_modules()}
 
     def name_of(part: Module, parent: CallSite) -> str:
@@ -64,6 +63,9 @@ def of(
             out = module(*args, **kwargs)
             if backward:
                 _differentiate(module, out, [*args, *kwargs.values()])
+    except TypeError:
+        _check_fits(module, args, kwargs)
+        raise
     except (RuntimeError, NotImplementedError) as error:
         if like.type != "meta" or "meta" not in str(error):
             raise
@@ -125,7 +127,8 @@ def _check_fits(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     try:
         takes.bind(*args, **kwargs)
     except TypeError as error:
-        needed = [name for name, x in takes.parameters.items() if x.default is x.empty]
+        rest = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+        needed = [name for name, x in takes.parameters.items() if x.default is x.empty and x.kind not in rest]
         raise TensorError(
             f"{type(module).__name__} takes {', '.join(needed)}: {error}. Several inputs are a tuple of "
             "tensors or shapes, ((1, 16, 64), (1, 16, 64), (1, 16, 64)), or a dictionary by name"
