@@ -318,8 +318,9 @@ def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str
     """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
     found = read_rule(rule, arrays)
     if found.data and not isinstance(rule, str):
+        name = next(iter(found.data))
         raise NamingError(
-            f"the function reads {next(iter(found.data))}, which a compiled program would keep as it is now: "
+            f"the function reads {name}, which a compiled program would keep as it is: "
             'make a rule of it before, lt.rule(function), or name it, as in "doc[q] == doc[k]" with doc=tensor'
         )
     return found.key, tuple(found.values.items())
