@@ -321,7 +321,7 @@ def _read(rule: RuleLike, arrays: tuple[str, ...]) -> tuple[str, tuple[tuple[str
         name = next(iter(found.data))
         raise NamingError(
             f"the function reads {name}, which a compiled program would keep as it is: "
-            'make a rule of it before, lt.rule(function), or name it, as in "doc[q] == doc[k]" with doc=tensor'
+            'make a rule of it first, lt.rule(function), or name it: "doc[q] == doc[k]" with doc=tensor'
         )
     return found.key, tuple(found.values.items())
 
