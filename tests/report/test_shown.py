@@ -35,7 +35,7 @@ PARTS = {
     "DerivedLine",
     "Step",
     "Judgement",
-    "Crossover",
+    "KernelCrossover",
     "Result",
     "EvidenceBound",
     "Identity",
