@@ -29,13 +29,14 @@ NO_RESULTS = {
     *("HeadMoment", "HeadRun", "Measures"),  # parts of a record
     *("Cuts",),  # parts of formulas
     *("DiscreteModel", "Recall"),  # make results
+    *("KernelCrossover",),  # a line of explain
 }
 # Shown with the result that they are part of, and like it
 PARTS = {
     "DerivedLine",
     "Step",
     "Judgement",
-    "KernelCrossover",
+    "Crossover",
     "Result",
     "EvidenceBound",
     "Identity",
