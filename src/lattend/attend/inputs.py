@@ -54,16 +54,12 @@ def checked_inputs(
     check_names(names, bound, values)
     check_shapes(names, *qkv)
     q, k, v = as_one_kind(*qkv)
-    if _pairs_all(names) and not isinstance(bias, Bias) and q.shape[2] != k.shape[2]:
-        values = {"m": k.shape[2], **values}  # no query has to be told which key is its own
+    if names.text == "true" and names.queries == ("q",) and not isinstance(bias, Bias):  # nothing to align
+        values = values if q.shape[2] == k.shape[2] else {"m": k.shape[2], **values}
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = arrays_given(names, values, sizes, q)
     return Inputs(q, k, v, numbers, arrays, *term_given(names, key, bias, sizes, q))
-
-
-def _pairs_all(names: RuleNames) -> bool:
-    return names.queries == ("q",) and names.text == "true"
 
 
 # Tensors

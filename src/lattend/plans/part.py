@@ -19,11 +19,11 @@ from lattend.plans.block_table import BlockTable, block_table
 from lattend.plans.branches import Branch
 from lattend.plans.limits import Limits, solve
 from lattend.plans.order import Order, Pairing, PlanAxis, pairing, residue_group
-from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
-from lattend.rules.language.intervals import Interval, interval, least
+from lattend.rules.language.expr import And, Compare, Condition, Lookup, Name, Term, Truth
+from lattend.rules.language.intervals import Interval, least
 from lattend.rules.language.linear import Linear, linear_of
 
 Ints = NDArray[np.int64]
@@ -186,30 +186,6 @@ def _template(part: Part) -> Template:
     axes = [(axis.outer, axis.inner, put(axis.lows), put(axis.highs)) for axis in part.axes]
     rest = expr.replaced(part.rest, lambda leaf: leaf, name)
     return Template(tuple(axes), rest, tuple(literals))
-
-
-UNKNOWN = 1 << 62  # a magnitude that may be any of 64 bits
-
-
-def largest(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
-    """The greatest magnitude of any number on the way to the part's bounds and conditions, and to `more`.
-
-    `names` are further whole numbers in these; what has other names is no whole number.
-    """
-    ends = {name: Interval(value, value) for name, value in part.numbers.items()} | dict(names or {})
-    ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
-    for axis in part.axes:
-        ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
-    terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
-    nodes = [node for root in (*terms, part.rest, *more) for node in expr.walk(root)]
-    found = [0]
-    for node in nodes:
-        if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
-            try:
-                found += [abs(int(end)) for end in interval(node, ends)]
-            except ZeroDivisionError:  # by what is 0 at an end that is no position
-                return UNKNOWN
-    return max(found)
 
 
 class _Solver:

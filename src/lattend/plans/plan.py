@@ -9,8 +9,9 @@ from functools import cached_property
 from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
+from lattend.plans.magnitudes import largest
 from lattend.plans.order import PlanAxis, has_windows
-from lattend.plans.part import Part, is_empty, largest, make_part
+from lattend.plans.part import Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS

@@ -165,13 +165,7 @@ class Runner:
             tiles = read_together(part, left, shape.step)
         table = self.sent.find(
             (
-                transposed,
-                place,
-                shape.outer,
-                joined,
-                shape.step,
-                shape.hopper,
-                left is not None,
+                *(transposed, place, shape.outer, joined, shape.step, shape.hopper, left is not None),
                 None if counts is None else (*counts,),
             ),
             lambda: _sent(part, with_known_lists(tiles, self.device)),
@@ -184,8 +178,7 @@ class Runner:
             guest = Joined(asked.bounds, numbers)
         row_bounds, data = None, tuple(arrays[name] for name in functions.arrays)
         wide = has_large_numbers(part) or have_far_entries(*data)
-        if self.term is not None:
-            wide |= has_large_bias(part, self.term, self.tensors, q.shape[0])
+        wide = wide or has_large_bias(part, self.term, self.tensors, q.shape[0])
         if tiles.lists is None and depends_on_data(part):
             row_bounds = room_for_row_bounds(tape, part, arrays) if shape.hopper else None
             table = device_table(tape, part, table, shape.rows, functions, header, arrays, wide, row_bounds)

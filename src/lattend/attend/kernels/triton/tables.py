@@ -17,7 +17,8 @@ from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves
 from lattend.attend.tensor_terms import ELEMENT, evaluate
-from lattend.plans.part import Part, largest
+from lattend.plans.magnitudes import largest
+from lattend.plans.part import Part
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -109,8 +110,10 @@ def has_large_numbers(part: Part) -> bool:
     return written >= 1 << 28 or largest(part) >= 1 << 30
 
 
-def has_large_bias(part: Part, term: Term, tensors: Sequence[str], batch: int) -> bool:
+def has_large_bias(part: Part, term: Term | None, tensors: Sequence[str], batch: int) -> bool:
     """The same on the way to a bias and to its slopes, as far as these are computed in whole numbers."""
+    if term is None:
+        return False
     slopes = (derivative(term, leaf) for leaf in leaves(term, tuple(tensors)))
     return largest(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
 
