@@ -66,9 +66,7 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
     scores, mask, softened = _scores(call, q_, wide_k)
-    share = _log_sum_exp(scores) - lse.masked_fill(
-        lse == -inf, 0
-    )  # of a row's weights that are of these keys
+    share = _log_sum_exp(scores) - lse.masked_fill(lse == -inf, 0)  # log; others may have had keys too
     weights = _softmax(scores) * share.exp()[..., None]  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
