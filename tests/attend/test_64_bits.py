@@ -19,8 +19,8 @@ from lattend.attend.kernels.tolerance import TOLERANCE
 pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.skipif(torch.cuda.is_available(), reason="Triton's interpreter runs where there is no GPU"),
 ]
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BEYOND = (1 << 31) - 1  # the greatest number of 32 bits
 SENTINELS = {
     "k <= q and q - begin[k] >= 5": "begin",
@@ -34,7 +34,7 @@ SENTINELS = {
 def drawn(n: int, seed: int = 0, heads: int = 2, head_dim: int = 16) -> list[Tensor]:
     """q, k, v and a gradient of the output."""
     source = torch.Generator().manual_seed(seed)
-    return [torch.randn(1, heads, n, head_dim, generator=source) for _ in range(4)]
+    return [torch.randn(1, heads, n, head_dim, generator=source).to(DEVICE) for _ in range(4)]
 
 
 def off(found: Tensor, wanted: Tensor) -> float:
@@ -54,7 +54,9 @@ def test_rows_of_a_gradient_that_lie_far_apart(how: dict[str, Any]) -> None:
     """As behind out.transpose(1, 2) on long texts of many heads: 2**31 numbers from the first to the last."""
     n, stride = 70, -(-(1 << 31) // 69) + 16
     *qkv, grad = (x[:, :1].bfloat16() for x in drawn(n, head_dim=64))
-    far = torch.empty((n - 1) * stride + 64, dtype=grad.dtype).as_strided(grad.shape, (0, 0, stride, 1))
+    far = torch.empty((n - 1) * stride + 64, dtype=grad.dtype, device=DEVICE).as_strided(
+        grad.shape, (0, 0, stride, 1)
+    )
     far.copy_(grad)
     wanted = gradients([x.double() for x in qkv], grad.double(), "k <= q", "dense", **how)
     found = gradients(qkv, far, "k <= q", "triton", **how)
@@ -65,9 +67,9 @@ def test_rows_of_a_gradient_that_lie_far_apart(how: dict[str, Any]) -> None:
 def test_a_mask_of_more_than_two_thousand_million_entries() -> None:
     """Of which few are looked up, so that few pages of it are there."""
     n, apart = 60, 600_000
-    mask = torch.zeros(n * apart, 60, dtype=torch.bool)
+    mask = torch.zeros(n * apart, 60, dtype=torch.bool, device=DEVICE)
     assert mask.numel() > 1 << 31
-    attended = torch.rand(n, n, generator=torch.Generator().manual_seed(1)) < 0.4
+    attended = (torch.rand(n, n, generator=torch.Generator().manual_seed(1)) < 0.4).to(DEVICE)
     mask[::apart] = attended
     *qkv, grad = drawn(n)
     wanted = gradients([x.double() for x in qkv], grad.double(), "near[q, k]", "dense", near=attended)
@@ -90,7 +92,7 @@ def test_whole_numbers_of_a_bias(a: int, b: int, text: str) -> None:
     n = 40
     written = text.replace("A", str(a)).replace("B", str(b)).replace("*-", "*(0 - 1)*")
     largest = max(abs(a), b * b, abs(b), 1) * n * n
-    weights = torch.tensor([1.0, -2.0]) / largest
+    weights = torch.tensor([1.0, -2.0], device=DEVICE) / largest
     *qkv, grad = drawn(n)
 
     def run(kernel: str, dtype: torch.dtype) -> list[Tensor]:
@@ -109,6 +111,7 @@ def test_whole_numbers_of_a_bias(a: int, b: int, text: str) -> None:
 def test_a_bias_that_divides_by_what_is_never_0(text: str) -> None:
     *qkv, _ = drawn(40)
     given = {"w": torch.tensor([0.1, -0.2])} if "w" in text else {"t": torch.randn(41)}
+    given = {name: x.to(DEVICE) for name, x in given.items()}
     bias = lt.Bias(text, **given)
     exact = lt.Bias(text, **{name: x.double() for name, x in given.items()})
     attend: Any = lt.attention
@@ -123,6 +126,7 @@ def test_entries_that_are_added_to(rule: str, dtype: torch.dtype) -> None:
     n, name = 100, SENTINELS[rule]
     entries = torch.randint(0, n, (n,), generator=torch.Generator().manual_seed(2))
     entries[::3] = BEYOND if name == "end" else -BEYOND - 1
+    entries = entries.to(DEVICE)
     *qkv, grad = drawn(n)
     wanted = gradients([x.double() for x in qkv], grad.double(), rule, "dense", **{name: entries})
     found = gradients(qkv, grad, rule, "triton", **{name: entries.to(dtype)})
@@ -130,6 +134,7 @@ def test_entries_that_are_added_to(rule: str, dtype: torch.dtype) -> None:
         assert off(a, b) <= TOLERANCE[torch.float32]
 
 
+@pytest.mark.skipif(DEVICE.type == "cuda", reason="the emulator stands in for a GPU where there is none")
 @pytest.mark.parametrize("rule", SENTINELS)
 def test_entries_that_are_added_to_in_kernels_for_hopper(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     n, name = 420, SENTINELS[rule]
@@ -156,7 +161,7 @@ def test_a_softcap_that_hardly_bends(cap: float) -> None:
 def test_a_row_whose_bias_is_a_large_finite_number_is_an_average() -> None:
     """As torch has it: what is masked by -1e9 everywhere is masked nowhere."""
     q, k, v, grad = (x.requires_grad_() for x in drawn(20))
-    bias = torch.zeros(20, 20)
+    bias = torch.zeros(20, 20, device=DEVICE)
     bias[7] = -1e9
     found = lt.attention(q, k, v, "full", bias=bias, kernel="dense")
     with sdpa_kernel(SDPBackend.MATH):  # its flash kernel has gradients of weights that do not add up to 1

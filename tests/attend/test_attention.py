@@ -235,7 +235,14 @@ def test_a_mask_mod_reads_the_row_of_each_element() -> None:
 def test_full_attention_on_other_keys() -> None:
     q, k, v = qkv(dtype=torch.float64)
     q, bias = q[:, :, :3], torch.randn(3, 7, dtype=torch.float64)
-    torch.testing.assert_close(lt.attention(q, k, v, "full"), lt.attention(q, k, v, "full", m=7))
+    whole = lt.attention(q, k, v, "full", m=7)
+    for text in ("full", "0 <= q", "k <= q or k > q", "(q - k) % 2 == 0 or (q - k) % 2 == 1"):  # one set
+        torch.testing.assert_close(lt.attention(q, k, v, text), whole)
+    compiled = torch.compile(lambda q: lt.attention(q, k, v, "0 <= q"), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(q), whole)
+    for text in ("k <= q", "k < n", "k < 100"):
+        with pytest.raises(lt.errors.TensorError, match="give m=7, and q = 0, k = 0 are the first of each"):
+            lt.attention(q, k, v, text)
     want = lt.attention(q, k, v, "full", m=7, bias=bias)
     torch.testing.assert_close(lt.attention(q, k, v, "full", bias=bias), want)
     with pytest.raises(lt.errors.TensorError, match="give m=7, and q = 0, k = 0 are the first of each"):

@@ -22,7 +22,7 @@ from lattend.attend.bias import (
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
 from lattend.attend.other_names import OPTIONS, close_name, meant_by
-from lattend.attend.rule_names import OpenArray, RuleNames, rule_names
+from lattend.attend.rule_names import OpenArray, RuleNames, attends_all, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -54,8 +54,8 @@ def checked_inputs(
     check_names(names, bound, values)
     check_shapes(names, *qkv)
     q, k, v = as_one_kind(*qkv)
-    if names.text == "true" and names.queries == ("q",) and not isinstance(bias, Bias):  # nothing to align
-        values = values if q.shape[2] == k.shape[2] else {"m": k.shape[2], **values}
+    if q.shape[2] != k.shape[2] and not isinstance(bias, Bias) and attends_all(key):  # nothing to align
+        values = {"m": k.shape[2], **values}
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = arrays_given(names, values, sizes, q)

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
-from lattend.rules.language.expr import Lookup, Name, term_text, walk
+from lattend.rules.axes import CROSS, LINE
+from lattend.rules.language.expr import Lookup, Name, Truth, term_text, walk
+from lattend.rules.rule import Rule
 
 
 class OpenArray(NamedTuple):
@@ -50,6 +52,20 @@ def _names(key: str) -> RuleNames:
         tuple(rule.parameters),
         tuple(_array(name, key) for name in rule.open),
     )
+
+
+@constant
+def attends_all(key: str) -> bool:
+    """Whether all pairs are attended, however many queries and keys there are: proved of the set."""
+    return _attends_all(key)
+
+
+@lru_cache(maxsize=256)
+def _attends_all(key: str) -> bool:
+    rule = rule_of(key)
+    if rule.axes != LINE or rule.data or rule.open:
+        return False
+    return Rule(rule.condition, CROSS, rule.where).same_as(Rule(Truth(True), CROSS, Truth(True)))
 
 
 def _array(name: str, key: str) -> OpenArray:
