@@ -54,7 +54,8 @@ def checked_inputs(
     check_names(names, bound, values)
     check_shapes(names, *qkv)
     q, k, v = as_one_kind(*qkv)
-    if q.shape[2] != k.shape[2] and not isinstance(bias, Bias) and attends_all(key):  # nothing to align
+    said = "m" in values or "m" in names.sizes or len(names.queries) > 1 or isinstance(bias, Bias)
+    if not said and q.shape[2] != k.shape[2] and attends_all(key):  # nothing to align
         values = {"m": k.shape[2], **values}
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
@@ -219,15 +220,14 @@ def sizes_given(
     sizes = _line(names, values, q, k) if names.queries == ("q",) else _image(names, bound, values, q, k)
     if "heads" in names.sizes:
         sizes["heads"] = q.shape[1]
-    for name, found in sizes.items():
-        if values.get(name, found) != found:
+    for name, size in sizes.items():
+        if values.get(name, size) != size:
             raise DomainError(
-                f"{name} = {values[name]} is given, but the tensors have {name} = {found}; leave it out"
+                f"{name} = {values[name]} is given, but the tensors have {name} = {size}; leave it out"
             )
-        if bound.get(name, found) != found:
+        if bound.get(name, size) != size:
             raise DomainError(
-                f'the rule "{names.text}" is for {name} = {bound[name]}, and the tensors have '
-                f"{name} = {found}"
+                f'the rule "{names.text}" is for {name} = {bound[name]}, and the tensors have {name} = {size}'
             )
     return sizes
 
