@@ -23,10 +23,11 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.kernels.triton import device_tables, launch, launched
+from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.kernels.triton import careful, device_tables, launch, launched
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.tape import Tape
+from lattend.attend.varlen import packed_key
 from lattend.plans.plan import plan
 
 SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
@@ -176,6 +177,25 @@ def with_arrays(compiled: Compiled) -> dict[str, int]:
     return found
 
 
+def packed(compiled: Compiled) -> list[str]:
+    """The kernels that were compiled for calls with `cu_seqlens`, those that compute rows again too."""
+    n, found = 4096, set[str]()
+    arrays = {
+        "cu": torch.tensor([[0, 1000, n, n]], dtype=torch.int32),
+        "seq": torch.zeros(1, n, dtype=torch.int32),
+    }
+    for dtype, softcap in ((torch.bfloat16, None), (torch.float32, 5.0)):
+        for head_dim in HEAD_DIMS:
+            q, lse = torch.empty(1, 4, n, head_dim, dtype=dtype), torch.empty(1, 4, n)
+            rule = rule_of(packed_key(lt.rule("k <= q and (k < 4 or q - k <= 300)").key, False)).at(n=n)
+            call, k = AttentionCall(rule, 0.1, softcap=softcap), q[:, :2]
+            runner = launch.Runner(plan(rule), q.device)
+            runner.forward(Tape(), call, q, k, k, arrays)
+            runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), arrays)
+            found |= {one.metadata.name for one, _ in compiled}
+    return sorted(found)
+
+
 def main() -> None:
     driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
     compiled: Compiled = []
@@ -183,8 +203,14 @@ def main() -> None:
     def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         compiled.append((kernel.warmup(*arguments, grid=(programs,), **constants), constants))
 
-    launch.launch = device_tables.launch = launched.launch = instead
-    asked = {"gluon": in_gluon, "fp8": of_8_bits, "images": on_images, "arrays": with_arrays}
+    launch.launch = device_tables.launch = launched.launch = careful.launch = instead
+    asked = {
+        "gluon": in_gluon,
+        "fp8": of_8_bits,
+        "images": on_images,
+        "arrays": with_arrays,
+        "packed": packed,
+    }
     print(json.dumps(asked[sys.argv[1]](compiled)))
 
 

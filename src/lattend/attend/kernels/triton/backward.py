@@ -39,11 +39,13 @@ from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 @triton.jit
 def store_sum(
-    Sum, Final, Written, first, place, inside, batch, head, final_batch, final_head, final_row, value,
+    Sum, Final, OfRows, first, place, inside, batch, head, final_batch, final_head, final_row, value,
     SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
+    MARKS: tl.constexpr = 1,
 ):  # fmt: skip
-    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; if SOME rows have none, Written
-    says which have. The last part writes the gradient itself, which lies in memory as its tensor does.
+    """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; if SOME rows have none, the
+    first of OfRows says which have. The last part writes the gradient itself, which lies in memory as its
+    tensor does. If OfRows has number MARKS, rows that hold a NaN or an infinity are marked there with a NaN.
     """
     column = tl.arange(0, PADDED)
     at = (first + place).to(tl.int64)[:, None] * SIZE + column[None, :]
@@ -51,8 +53,10 @@ def store_sum(
     if CONTINUES:
         summed = mask
         if SOME:
-            summed = mask & (tl.load(Written + place, mask=inside, other=0) != 0)[:, None]
+            summed = mask & (tl.load(OfRows[0] + place, mask=inside, other=0) != 0)[:, None]
         value += tl.load(Sum + at, mask=summed, other=0.0)
+    if len(OfRows) > MARKS:
+        tl.store(OfRows[MARKS] + first + place, tl.sum(value, 1) * 0.0, mask=inside)
     if ENDS:
         Final += batch * final_batch + head.to(tl.int64) * final_head
         to = place.to(tl.int64)[:, None] * final_row + column[None, :]
@@ -87,7 +91,7 @@ def without_keys(lse, delta):
 
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
-    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, Written, SumsBias, Quanta, Table, Header, Data,
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, OfRows, SumsBias, Quanta, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row, dq_batch, dq_head, dq_row,
@@ -125,7 +129,10 @@ def attention_bwd_dq_kernel(
     if MAKES_DELTA:
         Out += batch * o_batch + head.to(tl.int64) * o_head
         out = rows_of(Out, place, inside, o_row, DV, DVP, True)
-        delta = tl.sum(out.to(tl.float32) * grad.to(tl.float32), 1)
+        products = out.to(tl.float32) * grad.to(tl.float32)
+        if PADDED:  # the output of an unused query may be NaN
+            products = tl.where(grad == 0.0, 0.0, products)
+        delta = tl.sum(products, 1)
         if HAS_GRAD_LSE:
             delta -= tl.load(GradLse + state_rows, mask=inside, other=0.0)
         tl.store(Delta + state_rows, delta, mask=inside)
@@ -165,7 +172,7 @@ def attention_bwd_dq_kernel(
                 oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
                 REST, AXES, FULL, BLOCK_N, BOX, WIDE,
             )  # fmt: skip
-            if PADDED:
+            if PADDED and (HOLES or not (FULL and SKIPS)):
                 attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             p = tl.where(attended, tl.math.exp2(s - lse[:, None]), 0.0)
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
@@ -181,14 +188,14 @@ def attention_bwd_dq_kernel(
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     store_sum(
-        SumQ, GradQ, Written, (batch * heads + head) * rows, place, inside, batch, head,
+        SumQ, GradQ, OfRows, (batch * heads + head) * rows, place, inside, batch, head,
         dq_batch, dq_head, dq_row, acc * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Written, Table, Header, Data,
+    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, OfRows, Table, Header, Data,
     scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row,
@@ -301,15 +308,17 @@ def attention_bwd_dkdv_kernel(
                     ds *= 1.0 - bent * bent
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
+    if PADDED:
+        acc_k, acc_v = tl.where(real[:, None], acc_k, 0.0), tl.where(real[:, None], acc_v, 0.0)
     first_key = (batch * kv_heads + kv_head) * keys
     if CHUNKED:
         first_key = ((batch * kv_heads + kv_head) * tiles + tl.load(entry + 5 * AXES + 2)) * BLOCK_M
         place = tl.arange(0, BLOCK_M)
     store_sum(
-        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        SumK, GradK, OfRows, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
         acc_k * scale, D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
     store_sum(
-        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
-        acc_v, DV, DVP, CONTINUES, ENDS, SOME,
+        SumV, GradV, OfRows, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        acc_v, DV, DVP, CONTINUES, ENDS, SOME, 2,
     )  # fmt: skip

@@ -39,7 +39,7 @@ def summed(Share, at, count, apart, inside, SIZE: tl.constexpr, PADDED: tl.const
 
 @triton.jit(do_not_specialize=[*PLAIN, "chunks"])
 def chunk_sums_kernel(
-    ShareK, ShareV, SumK, SumV, GradK, GradV, Written, Tiles, Header,
+    ShareK, ShareV, SumK, SumV, GradK, GradV, OfRows, Tiles, Header,
     dk_batch, dk_head, dk_row, dv_batch, dv_head, dv_row, kv_heads, keys, tiles, chunks,
     TILE: tl.constexpr, ROWS: tl.constexpr, KIND: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
@@ -57,32 +57,32 @@ def chunk_sums_kernel(
     at = (pair.to(tl.int64) * chunks + first) * TILE + row
     first_key = (batch * kv_heads + kv_head) * keys
     store_sum(
-        SumK, GradK, Written, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
+        SumK, GradK, OfRows, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
         summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS, SOME,
     )  # fmt: skip
     store_sum(
-        SumV, GradV, Written, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
-        summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS, SOME,
+        SumV, GradV, OfRows, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
+        summed(ShareV, at, count, TILE, inside, DV, DVP), DV, DVP, CONTINUES, ENDS, SOME, 2,
     )  # fmt: skip
 
 
 def add_chunks(
     tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
-    found: tuple[Tensor, ...], written: Tensor | None,
+    found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
     assert ready.chunks is not None
     k, v = found
     tiles, rows, kind = len(ready.chunks), min(16, ready.shape.rows), ready.part.axes[0].outer_order
     arguments = (
-        *shares, *sums, *found, shares[0] if written is None else written, ready.chunks, ready.header,
+        *shares, *sums, *found, of_rows, ready.chunks, ready.header,
         *row_strides(k), *row_strides(v),
         k.shape[1], k.shape[2], tiles, ready.tiles,
     )  # fmt: skip
     constants = turn.constants | {
         **{"TILE": ready.shape.rows, "ROWS": rows, "KIND": order_kind(kind)},
         **{"D": k.shape[-1], "DP": padded(k.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])},
-        **{"SOME": written is not None, "WIDE": has_large_numbers(ready.part)},
+        **{"SOME": SOME, "WIDE": has_large_numbers(ready.part)},
     }
     programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
     launched.launch(tape, chunk_sums_kernel, programs, arguments, constants)

@@ -108,7 +108,8 @@ def decode_split_kernel(
             p = tl.math.exp2(s - base[:, None])
             shrink = tl.math.exp2(m - base)
             total = total * shrink + tl.sum(p, 1)
-            v = slot_rows(Values, here, there, values_row, new_v, is_new, DV, DVP)
+            used = there & (tl.max(attended.to(tl.int32), 0) > 0)  # other slots may hold anything
+            v = slot_rows(Values, here, used, values_row, new_v, is_new, DV, DVP)
             acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
             m = higher
     if STATIC:

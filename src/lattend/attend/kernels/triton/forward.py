@@ -144,15 +144,18 @@ def full_range(
 
 @triton.jit
 def in_padding(KeyRange, batch, begin, count, full_first, full_end, STEP: tl.constexpr, SKIPS: tl.constexpr):
-    """The first step, the end of the steps, and of the full ones; those among padding left out if SKIPS."""
+    """The first step, the end of the steps, and the range of full steps.
+
+    If SKIPS, steps of padding alone are left out, and full steps hold no key outside the range of real keys.
+    """
     first, end = 0, tl.cdiv(count, STEP)
     if SKIPS:
-        first = tl.maximum(tl.load(KeyRange + 2 * batch) - begin, 0) // STEP
-        last = tl.maximum(tl.load(KeyRange + 2 * batch + 1) - begin, 0)
-        end = tl.minimum(end, tl.cdiv(last, STEP))
-        first = tl.minimum(first, end)
-        full_first = tl.minimum(tl.maximum(full_first, first), end)
-        full_end = tl.minimum(tl.maximum(full_end, full_first), end)
+        real_first = tl.maximum(tl.load(KeyRange + 2 * batch) - begin, 0)
+        real_end = tl.maximum(tl.load(KeyRange + 2 * batch + 1) - begin, 0)
+        end = tl.minimum(end, tl.cdiv(real_end, STEP))
+        first = tl.minimum(real_first // STEP, end)
+        full_first = tl.minimum(tl.maximum(full_first, tl.cdiv(real_first, STEP)), end)
+        full_end = tl.maximum(tl.minimum(full_end, real_end // STEP), full_first)
     return first, end, full_first, full_end
 
 
@@ -185,9 +188,13 @@ def attention_fwd_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
-    BOX: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+    BOX: tl.constexpr, MARKS: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
+
+    If it MARKS rows, the log-sum-exp of those that hold a NaN or an infinity is NaN.
+    """
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
@@ -240,7 +247,7 @@ def attention_fwd_kernel(
                 oa, ob, oc, ia, ib, ic, first, across, bounds, head, batch, Header, Data,
                 REST, AXES, FULL, BLOCK_N, BOX, WIDE,
             )  # fmt: skip
-            if PADDED:
+            if PADDED and (HOLES or not (FULL and SKIPS)):
                 attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             s = tl.where(attended, s, -float("inf"))
             higher = tl.maximum(m, tl.max(s, 1) * sharpness)
@@ -262,6 +269,8 @@ def attention_fwd_kernel(
 
     acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     lse = tl.where(total == 0.0, -float("inf"), (m + tl.math.log2(total)) * LN2)
+    if MARKS:
+        lse += tl.sum(acc, 1) * 0.0
     tl.store(Lse + state_rows, lse, mask=inside)
     column = tl.arange(0, DVP)
     mask = inside[:, None] & (column[None, :] < DV)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.dropout import kept_share, limit_of
 from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.kernels.triton import careful
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
@@ -42,9 +42,10 @@ from lattend.attend.kernels.triton.prepared import (
     Joined,
     Prepared,
     header_numbers,
+    weighing,
 )
 from lattend.attend.kernels.triton.reading_order import read_together
-from lattend.attend.kernels.triton.rooms import filled, results, sums_of
+from lattend.attend.kernels.triton.rooms import filled, results, row_marks, sums_of
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import (
@@ -223,6 +224,7 @@ class Runner:
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v)
         turns, begins, ends = self.turns("forward", q, k, v, arrays, hopper=hopper)
+        repairs = careful.needs_repair(call)
         out, sums, lse = results(tape, q, v.shape[-1], q.dtype, turns, begins)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
@@ -230,7 +232,7 @@ class Runner:
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            constants = turn.constants
+            constants = turn.constants | {"MARKS": repairs}
             if ready.shape.strips:
                 _on_hopper().images_forward(tape, ready, call.scale, q, k, v, out, lse)
             elif ready.shape.hopper:
@@ -238,13 +240,16 @@ class Runner:
             else:
                 arguments = (
                     q, *ready.inner(k, v), out, sums, lse,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
+                    ready.table, ready.header, ready.data or (lse,), *weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= ready.constants(call, q, k, v, out)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
-        return (out if ends else tape.in_dtype(sums, q.dtype)), lse
+        out = out if ends else tape.in_dtype(sums, q.dtype)
+        if repairs:
+            careful.repair_output(tape, call, q, k, v, out, lse, arrays)
+        return out, lse
 
     def forward_fp8(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
@@ -272,7 +277,7 @@ class Runner:
             if ready.tiles and batch * heads:
                 arguments = (
                     q, *ready.inner(k), found,
-                    ready.table, ready.header, ready.data or (found,), *_weighing(tape, call, found),
+                    ready.table, ready.header, ready.data or (found,), *weighing(tape, call, found),
                     *row_strides(q), *row_strides(k),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
@@ -302,14 +307,17 @@ class Runner:
         hopper = may_take_hopper(call, q, v, "backward_dq")
         turns, begins, ends = self.turns("backward_dq", q, k, v, arrays, hopper=hopper)
         found, sums = sums_of(tape, q, turns, begins)
+        marks = (row_marks(tape, q, turns, begins),) if careful.needs_repair(call) else ()
         if not begins:
-            tape.do(_make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
+            make_delta = partial(_make_delta, call.key_range is not None)
+            tape.do(make_delta, delta, out, grad, *(() if grad_lse is None else (grad_lse,)))
         other = delta if grad_lse is None else tape.do(Tensor.contiguous, grad_lse)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
             ready = self.part(tape, "backward_dq", turn.place, q, v, arrays, hopper=small, joined=turn.joined)
             makes_delta, written = begins and turn.begins, self.written(tape, turn, self.plan.parts)
             constants = turn.constants | {"MAKES_DELTA": makes_delta, "HAS_GRAD_LSE": grad_lse is not None}
+            of_rows, some = (lse if written is None else written, *marks), {"SOME": written is not None}
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
@@ -318,23 +326,24 @@ class Runner:
                 made = {name: constants[name] for name in ("MAKES_DELTA", "HAS_GRAD_LSE")}
                 _on_hopper().images_dq(tape, ready, call.scale, given, *given_delta, made)
             elif ready.shape.hopper:
-                given_sums = (other, delta, sums, found, written)
-                _on_hopper().backward_dq(tape, ready, call.scale, given, *given_sums, constants)
+                given_sums = (other, delta, sums, found, of_rows)
+                _on_hopper().backward_dq(tape, ready, call.scale, given, *given_sums, constants | some)
             else:
                 arguments = (
-                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
-                    lse if written is None else written,
+                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found, of_rows,
                     fixed.sums or (lse,), fixed.quanta,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
+                    ready.table, ready.header, ready.data or (lse,), *weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(out), *row_strides(grad),
                     *row_strides(found),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= {"SLOPES": ready.functions.slopes if fixed.sums else None}
-                constants |= {"SOME": written is not None}
-                constants |= ready.constants(call, q, k, v, out, grad)
+                constants |= some | ready.constants(call, q, k, v, out, grad)
                 launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
-        return found if ends else tape.in_dtype(sums, q.dtype)
+        found = found if ends else tape.in_dtype(sums, q.dtype)
+        if marks:
+            careful.repair_dq(tape, call, given, delta, *marks, found, arrays)
+        return found
 
     def backward_dkdv(
         self, tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
@@ -365,6 +374,8 @@ class Runner:
         hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
         found_k, sums_k = sums_of(tape, k, turns, begins, dtype)
         found_v, sums_v = sums_of(tape, v, turns, begins, dtype)
+        repairs = careful.needs_repair(call)
+        marks = tuple(row_marks(tape, x, turns, begins) for x in (k, v)) if repairs else ()
         for turn in turns:
             small = hopper and not is_wide(self.plan.transposed[turn.place], arrays, q, k, v)
             ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
@@ -373,6 +384,8 @@ class Runner:
                 continue
             found, totals, constants = (found_k, found_v), (sums_k, sums_v), turn.constants
             sums, written = totals, self.written(tape, turn, self.plan.transposed)
+            unmarked = (lse if written is None else written,)
+            of_rows, some = (*unmarked, *marks), {"SOME": written is not None}
             if ready.chunks is not None:
                 constants = {"CONTINUES": False, "ENDS": False}
                 shares = (batch, kv_heads, ready.tiles * ready.shape.rows)
@@ -380,27 +393,30 @@ class Runner:
             if ready.shape.strips:
                 _on_hopper().images_dkdv(tape, ready, call.scale, given, delta, (found_k, found_v))
             elif ready.shape.hopper:
+                own = unmarked if ready.chunks is not None else of_rows
                 _on_hopper().backward_dkdv(
-                    tape, ready, call.scale, given, delta, sums, found, written, constants
+                    tape, ready, call.scale, given, delta, sums, found, own, constants | some
                 )
             else:
                 inner_q, inner_grad = ready.inner(q, grad)
                 arguments = (
                     inner_q, *ready.outer(k, v), inner_grad, lse, delta, *sums, *found,
-                    lse if written is None else written,
-                    ready.table, ready.header, ready.data or (lse,), *_weighing(tape, call, lse),
+                    unmarked if ready.chunks is not None else of_rows,
+                    ready.table, ready.header, ready.data or (lse,), *weighing(tape, call, lse),
                     *row_strides(q), *row_strides(k), *row_strides(v), *row_strides(grad),
                     *row_strides(found_k), *row_strides(found_v),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                 )  # fmt: skip
                 constants |= ready.constants(call, q, k, v, grad)
-                constants |= {"CHUNKED": ready.chunks is not None, "SOME": written is not None}
+                constants |= {"CHUNKED": ready.chunks is not None} | some
                 launch(tape, attention_bwd_dkdv_kernel, programs, arguments, constants)
             if ready.chunks is not None:
-                add_chunks(tape, ready, turn, sums, totals, found, written)
-        if ends:
-            return found_k, found_v
-        return tape.in_dtype(sums_k, dtype or k.dtype), tape.in_dtype(sums_v, dtype or v.dtype)
+                add_chunks(tape, ready, turn, sums, totals, found, of_rows, **some)
+        if not ends:
+            found_k, found_v = (tape.in_dtype(x, dtype or k.dtype) for x in (sums_k, sums_v))
+        if repairs:
+            careful.repair_dkdv(tape, call, given, delta, marks, (found_k, found_v), arrays)
+        return found_k, found_v
 
 
 def _on_hopper() -> Any:
@@ -410,21 +426,11 @@ def _on_hopper() -> Any:
     return launches
 
 
-def _weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
-    """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
-    softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
-    real = unused if call.key_range is None else tape.do(Tensor.contiguous, call.key_range)
-    mask, row = unused, 0
-    if call.key_mask is not None:
-        mask, row = tape.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
-    return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout), real, mask, row
-
-
-def _as_bytes(mask: Tensor) -> Tensor:
-    return mask.contiguous().view(torch.uint8)
-
-
-def _make_delta(delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | None = None) -> None:
+def _make_delta(
+    padded: bool, delta: Tensor, out: Tensor, grad: Tensor, grad_lse: Tensor | None = None
+) -> None:
+    if padded:  # the output of an unused query may be NaN
+        out = out.masked_fill(grad == 0, 0)
     delta.copy_(vecdot(out.float(), grad.float()))
     delta -= 0.0 if grad_lse is None else grad_lse
 

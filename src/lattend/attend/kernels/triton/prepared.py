@@ -17,12 +17,14 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.attend.call import AttentionCall
+from lattend.attend.dropout import kept_share, limit_of
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.attend.kernels.triton.tables import REACH_32, furthest
+from lattend.attend.tape import Tape
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.recent import Recent
@@ -139,6 +141,20 @@ class Prepared:
         }
 
 
+def weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
+    """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
+    softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
+    real = unused if call.key_range is None else tape.do(Tensor.contiguous, call.key_range)
+    mask, row = unused, 0
+    if call.key_mask is not None:
+        mask, row = tape.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
+    return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout), real, mask, row
+
+
+def _as_bytes(mask: Tensor) -> Tensor:
+    return mask.contiguous().view(torch.uint8)
+
+
 def _boxes(x: Tensor, sizes: tuple[int, ...], box: tuple[int, ...]) -> TensorDescriptor:
     """The descriptor of such boxes of the images [batch, heads, rows * cols, head_dim]."""
     (batch, heads, _, size), (of_batch, of_head, of_row, one) = x.shape, x.stride()
@@ -185,8 +201,11 @@ def _number(name: str, part: Part, arrays: Arrays) -> int:
     """A number of the rule, or of an array it looks up."""
     if name.startswith("literal "):
         return part.template.literals[int(name.removeprefix("literal "))]
-    if not name.startswith("__"):
-        return part.numbers[name]
+    return array_number(name, arrays) if name.startswith("__") else part.numbers[name]
+
+
+def array_number(name: str, arrays: Arrays) -> int:
+    """A stride from one batch element to the next, or the size of an axis: `__stride doc`, `__axis0 doc`."""
     what, array = name.split(" ", 1)
     whole = arrays[array]
     if what == "__stride":

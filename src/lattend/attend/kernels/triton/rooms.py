@@ -39,6 +39,14 @@ def sums_of(
     return found, sums if begins else tape.do(filled(0.0), sums)
 
 
+def row_marks(tape: Tape, x: Tensor, turns: Sequence[Turn], begins: bool) -> Tensor:
+    """Where rows of a gradient are marked (careful.py); rows that no turn writes have no mark."""
+    marks = tape.empty(x.shape[:-1], torch.float32, x.device)
+    if not begins or any(turn.earlier for turn in turns):
+        tape.do(filled(0.0), marks)
+    return marks
+
+
 def filled(value: float) -> Callable[[Tensor], Tensor]:
     """The step that fills a tensor."""
     return lambda x: x.fill_(value)

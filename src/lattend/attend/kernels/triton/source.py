@@ -72,6 +72,13 @@ def generated(part: Part, term: Term | None = None, tensors: tuple[str, ...] = (
     return _generated(part.template.axes, part.template.rest, term, tensors)
 
 
+def generated_rule(
+    condition: Condition, axes: tuple[tuple[str, str], ...], term: Term | None, tensors: tuple[str, ...]
+) -> Generated:
+    """The functions of a whole rule on axes (outer, inner): all its pairs are asked."""
+    return _generated(tuple((outer, inner, (), ()) for outer, inner in axes), condition, term, tensors)
+
+
 @lru_cache(maxsize=256)
 def _generated(
     axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...],

@@ -147,7 +147,7 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+    GROUP: gl.constexpr, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
     buffers, barriers, scale, k_strides, v_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
@@ -201,7 +201,7 @@ def compute(
         )  # fmt: skip
         v = v_buffer.index(held).reshape((ROWS, DP))
         if CONTINUES:
-            known = has_sums(Written, tile, GROUP, SUMS, SOME, OUTER)
+            known = has_sums(OfRows, tile, GROUP, SUMS, SOME, OUTER)
             dv = begun(SumV, tile, known, kv_heads, rows, GROUP, DV, DP, SUMS, OUTER)
             dk = begun(SumK, tile, known, kv_heads, rows, GROUP, D, DP, SUMS, OUTER) * unscaled
         for FULL in gl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
@@ -263,12 +263,12 @@ def compute(
             lay_share(SumV, dv, tile, kv_heads, numbers[3], GROUP, DV, DP, SUMS)
         else:
             lay(
-                FinalK, SumK, Written, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
+                FinalK, SumK, OfRows, dk * scale, k_buffer.index(held), tile, kv_heads, rows, k_strides,
                 GROUP, D, DP, SUMS, False, ENDS, False, OUTER,
             )  # fmt: skip
             lay(
-                FinalV, SumV, Written, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
-                GROUP, DV, DP, SUMS, False, ENDS, False, OUTER,
+                FinalV, SumV, OfRows, dv, v_buffer.index(held), tile, kv_heads, rows, v_strides,
+                GROUP, DV, DP, SUMS, False, ENDS, False, OUTER, 2,
             )  # fmt: skip
             send((RowsK, RowsV), (k_buffer, v_buffer), held, tile, GROUP, ENDS, OUTER)
         turn, done = turn + 1, done + steps
@@ -297,7 +297,7 @@ def rooms_of(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Table, Header, Data, RowBounds,
     scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
@@ -318,13 +318,13 @@ def attention_bwd_dkdv_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED, CHUNKED, GROUPS, OUTER, INNER, LEAVES,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED, CHUNKED, GROUPS, OUTER, INNER, LEAVES,

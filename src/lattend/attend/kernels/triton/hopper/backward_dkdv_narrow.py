@@ -21,7 +21,7 @@ from lattend.attend.kernels.triton.hopper.tiles import LOADER
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_narrow_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Table, Header, Data, RowBounds,
     scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
@@ -36,19 +36,19 @@ def attention_bwd_dkdv_narrow_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+                0, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED, False, GROUPS,
             )),
             (compute, (
-                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+                1, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED, False, GROUPS,
             )),
             (compute, (
-                2, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Header, Data, RowBounds,
+                2, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, k_strides, v_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED, False, GROUPS,

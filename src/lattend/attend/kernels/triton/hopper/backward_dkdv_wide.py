@@ -84,7 +84,7 @@ def load(
 
 @gluon.jit
 def compute(
-    OF_KEYS: gl.constexpr, Rows, Sum, Final, Written, Header, Data, RowBounds,
+    OF_KEYS: gl.constexpr, Rows, Sum, Final, OfRows, Header, Data, RowBounds,
     buffers, barriers, scale, strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DP: gl.constexpr,
@@ -153,7 +153,7 @@ def compute(
         done += steps
         if OF_KEYS:
             lay(
-                Final, Sum, Written, total * scale, v_buffer.index(0), tile, kv_heads, rows, strides,
+                Final, Sum, OfRows, total * scale, v_buffer.index(0), tile, kv_heads, rows, strides,
                 0, D, DP, SUMS, CONTINUES, ENDS, SOME,
             )  # fmt: skip
             send((Rows,), (v_buffer,), 0, tile, 0, ENDS)
@@ -162,8 +162,8 @@ def compute(
             mbarrier.arrive(free.index(0), count=1)
             tma.store_wait(0)
             lay(
-                Final, Sum, Written, total, dv_buffer.index(0), tile, kv_heads, rows, strides,
-                0, D, DP, SUMS, CONTINUES, ENDS, SOME,
+                Final, Sum, OfRows, total, dv_buffer.index(0), tile, kv_heads, rows, strides,
+                0, D, DP, SUMS, CONTINUES, ENDS, SOME, 0, 2,
             )  # fmt: skip
             send((Rows,), (dv_buffer,), 0, tile, 0, ENDS)
     tma.store_wait(0)
@@ -171,7 +171,7 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works", "query_rows"])
 def attention_bwd_dkdv_wide_hopper_kernel(
-    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, Written, Table, Header, Data, RowBounds,
+    K, V, Q, G, Lse, Delta, RowsK, RowsV, SumK, SumV, FinalK, FinalV, OfRows, Table, Header, Data, RowBounds,
     scale, k_batch, k_head, k_row, v_batch, v_head, v_row,
     heads, share, rows, tiles, table_batch, table_head, works, query_rows,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
@@ -197,13 +197,13 @@ def attention_bwd_dkdv_wide_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                True, RowsK, SumK, FinalK, Written, Header, Data, RowBounds,
+                True, RowsK, SumK, FinalK, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, (k_batch, k_head, k_row), numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED,
             )),
             (compute, (
-                False, RowsV, SumV, FinalV, Written, Header, Data, RowBounds,
+                False, RowsV, SumV, FinalV, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, (v_batch, v_head, v_row), numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DV, DP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
                 SOME, SHARED,

@@ -155,7 +155,7 @@ def asked(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, JoinedHeader, Data,
     RowBounds, buffers, barriers, order, scale, out_strides, final_strides, numbers,
     JOINED_BOUNDS: gl.constexpr, BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
@@ -201,7 +201,7 @@ def compute(
             BOUNDS, DP, DV, S, GROUP, ROW_BOUNDS, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER,
         )  # fmt: skip
         if CONTINUES:
-            known = has_sums(Written, tile, GROUP, SUMS, SOME, OUTER)
+            known = has_sums(OfRows, tile, GROUP, SUMS, SOME, OUTER)
             dq = begun(Sum, tile, known, heads, rows, GROUP, D, DP, SUMS, OUTER) * unscaled
         else:
             dq = gl.full([ROWS, DP], 0.0, gl.float32, SUMS)
@@ -257,7 +257,7 @@ def compute(
             pass_over(done, done + ending, k_ready, k_free, v_ready, v_free, STAGES)
             done += ending
         lay(
-            Final, Sum, Written, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
+            Final, Sum, OfRows, dq * scale, q_buffer.index(held), tile, heads, rows, final_strides,
             GROUP, D, DP, SUMS, False, ENDS, False, OUTER,
         )  # fmt: skip
         send((Rows,), (q_buffer,), held, tile, GROUP, ENDS, OUTER)
@@ -266,7 +266,7 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_hopper_kernel(
-    Q, G, K, V, JoinedK, JoinedV, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written,
+    Q, G, K, V, JoinedK, JoinedV, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows,
     Table, Header, JoinedHeader, Data, RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
@@ -297,13 +297,13 @@ def attention_bwd_dq_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER, LEAVES,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, JoinedHeader, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, JoinedHeader, Data, RowBounds,
                 buffers, barriers, order, scale, out_strides, final_strides, numbers,
                 JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE, OUTER, INNER, LEAVES,

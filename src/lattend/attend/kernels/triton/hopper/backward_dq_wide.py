@@ -77,7 +77,7 @@ def load(
 
 @gluon.jit
 def compute(
-    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
+    GROUP: gl.constexpr, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, Data, RowBounds,
     buffers, barriers, scale, out_strides, final_strides, numbers,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, D: gl.constexpr, DV: gl.constexpr, DP: gl.constexpr,
@@ -139,7 +139,7 @@ def compute(
                 mbarrier.arrive(k_free.index(now % STAGES), count=1)
         done += steps
         lay(
-            Final, Sum, Written, dq * scale, q_buffer.index(GROUP), tile, heads, rows, final_strides,
+            Final, Sum, OfRows, dq * scale, q_buffer.index(GROUP), tile, heads, rows, final_strides,
             GROUP, D, DP, SUMS, CONTINUES, ENDS, SOME,
         )  # fmt: skip
         send((Rows,), (q_buffer,), GROUP, tile, GROUP, ENDS)
@@ -148,7 +148,7 @@ def compute(
 
 @gluon.jit(do_not_specialize=[*PLAIN, "heads", "share", "works"])
 def attention_bwd_dq_wide_hopper_kernel(
-    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Table, Header, Data, RowBounds, scale,
+    Q, G, K, V, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Table, Header, Data, RowBounds, scale,
     o_batch, o_head, o_row, f_batch, f_head, f_row,
     heads, share, rows, tiles, table_batch, table_head, works,
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
@@ -172,13 +172,13 @@ def attention_bwd_dq_wide_hopper_kernel(
     gl.warp_specialize(
         [
             (compute, (
-                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
+                0, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,
             )),
             (compute, (
-                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, Written, Header, Data, RowBounds,
+                1, Rows, Out, GradLse, Lse, Delta, Sum, Final, OfRows, Header, Data, RowBounds,
                 buffers, barriers, scale, out_strides, final_strides, numbers,
                 BOUNDS, COLUMNS, PAIRS, STEP, STAGES, D, DV, DP,
                 HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, SOME, MAKES_DELTA, HAS_GRAD_LSE,

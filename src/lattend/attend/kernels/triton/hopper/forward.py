@@ -137,8 +137,12 @@ def finish(
     o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides, heads, rows,
     DV: gl.constexpr, DVP: gl.constexpr, SUMS: gl.constexpr, OF_SCORES: gl.constexpr,
     GROUP: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr, OUTER: gl.constexpr = 0,
+    MARKS: gl.constexpr = False,
 ):  # fmt: skip
-    """Divides the sums of a tile by its weights and writes them, with what earlier parts found."""
+    """Divides the sums of a tile by its weights and writes them, with what earlier parts found.
+
+    If it MARKS rows, the log-sum-exp of those that hold a NaN or an infinity is NaN.
+    """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     before = (tile[0] * heads + tile[1]).to(gl.int64) * rows
     oa, inside = rows_of(tile, GROUP, OF_SCORES, OUTER)
@@ -158,9 +162,11 @@ def finish(
         m, total = higher, total * shrink + share
     o = o * gl.convert_layout(1.0 / gl.where(total == 0.0, 1.0, total), OF_SUMS)[:, None]
     lse = gl.where(total == 0.0, -float("inf"), (m + gl.log2(total)) * LN2)
+    if MARKS:
+        lse += gl.convert_layout(gl.sum(o, 1) * 0.0, OF_SCORES)
     gl.store(Lse + before + oa, lse, mask=inside)
     lay(
-        Out, State, Lse, o, q_buffer.index(place), tile, heads, rows, out_strides,
+        Out, State, (Lse,), o, q_buffer.index(place), tile, heads, rows, out_strides,
         GROUP, DV, DVP, SUMS, False, ENDS, False, OUTER,
     )  # fmt: skip
     send((Rows,), (q_buffer,), place, tile, GROUP, ENDS, OUTER)
@@ -174,6 +180,7 @@ def compute(
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, LEAVES: gl.constexpr,
+    MARKS: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries.
 
@@ -280,7 +287,7 @@ def compute(
             done += ending
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
-            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, False, ENDS, OUTER,
+            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, False, ENDS, OUTER, MARKS,
         )  # fmt: skip
         if TILES == 1:
             give_back(q_free, turn, True)
@@ -295,6 +302,7 @@ def attention_fwd_hopper_kernel(
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
     OUTER: gl.constexpr, INNER: gl.constexpr, IN_TURN: gl.constexpr, LEAVES: gl.constexpr,
+    MARKS: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last.
 
@@ -319,12 +327,12 @@ def attention_fwd_hopper_kernel(
             (compute, (
                 0, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES, MARKS,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, JoinedHeader, Data, RowBounds, buffers, barriers,
                 order, scale, strides, numbers, JOINED_BOUNDS, BOUNDS, COLUMNS, PAIRS, STEP, STAGES,
-                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES,
+                DP, DV, DVP, HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, OUTER, INNER, IN_TURN, LEAVES, MARKS,
             )),
             (load, (
                 Q, K, V, JoinedK, JoinedV, Table, Header, buffers, barriers, numbers,

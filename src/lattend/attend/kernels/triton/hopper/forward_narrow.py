@@ -61,6 +61,7 @@ def compute(
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    MARKS: gl.constexpr,
 ):  # fmt: skip
     """The trade of a group of warps: output and log-sum-exp of its queries."""
     q_buffer, k_buffer, v_buffer, noted = buffers
@@ -118,7 +119,7 @@ def compute(
                 mbarrier.arrive(k_free.index((now + 1) % STAGES), count=1, pred=following < turns)
         finish(
             o, m, total, tile, q_buffer, place, Rows, Out, State, Lse, out_strides,
-            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS,
+            heads, rows, DV, DVP, SUMS, OF_SCORES, GROUP, CONTINUES, ENDS, 0, MARKS,
         )  # fmt: skip
         turn, done = turn + 1, done + steps
     tma.store_wait(0)
@@ -131,6 +132,7 @@ def attention_fwd_narrow_hopper_kernel(
     BOUNDS: gl.constexpr, COLUMNS: gl.constexpr, PAIRS: gl.constexpr,
     STEP: gl.constexpr, STAGES: gl.constexpr, DP: gl.constexpr, DV: gl.constexpr, DVP: gl.constexpr,
     HAS_FULL: gl.constexpr, ROW_BOUNDS: gl.constexpr, CONTINUES: gl.constexpr, ENDS: gl.constexpr,
+    MARKS: gl.constexpr,
 ):  # fmt: skip
     """Out and Lse of tiles of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
     q_buffer = gl.allocate_shared_memory(Q.dtype, [TILES * GROUPS, 1, 1, ROWS, DP], Q.layout)
@@ -149,17 +151,17 @@ def attention_fwd_narrow_hopper_kernel(
             (compute, (
                 0, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers, order,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MARKS,
             )),
             (compute, (
                 1, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers, order,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MARKS,
             )),
             (compute, (
                 2, Rows, Out, State, Lse, Header, Data, RowBounds, buffers, barriers, order,
                 scale, strides, numbers, BOUNDS, COLUMNS, PAIRS, STEP, STAGES, DP, DV, DVP,
-                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS,
+                HAS_FULL, ROW_BOUNDS, CONTINUES, ENDS, MARKS,
             )),
             (load, (
                 Q, K, V, K, V, Table, Header, buffers, barriers, numbers,

@@ -45,6 +45,7 @@ from lattend.attend.tape import Tape
 from lattend.plans.order import Order
 
 Constants = dict[str, Any]
+OfRows = tuple[Tensor, ...]  # which rows have sums of earlier parts; then, if wanted, where NaN is marked
 __all__ = [
     "backward_dkdv", "backward_dq", "forward", "forward_fp8", "images_dkdv", "images_dq", "images_forward",
     "processors", "transposed",
@@ -93,7 +94,7 @@ def forward_fp8(
 
 def backward_dq(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    sums: Tensor, found: Tensor, written: Tensor | None, constants: Constants,
+    sums: Tensor, found: Tensor, of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
@@ -108,17 +109,17 @@ def backward_dq(
     arguments = (
         *described(ROWS.value, q, grad, order=outer), *described(step, k, v, order=inner), *joined,
         *described(ROWS.value, found, order=outer),
-        out, grad_lse, lse, delta, sums, found, lse if written is None else written,
+        out, grad_lse, lse, delta, sums, found, of_rows,
         *tables, scale, *row_strides(out), *row_strides(found),
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
-    constants = constants | _widths(q, v) | more | {"SOME": written is not None}
+    constants = constants | _widths(q, v) | more
     _launch(tape, kernel, works, arguments, ready, constants, q)
 
 
 def backward_dkdv(
     tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
-    sums: tuple[Tensor, ...], found: tuple[Tensor, ...], written: Tensor | None, constants: Constants,
+    sums: tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of keys and values."""
     grad, _, q, k, v, _, lse = given
@@ -128,11 +129,11 @@ def backward_dkdv(
     arguments = (
         *described(ROWS.value, k, v, order=outer), *described(step, q, grad, order=inner),
         *(described_numbers(step, x) for x in (lse, delta)),
-        *described(ROWS.value, *found, order=outer), *sums, *found, lse if written is None else written,
+        *described(ROWS.value, *found, order=outer), *sums, *found, of_rows,
         *_tables(ready, lse), scale, *row_strides(found[0]), *row_strides(found[1]),
         kv_heads, heads // kv_heads, keys, ready.tiles, *ready.strides, works, lse.shape[2:].numel(),
     )  # fmt: skip
-    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads, "SOME": written is not None}
+    constants = constants | _widths(q, v) | {"SHARED": heads > kv_heads}
     if _is_narrow(ready):
         kernel = attention_bwd_dkdv_narrow_hopper_kernel
     elif _is_wide(q):

@@ -166,22 +166,24 @@ def begun(
 
 
 @gluon.jit
-def has_sums(Written, tile, GROUP: gl.constexpr, SUMS: gl.constexpr, SOME: gl.constexpr, OUTER: gl.constexpr):
-    """Which of a group's rows earlier parts have sums of: all, or SOME, as Written says."""
+def has_sums(OfRows, tile, GROUP: gl.constexpr, SUMS: gl.constexpr, SOME: gl.constexpr, OUTER: gl.constexpr):
+    """Which of a group's rows earlier parts have sums of: all, or SOME, as the first of OfRows says."""
     row, here = rows_of(tile, GROUP, gl.SliceLayout(1, SUMS), OUTER)
     if SOME:
-        here = gl.load(Written + row, mask=here, other=0) != 0
+        here = gl.load(OfRows[0] + row, mask=here, other=0) != 0
     return here
 
 
 @gluon.jit
 def lay(
-    Out, Sum, Written, value, buffer, tile, heads, rows, strides,
+    Out, Sum, OfRows, value, buffer, tile, heads, rows, strides,
     GROUP: gl.constexpr, D: gl.constexpr, DP: gl.constexpr, SUMS: gl.constexpr,
     CONTINUES: gl.constexpr, ENDS: gl.constexpr, SOME: gl.constexpr, OUTER: gl.constexpr = 0,
+    MARKS: gl.constexpr = 1,
 ):  # fmt: skip
-    """Adds rows to the sums of earlier parts; if SOME rows have none, Written says which have. The last part
-    lays the result where the tile's rows were, for `send`, or writes those of a tile that is not whole.
+    """Adds rows to the sums of earlier parts; if SOME rows have none, the first of OfRows says which have.
+    The last part lays the result where the tile's rows were, for `send`, or writes those of a tile that is
+    not whole. If OfRows has number MARKS, rows that hold a NaN or an infinity are marked there with a NaN.
     """
     OF_SUMS: gl.constexpr = gl.SliceLayout(1, SUMS)
     batch, head = tile[0], tile[1]
@@ -193,8 +195,10 @@ def lay(
     if CONTINUES:
         summed = mask
         if SOME:
-            summed = mask & (gl.load(Written + row, mask=here, other=0) != 0)[:, None]
+            summed = mask & (gl.load(OfRows[0] + row, mask=here, other=0) != 0)[:, None]
         value += gl.load(sums, mask=summed, other=0.0)
+    if len(OfRows) > MARKS:
+        gl.store(OfRows[MARKS] + before + row, gl.sum(value, 1) * 0.0, mask=here)
     if ENDS:
         final = value.to(buffer.dtype)
         if whole(tile, GROUP):
