@@ -343,7 +343,7 @@ class KVCache(Shown):
         known = tuple(name for name in self.growing if name in entries)
         batch = self.keys.shape[0]
         if isinstance(self._store, StaticStore):
-            table = ragged.path_table(indices, batch, self.keys.device)
+            table = ragged.path_table(indices, batch, self.keys.device, self._store.known_draft())
             return self._store.keep(table, entries_given(known, entries, table.shape, table.device))
         paths = ragged.paths_given(indices, batch)
         shape = batch, max((len(path) for path in paths), default=0)
