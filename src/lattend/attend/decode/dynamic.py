@@ -315,6 +315,7 @@ class DynamicStore:
             self.entries = {name: x.index_select(0, places) for name, x in self.entries.items()}
         if not self.table.shared or not len(rows):
             self.table.select(rows.cpu().numpy())
+        self.table.freed = True  # slots of rows that are dropped are free memory
         self.drafted = None
 
     def reset(self, rows: Tensor | None) -> None:

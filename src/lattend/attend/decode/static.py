@@ -196,7 +196,9 @@ class StaticStore:
         mask = self._mask(at, positions, new.entries, entries)
         added = None if how.bias is None else bias_on_device(how.bias, at, positions.clamp(min=0), q)
         out, lse = step.attend(q, keys, values, mask, how, added)
-        return out.masked_fill(gone[:, None, :, None], nan), lse
+        gone = gone[:, None]
+        lse = None if lse is None else lse.masked_fill(gone, nan)
+        return out.masked_fill(gone[..., None], nan), lse
 
     def _mask(
         self, at: Tensor, positions: Tensor, new: Mapping[str, Tensor], entries: Mapping[str, Tensor]
@@ -284,7 +286,7 @@ class StaticStore:
         self._changed()
 
     def known_draft(self) -> NDArray[np.int64] | None:
-        """The number of tokens of the last call in each row, -1 where there is no such call; None if unknown."""
+        """The number of tokens of the last call in each row, NO_DRAFT where there is none; None if unknown."""
         if torch.compiler.is_compiling() or self.drafted.is_cuda:
             return None
         return self.drafted.numpy()
@@ -293,7 +295,8 @@ class StaticStore:
         """Of the last call's tokens keep those on each row's path, [batch, a]; -1 is none."""
         size = self.drafted[:, None]
         real, start = (paths >= 0) & (paths < size), self.now[:, None] - size.clamp(min=0)
-        drafted, kept_at = start + paths.clamp(min=0), start + self.places[: paths.shape[1]]
+        drafted = start + paths.clamp(min=0)
+        kept_at = start + torch.arange(paths.shape[1], device=paths.device)
         slot = self._slot(drafted)
         lost = real & (kept_at < self.pinned) & (self.positions.gather(1, slot) != drafted)
         after, before = paths[:, 1:], paths[:, :-1]
@@ -306,8 +309,8 @@ class StaticStore:
         )
         kept = {name: entries.get(name, x.gather(1, slot)) for name, x in self.entries.items()}
         self.positions.masked_fill_(self.positions >= start, FREE)
-        self._put(kept_at, real, NewTokens(k, k, v, kept))
-        self.now.copy_(start[:, 0] + real.sum(1))
+        self.now.copy_(start[:, 0])
+        self._take_in(NewTokens(k, k, v, kept), real.sum(1))
         self._changed()
 
     def _changed(self) -> None:
