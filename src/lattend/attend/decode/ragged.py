@@ -136,9 +136,7 @@ def check_path(path: NDArray[np.int64], size: int | None) -> None:
         )
 
 
-def path_table(
-    indices: Any, batch: int, device: torch.device, sizes: NDArray[np.int64] | None
-) -> Tensor:
+def path_table(indices: Any, batch: int, device: torch.device, sizes: NDArray[np.int64] | None) -> Tensor:
     """The tokens to keep as a tensor [batch, a], -1 after the last of a row.
 
     `sizes` are the numbers of tokens of the last call, for which the paths are checked; None where the host

@@ -5,8 +5,8 @@ again and again. The key of position p lies in slot p while p < pinned, and in a
 
     slot(p) = pinned + (p - pinned) mod ring
 
-A row that needs a key which is gone cannot say so without a wait: its outputs are NaN. So are those of a row
-that was to keep tokens which are not of its last call; on a CPU, outside of a compiled program, that is an error.
+A row that needs a key which is gone cannot raise without a wait: its outputs are NaN. So are those of a row
+after `keep` of tokens that are not in its last call; on a CPU, outside a compiled program, `keep` raises instead.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class StaticStore:
         self._changed()
 
     def known_draft(self) -> NDArray[np.int64] | None:
-        """The number of tokens of the last call in each row, NO_DRAFT where there is none; None if unknown."""
+        """The tokens of the last call in each row, NO_DRAFT where there is none; None if the host must wait."""
         if torch.compiler.is_compiling() or self.drafted.is_cuda:
             return None
         return self.drafted.numpy()
