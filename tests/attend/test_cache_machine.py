@@ -7,7 +7,7 @@ float64, whose pairs Python finds one by one. Slots without a key are filled wit
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import inf, nan
 from types import MappingProxyType
@@ -120,7 +120,7 @@ class Machine(RuleBasedStateMachine):
         self.slopes = torch.rand(self.heads, generator=self.normal).to(torch.float32)
         self.logits = torch.randn(self.heads, generator=self.normal)
         room: dict[str, Any] = {"static": True} if self.static else {}
-        made = dict(self.setting.numbers) | ({"n": MAX_LENGTH} if self.setting.data else {})
+        made: dict[str, Any] = dict(self.setting.numbers) | ({"n": MAX_LENGTH} if self.setting.data else {})
         self.forgets_none = self.name in (
             "causal",
             "columns",
@@ -300,10 +300,10 @@ class Machine(RuleBasedStateMachine):
         }
         for row in range(batch):
             for place in range(s):
-                x = (part[row, :, place] for part in (q, k, v))
+                x = [part[row, :, place] for part in (q, k, v)]
                 if real[row, place]:
-                    given = {name: int(whole[row, place]) for name, whole in entries.items()}
-                    self.rows[row].append(Token(*(part.double() for part in x), given))
+                    own = {name: int(whole[row, place]) for name, whole in entries.items()}
+                    self.rows[row].append(Token(x[0].double(), x[1].double(), x[2].double(), own))
                 else:
                     for part in x:
                         part.fill_(self.junk)
@@ -314,7 +314,8 @@ class Machine(RuleBasedStateMachine):
             given["sinks"] = self.logits.to(self.dtype)
         attend: Any = self.cache.attend
         if by_attention:
-            attend = partial(lt.attention, rule=self.setting.rule, cache=self.cache)
+            whole: Any = lt.attention
+            attend = partial(whole, rule=self.setting.rule, cache=self.cache)
         with torch.no_grad():
             found = attend(q, k, v, **how, **given, **entries)
         out, lse = found if options.get("return_lse") else (found, None)
@@ -341,7 +342,8 @@ class Machine(RuleBasedStateMachine):
             return torch.zeros(self.heads, 0, self.dims[1]).double(), torch.zeros(self.heads, 0).double()
         q = torch.stack([token.q for token in text[-count:]], 1)
         group = self.heads // self.kv_heads
-        k, v = (torch.stack([token[i] for token in text], 1).repeat_interleave(group, 0) for i in (1, 2))
+        both = [token.k for token in text], [token.v for token in text]
+        k, v = (torch.stack(x, 1).repeat_interleave(group, 0) for x in both)
         scores = q @ k.mT * options.get("scale", self.dims[0] ** -0.5)
         if "softcap" in options:
             scores = options["softcap"] * (scores / options["softcap"]).tanh()
@@ -372,6 +374,15 @@ class Machine(RuleBasedStateMachine):
 
 def close(found: Tensor, wanted: Tensor, tolerance: float) -> None:
     torch.testing.assert_close(found, wanted, atol=tolerance, rtol=tolerance, equal_nan=True)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Steps are small: threads that wait for each other only slow them down."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)

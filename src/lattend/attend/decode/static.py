@@ -6,7 +6,7 @@ again and again. The key of position p lies in slot p while p < pinned, and in a
     slot(p) = pinned + (p - pinned) mod ring
 
 A row that needs a key which is gone cannot raise without a wait: its outputs are NaN. So are those of a row
-after `keep` of tokens that are not in its last call; on a CPU, outside a compiled program, `keep` raises instead.
+after `keep` of tokens that are not in its last call, on a GPU and in a compiled program; elsewhere it raises.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class StaticStore:
         self._changed()
 
     def known_draft(self) -> NDArray[np.int64] | None:
-        """The tokens of the last call in each row, NO_DRAFT where there is none; None if the host must wait."""
+        """The tokens of the last call in each row, or NO_DRAFT; None where the host would have to wait."""
         if torch.compiler.is_compiling() or self.drafted.is_cuda:
             return None
         return self.drafted.numpy()
