@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
@@ -117,8 +116,6 @@ def cache_of(texts: Texts, **options: Any) -> lt.KVCache:
     return lt.KVCache(cache_rule(texts), batch=len(texts.rows), **given)
 
 
-# Random things that are done to a cache
-
 RULES = {
     "causal": "k <= q",
     "window": "k <= q and q - k <= 5",
@@ -132,63 +129,3 @@ RULES = {
 }
 DOCUMENTS = "k <= q and doc[q] == doc[k]"
 ROLLBACK = 6
-
-
-@st.composite
-def actions(draw: st.DrawFn) -> list[tuple[str, int]]:
-    kinds = st.sampled_from(
-        ["step", "step", "ragged", "ragged", "crop", "crop rows", "keep", "keep rows", "reset", "select"]
-    )
-    return draw(st.lists(st.tuples(kinds, st.integers(0, 2**30)), min_size=3, max_size=12))
-
-
-def play(texts: Texts, steps: list[tuple[str, int]], cache: lt.KVCache) -> None:
-    """Do what the steps say to the cache and to the texts; every output is compared on the way."""
-    batch, high = len(texts.rows), [0] * len(texts.rows)
-    for kind, seed in steps:
-        draw = np.random.default_rng(seed)
-        reserve = [ROLLBACK - (high[row] - len(texts.rows[row])) for row in range(batch)]
-        if kind in ("step", "ragged"):
-            s = int(draw.choice([1, 1, 3, 9]))
-            real = np.ones((batch, s), bool) if kind == "step" else draw.random((batch, s)) < 0.7
-            fed(texts, cache, real, draw)
-            high = [max(a, len(row)) for a, row in zip(high, texts.rows, strict=True)]
-        elif kind.startswith("crop"):
-            back = [int(draw.integers(0, max(0, most) + 1)) for most in reserve]
-            if kind == "crop":
-                back = [min(back)] * batch
-                cache.crop(-back[0] or 1000)
-            left = [max(0, len(row) - less) for row, less in zip(texts.rows, back, strict=True)]
-            if kind == "crop rows":
-                cache.crop(left)
-            for row, length in enumerate(left):
-                texts.crop(row, length)
-        elif kind.startswith("keep"):
-            s = min(4, *reserve)
-            if s < 1:
-                continue
-            fed(texts, cache, np.ones((batch, s), bool), draw)
-            high = [max(a, len(row)) for a, row in zip(high, texts.rows, strict=True)]
-            paths = [np.flatnonzero(draw.random(s) < 0.6).tolist() for _ in range(batch)]
-            paths = paths[:1] * batch if kind == "keep" else paths
-            cache.keep(paths[0] if kind == "keep" else paths)
-            for row, path in enumerate(paths):
-                texts.keep(row, s, path)
-        elif kind == "reset":
-            rows = np.flatnonzero(draw.random(batch) < 0.5).tolist()
-            cache.reset(rows)
-            for row in rows:
-                texts.rows[row], high[row] = [], 0
-        else:
-            order = draw.integers(0, batch, batch).tolist()
-            cache.select(order)
-            texts.rows, high = [list(texts.rows[row]) for row in order], [high[row] for row in order]
-        assert cache.lengths.tolist() == [len(row) for row in texts.rows]
-
-
-def fed(texts: Texts, cache: lt.KVCache, real: np.ndarray, draw: np.random.Generator) -> None:
-    tokens = [
-        [texts.token(**{name: int(draw.integers(0, 3)) for name in texts.arrays}) for _ in range(count)]
-        for count in real.sum(1)
-    ]
-    texts.feed(cache, tokens, real)

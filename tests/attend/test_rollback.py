@@ -5,22 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from decode_oracle import DOCUMENTS, ROLLBACK, RULES, Texts, actions, cache_of, play
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from decode_oracle import RULES, Texts, cache_of
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError, TensorError
-
-
-@pytest.mark.parametrize("name", [*RULES, "documents"])
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(steps=actions(), batch=st.sampled_from([1, 3]))
-def test_whatever_is_done_each_row_is_its_whole_text(
-    name: str, steps: list[tuple[str, int]], batch: int
-) -> None:
-    texts = Texts(RULES.get(name, DOCUMENTS), batch, ("doc",) if name == "documents" else ())
-    play(texts, steps, cache_of(texts, rollback=ROLLBACK))
 
 
 def filled(rule: str, length: int, batch: int = 2, **options: int) -> tuple[Texts, lt.KVCache]:
@@ -46,6 +34,20 @@ def test_prompts_padded_left_or_right_decode_each_at_its_own_position() -> None:
             DomainError, match=r"rows of this cache have positions of their own: positions_of\("
         ):
             _ = cache.positions
+
+
+@pytest.mark.parametrize("name", ["causal", "window", "blocks", "columns", "heads"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_row_of_a_padded_cache_attends_to_its_own_keys(name: str, dtype: torch.dtype) -> None:
+    texts = Texts(RULES[name], 2)
+    cache = cache_of(texts, dtype=dtype)
+    real = np.arange(8) < np.array([[3], [8]])
+    texts.feed(cache, [[texts.token() for _ in range(size)] for size in (3, 8)], real)
+    cache.select([0])
+    del texts.rows[1]
+    for _ in range(9):
+        texts.feed(cache, [[texts.token()]])
+    assert cache.lengths.tolist() == [12]
 
 
 def test_lengths_say_the_same_as_a_mask() -> None:

@@ -159,6 +159,22 @@ def test_entries_may_be_a_number_a_list_or_a_row_for_each_sequence() -> None:
         torch.testing.assert_close(out, wanted)
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_an_array_that_the_rule_no_longer_looks_up_still_comes_with_every_call(static: bool) -> None:
+    text = "k <= q and q - k <= t and (g[k] > 0 or q - k <= 3)"  # with t = 3 whatever g is
+    rule, x = lt.rule(text, data={"g": None}), torch.randn(2, 2, 9, 8).double()
+    sizes: dict[str, Any] = {"batch": 2, "heads": 2, "head_dim": 8, "dtype": torch.float64}
+    cache = lt.KVCache(rule, t=3, static=static, **sizes)
+    g, outs = torch.arange(18).view(2, 9) % 2, list[Tensor]()
+    for start, end in ((0, 5), (5, 6), (6, 9)):
+        part = x[:, :, start:end]
+        outs.append(lt.attention(part, part, part, rule, cache=cache, t=3, g=g[:, start:end]))
+    torch.testing.assert_close(torch.cat(outs, 2), lt.attention(x, x, x, "k <= q and q - k <= 3"))
+    assert cache.capacity == 4  # as without the array
+    with pytest.raises(NamingError, match="give g=…, one entry for each new token"):
+        cache.attend(x[:, :, :1], x[:, :, :1], x[:, :, :1])
+
+
 def test_what_entries_cannot_be() -> None:
     rule, x = lt.rule(TREE, data={"last": None}), torch.zeros(2, 2, 3, 8)
     cache = lt.KVCache(rule, batch=2, heads=2, head_dim=8)

@@ -18,13 +18,9 @@ from decode_oracle import (
     RULES,
     VALUE_DIM,
     Texts,
-    actions,
     cache_of,
     cache_rule,
-    play,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,16 +38,6 @@ TEXTS = {**RULES, "documents": DOCUMENTS}
 def static(texts: Texts, name: str, **options: Any) -> lt.KVCache:
     room = {"capacity": CAPACITY} if name in GROWING else {}
     return cache_of(texts, static=True, **{"rollback": ROLLBACK, **room, **options})
-
-
-@pytest.mark.parametrize("name", TEXTS)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(steps=actions(), batch=st.sampled_from([1, 3]))
-def test_whatever_is_done_each_row_is_its_whole_text(
-    name: str, steps: list[tuple[str, int]], batch: int
-) -> None:
-    texts = Texts(TEXTS[name], batch, ("doc",) if name == "documents" else ())
-    play(texts, steps, static(texts, name))
 
 
 FIXED: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,6 +77,18 @@ def test_prompts_longer_than_the_ring(name: str) -> None:
     for size in (1, 1, 30, 1):  # the third is a prompt after a past
         texts.feed(cache, [[texts.token() for _ in range(size)] for _ in range(2)])
     assert cache.capacity == {"window": 6, "sinks": 6, "even keys": 6}[name]
+
+
+def test_rows_keep_paths_of_different_lengths_of_a_draft_longer_than_the_ring() -> None:
+    texts = Texts("k <= q and q - k <= 2", 2)
+    cache = cache_of(texts, static=True, rollback=3)
+    drafts = [[texts.token() for _ in range(size)] for size in (9, 3)]
+    texts.feed(cache, drafts, np.arange(9) < np.array([[9], [3]]))
+    assert cache.capacity == 6
+    cache.keep([list(range(9)), [2]])
+    texts.keep(1, 3, [2])
+    assert cache.positions_of(1).tolist() == [0]
+    texts.feed(cache, [[texts.token()] for _ in range(2)])
 
 
 # The same step at every length
@@ -203,6 +201,17 @@ def test_beyond_its_room_outputs_are_not_numbers() -> None:
     assert not lt.attention(x, x, x, "strided(3)", cache=window).isnan().any()
     window.crop(-2)
     assert lt.attention(x, x, x, "strided(3)", cache=window).isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("s", [1, 2])
+def test_where_a_key_is_gone_the_log_sum_exp_is_not_a_number_either(dtype: torch.dtype, s: int) -> None:
+    x = torch.ones(1, 2, 5, 8, dtype=dtype)
+    cache = lt.KVCache("strided(3)", batch=1, heads=2, head_dim=8, static=True, dtype=dtype)
+    cache.attend(x, x, x)
+    cache.crop(1)
+    out, lse = cache.attend(*[x[:, :, :s]] * 3, return_lse=True)
+    assert out.isnan().all() and lse.isnan().all()
 
 
 def test_refusals_say_why() -> None:

@@ -43,7 +43,8 @@ class Retention:
     `condition` speaks of q, k (and head) only. `most` is the greatest number of keys in use at once,
     None when it grows with the sequence. `whole`: a query reaches every key in use at its position.
     `inexact` says why keys may be kept longer than needed; it is empty when they are not. Keys from `pinned`
-    on are reached from `reach` positions ahead at most. Arrays that are `open` grow with the sequence.
+    on are reached from `reach` positions ahead at most. Arrays that are `open` grow with the sequence; an
+    array that the condition no longer looks up is not among them.
     """
 
     condition: Condition
@@ -150,7 +151,7 @@ class _NoSet(Exception):
 
 
 def _future(rule: Rule, condition: Condition, length: int | None, heads: int | None) -> Future:
-    if rule.data or rule.open:
+    if expr.arrays(condition):
         raise _NoSet("it looks up data")
     try:
         from lattend.sets.future import future
@@ -271,7 +272,7 @@ def _from_text(
         _bounded(found) if bounded else _unbounded(found),
         found.pinned,
         found.reach,
-        rule.open,
+        tuple(name for name in rule.open if name in expr.arrays(condition)),
         found.last,
     )
 

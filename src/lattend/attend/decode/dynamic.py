@@ -17,7 +17,7 @@ from lattend.attend.decode import step
 from lattend.attend.decode.at_once import at_once
 from lattend.attend.decode.entries import entry_at
 from lattend.attend.decode.line_bias import bias_at
-from lattend.attend.decode.ragged import check_path
+from lattend.attend.decode.ragged import NO_DRAFT, check_path
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
@@ -30,7 +30,6 @@ FIRST_SLOTS = 64
 MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
 PIECE = 512  # queries of a prompt that are answered together
 MAX_PAIRS = 1 << 22  # of one such piece, all keys included
-NO_DRAFT = "keep chooses among the tokens of the last call; since then the cache was changed"
 
 
 class DynamicStore:
@@ -198,6 +197,7 @@ class DynamicStore:
         if self.grows:
             self._admit(new, sizes, now=table.lengths)
         held = slice(table.count)
+        self._clear_slots(held)
         keys, values, positions = self.keys[:, :, held], self.values[:, :, held], table.positions[:, held]
         entries = {name: x[:, held] for name, x in self.entries.items()}
         if not self.grows:  # there is room only for the keys that stay
@@ -216,6 +216,13 @@ class DynamicStore:
         return step.attend(q, keys, values, mask, how, added)
 
     # Slots
+
+    def _clear_slots(self, read: slice) -> None:
+        """Zeros in slots without a key, if there are any among those that are read."""
+        positions = self.table.positions
+        if self.table.freed and (positions[:, read] == FREE).any():
+            step.clear_slots(self.keys, self.values, step.moved(positions == FREE, self.keys.device))
+            self.table.freed = False
 
     def _admit(self, new: NewTokens, sizes: Integers, now: Integers) -> None:
         """Take in the new keys that stay, and drop those whose last query is before `now`."""
@@ -308,6 +315,7 @@ class DynamicStore:
             self.entries = {name: x.index_select(0, places) for name, x in self.entries.items()}
         if not self.table.shared or not len(rows):
             self.table.select(rows.cpu().numpy())
+        self.table.freed = True  # slots of rows that are dropped are free memory
         self.drafted = None
 
     def reset(self, rows: Tensor | None) -> None:
@@ -317,8 +325,6 @@ class DynamicStore:
         else:
             self.table.split(self.batch)
             self.table.reset_rows(rows.cpu().numpy())
-            places = rows.to(self.keys.device)
-            self.keys[places], self.values[places] = 0, 0  # a free slot is multiplied with 0
         self.drafted = None
 
 

@@ -338,12 +338,13 @@ class KVCache(Shown):
 
         `indices` count from 0, the first token of the call. One list is for all rows; a list of lists, or a
         tensor [batch, a] with -1 after the last, has one for each. `entries` are new ones for the kept
-        tokens, where those that came with them no longer hold.
+        tokens, where those that came with them no longer hold. Raises once the cache was changed after the
+        call, and for tokens that are not in it; a static cache on a GPU gives NaN instead of an error.
         """
         known = tuple(name for name in self.growing if name in entries)
         batch = self.keys.shape[0]
         if isinstance(self._store, StaticStore):
-            table = ragged.path_table(indices, batch, self.keys.device)
+            table = ragged.path_table(indices, batch, self.keys.device, self._store.known_draft())
             return self._store.keep(table, entries_given(known, entries, table.shape, table.device))
         paths = ragged.paths_given(indices, batch)
         shape = batch, max((len(path) for path in paths), default=0)

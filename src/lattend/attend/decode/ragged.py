@@ -16,6 +16,7 @@ from lattend.attend.padding import check_lengths
 from lattend.errors import DomainError, TensorError
 
 FILLER = -1  # after the last token of a row in a tensor of paths
+NO_DRAFT = "keep chooses among the tokens of the last call; since then the cache was changed"
 
 
 class RealTokens(NamedTuple):
@@ -119,7 +120,7 @@ def paths_given(indices: Any, batch: int) -> list[NDArray[np.int64]]:
         rows = [whole_numbers("indices", row) for row in cast("Any", indices)]
     else:
         found = whole_numbers("indices", indices)
-        rows = [row[row != FILLER] for row in found] if found.ndim > 1 else [found]
+        rows = [_without_fillers(row) for row in found] if found.ndim > 1 else [found]
     if any(row.ndim != 1 for row in rows) or len(rows) not in (1, batch):
         raise TensorError(f"keep takes a list of tokens, or {batch} lists, one for each row of the batch")
     return rows
@@ -135,8 +136,12 @@ def check_path(path: NDArray[np.int64], size: int | None) -> None:
         )
 
 
-def path_table(indices: Any, batch: int, device: torch.device) -> Tensor:
-    """The tokens to keep as a tensor [batch, a], -1 after the last of a row; a given one is not read."""
+def path_table(indices: Any, batch: int, device: torch.device, sizes: NDArray[np.int64] | None) -> Tensor:
+    """The tokens to keep as a tensor [batch, a], -1 after the last of a row.
+
+    `sizes` are the numbers of tokens of the last call, for which the paths are checked; None where the host
+    does not know them, and does not read a tensor of paths.
+    """
     if isinstance(indices, Tensor):
         if indices.dim() not in (1, 2) or (indices.dim() == 2 and len(indices) not in (1, batch)):
             raise TensorError(
@@ -144,10 +149,22 @@ def path_table(indices: Any, batch: int, device: torch.device) -> Tensor:
             )
         if indices.is_floating_point() or indices.dtype == torch.bool:
             raise TensorError(f"indices must be whole numbers, got {indices.dtype}")
-        return indices.to(device).expand(batch, -1)
-    rows = paths_given(indices, batch)
-    table = np.full((len(rows), max(map(len, rows), default=0)), FILLER)
-    for row, path in zip(table, rows, strict=True):
-        check_path(path, None)
-        row[: len(path)] = path
-    return torch.as_tensor(table, device=device).expand(batch, -1)
+        table = indices.to(device).expand(batch, -1)
+    else:
+        rows = paths_given(indices, batch)
+        padded = np.full((len(rows), max(map(len, rows), default=0)), FILLER)
+        for row, path in zip(padded, rows, strict=True):
+            check_path(path, None)
+            row[: len(path)] = path
+        table = torch.as_tensor(padded, device=device).expand(batch, -1)
+    if sizes is not None:
+        if (sizes < 0).any():
+            raise DomainError(NO_DRAFT)
+        for row, size in zip(table.cpu().numpy(), sizes, strict=True):
+            check_path(_without_fillers(row), int(size))
+    return table
+
+
+def _without_fillers(row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The path of a row, without those of its numbers that stand after the last token."""
+    return row[: np.flatnonzero(row != FILLER).max(initial=-1) + 1]

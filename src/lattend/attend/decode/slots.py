@@ -45,6 +45,7 @@ class SlotTable:
         self.positions = np.full((1, slots), FREE)
         self.last = np.full((1, slots), NEVER)
         self.changes = 0  # of positions, those by `step` aside
+        self.freed = True  # whether a slot without a key may hold anything but zeros
         self.reset()
 
     @property
@@ -66,17 +67,20 @@ class SlotTable:
     def reset(self) -> None:
         """Free all slots; all rows go in step."""
         self.changes += 1
+        self.freed = True
         self.positions, self.last = self.positions[:1], self.last[:1]
         self.positions[:], self.last[:] = FREE, NEVER
         self.lengths, self.floor = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.count = 0
-        self._due = FOREVER  # the first position at which a key in a slot is past its last query
+        # The first position at which a key in a slot is past its last query; NEVER where slots may be free
+        self._due = FOREVER
 
     def reset_rows(self, rows: Integers) -> None:
         self.changes += 1
         self.positions[rows], self.last[rows] = FREE, NEVER
         self.lengths[rows] = self.floor[rows] = 0
         self._due = NEVER
+        self.freed = True
 
     def split(self, batch: int) -> None:
         """Give each row a table of its own."""
@@ -93,6 +97,7 @@ class SlotTable:
         elif not self.shared:
             self.positions, self.last = self.positions[rows], self.last[rows]
             self.lengths, self.floor = self.lengths[rows], self.floor[rows]
+            self._due = NEVER  # one row alone is shared, and may have free slots between its keys
 
     # Tokens that come
 
@@ -164,6 +169,7 @@ class SlotTable:
         targets = gaps[gaps < count]
         table[targets], last[targets] = table[movers], last[movers]
         table[count : self.count], last[count : self.count] = FREE, NEVER
+        self.freed = True
         self.count = count
         return Copies(None, targets, movers) if len(movers) else None
 
@@ -279,6 +285,7 @@ class SlotTable:
     def _free(self, slots: NDArray[np.bool_]) -> None:
         self.positions[slots], self.last[slots] = FREE, NEVER
         self._due = NEVER
+        self.freed = True
 
 
 _NONE = np.zeros(0, np.int64)

@@ -5,7 +5,8 @@ again and again. The key of position p lies in slot p while p < pinned, and in a
 
     slot(p) = pinned + (p - pinned) mod ring
 
-A row that needs a key which is gone cannot say so without a wait: its outputs are NaN.
+A row that needs a key which is gone cannot raise without a wait: its outputs are NaN. So are those of a row
+after `keep` of tokens that are not in its last call, on a GPU and in a compiled program; elsewhere it raises.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from lattend.rules.language.python_code import python_code
 
 PIECE = 512  # queries that are answered together
 FREE = -1
+NO_DRAFT = -1  # in place of the number of tokens of the last call: the cache was changed since
 FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
 
 
@@ -74,6 +76,7 @@ class StaticStore:
             python_code(attended.condition, ("q", "k", HEAD, *entries_of(growing)), "torch", "entry_of"),
             entries_of(growing),
         )
+        self.freed = True  # whether a slot without a key may hold anything but zeros
         batch, slots = shape[0], self.pinned + self.ring
         self.keys, self.values, self.entries = step.empty_slots(slots, shape, growing, kind)
         with torch.inference_mode(False):  # else they could not be written to outside of it
@@ -82,7 +85,7 @@ class StaticStore:
             self.data = {name: torch.tensor(x, **whole) for name, x in retention.data.items()}
             self.now = torch.zeros(batch, **whole)  # the length of each row
             self.high = torch.zeros(batch, **whole)  # and the greatest that it ever had
-            self.drafted = torch.zeros(batch, **whole)  # tokens of the last call
+            self.drafted = torch.full((batch,), NO_DRAFT, **whole)  # tokens of the last call
             self.places = torch.arange(max(slots, PIECE, self.heads or 0), **whole)
         if self.keys.is_cuda:
             self._stay_where_they_are()
@@ -178,6 +181,7 @@ class StaticStore:
         new = NewTokens(q, k, v, {name: x[:, cut] for name, x in whole.entries.items()})
         sizes = None if all_sizes is None else (all_sizes - start).clamp(0, q.shape[2])
         at = self.now[:, None] + self.places[: q.shape[2]]
+        self._clear_slots()
         if sizes is None or q.shape[2] <= self.most_new:
             self._take_in(new, sizes)
             keys, values, positions, entries = self.keys, self.values, self.positions, self.entries
@@ -192,7 +196,9 @@ class StaticStore:
         mask = self._mask(at, positions, new.entries, entries)
         added = None if how.bias is None else bias_on_device(how.bias, at, positions.clamp(min=0), q)
         out, lse = step.attend(q, keys, values, mask, how, added)
-        return out.masked_fill(gone[:, None, :, None], nan), lse
+        gone = gone[:, None]
+        lse = None if lse is None else lse.masked_fill(gone, nan)
+        return out.masked_fill(gone[..., None], nan), lse
 
     def _mask(
         self, at: Tensor, positions: Tensor, new: Mapping[str, Tensor], entries: Mapping[str, Tensor]
@@ -217,6 +223,14 @@ class StaticStore:
         return found if self.retention.length is None else found | (at >= self.retention.length)
 
     # Slots
+
+    def _clear_slots(self) -> None:
+        """Zeros in slots without a key; on a GPU they are written when a row is reset."""
+        compiling = torch.compiler.is_compiling()
+        if not self.keys.is_cuda and (compiling or self.freed):
+            step.clear_slots(self.keys, self.values, self.positions < 0)
+            if not compiling:
+                self.freed = False
 
     def _slot(self, at: Tensor) -> Tensor:
         if not self.pinned:
@@ -269,25 +283,39 @@ class StaticStore:
         wanted = torch.where(lengths < 0, (self.now + lengths).clamp(min=0), lengths)
         self.now.copy_(torch.minimum(self.now, wanted))
         self.positions.masked_fill_(self.positions >= self.now[:, None], FREE)
-        self.drafted.zero_()
+        self._changed()
+
+    def known_draft(self) -> NDArray[np.int64] | None:
+        """The tokens of the last call in each row, or NO_DRAFT; None where the host would have to wait."""
+        if torch.compiler.is_compiling() or self.drafted.is_cuda:
+            return None
+        return self.drafted.numpy()
 
     def keep(self, paths: Tensor, entries: Mapping[str, Tensor]) -> None:
         """Of the last call's tokens keep those on each row's path, [batch, a]; -1 is none."""
-        real = (paths >= 0) & (paths < self.drafted[:, None])
-        start = (self.now - self.drafted)[:, None]
-        drafted, kept_at = start + paths.clamp(min=0), start + self.places[: paths.shape[1]]
+        size = self.drafted[:, None]
+        real, start = (paths >= 0) & (paths < size), self.now[:, None] - size.clamp(min=0)
+        drafted = start + paths.clamp(min=0)
+        kept_at = start + torch.arange(paths.shape[1], device=paths.device)
         slot = self._slot(drafted)
         lost = real & (kept_at < self.pinned) & (self.positions.gather(1, slot) != drafted)
-        self.high.masked_fill_(lost.any(1), FOREVER)  # all queries to come reach a key that is gone
+        after, before = paths[:, 1:], paths[:, :-1]
+        wrong = (paths >= size).any(1) | ((after >= 0) & ((before < 0) | (after <= before))).any(1)
+        # All queries to come reach a key that is gone
+        self.high.masked_fill_(lost.any(1) | wrong | (self.drafted == NO_DRAFT), FOREVER)
         k, v = (
             x.gather(2, slot[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
             for x in (self.keys, self.values)
         )
         kept = {name: entries.get(name, x.gather(1, slot)) for name, x in self.entries.items()}
         self.positions.masked_fill_(self.positions >= start, FREE)
-        self._put(kept_at, real, NewTokens(k, k, v, kept))
-        self.now.copy_(start[:, 0] + real.sum(1))
-        self.drafted.zero_()
+        self.now.copy_(start[:, 0])
+        self._take_in(NewTokens(k, k, v, kept), real.sum(1))
+        self._changed()
+
+    def _changed(self) -> None:
+        self.drafted.fill_(NO_DRAFT)
+        self.freed = True
 
     def select(self, rows: Tensor) -> None:
         """Let row i go on from row rows[i]."""
@@ -296,13 +324,14 @@ class StaticStore:
         places = rows.to(self.keys.device)
         for x in (self.keys, self.values, self.positions, self.now, self.high, *self.entries.values()):
             x.copy_(x.index_select(0, places))
-        self.drafted.zero_()
+        self._changed()
 
     def reset(self, rows: Tensor | None) -> None:
         """Forget all positions of these rows, or of all."""
         chosen = slice(None) if rows is None else rows.to(self.keys.device)
-        for x, empty in ((self.positions, FREE), (self.now, 0), (self.high, 0), (self.drafted, 0)):
+        for x, empty in ((self.positions, FREE), (self.now, 0), (self.high, 0)):
             x[chosen] = empty
+        self._changed()
         self.keys[chosen], self.values[chosen] = 0, 0  # a free slot is multiplied with 0
 
 

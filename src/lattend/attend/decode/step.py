@@ -86,11 +86,21 @@ def empty_slots(
     return keys, values, whole
 
 
+def clear_slots(keys: Tensor, values: Tensor, free: Tensor) -> None:
+    """Writes zeros into the slots without a key, `free` [batch or 1, slots].
+
+    They may hold NaN or inf, which a weight of 0 does not remove.
+    """
+    for x in (keys, values):
+        x.masked_fill_(free[:, None, :, None], 0)
+
+
 def prefill(rule: Rule, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor]:
     """Attention itself, over tokens that have no past: the output and the log-sum-exp."""
     from lattend.attend.attention import attention
 
-    given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias, **new.entries}
+    given: dict[str, Any] = {"scale": how.scale, "softcap": how.softcap, "bias": how.bias}
+    given |= {name: new.entries[name] for name in rule.open}
     q, k, v = new.q, new.k, new.v
     return attention(q, k, v, rule, padding=new.sizes, return_lse=True, return_max_logit=False, **given)
 

@@ -113,7 +113,7 @@ def decode_split_kernel(
             acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
             m = higher
     if STATIC:
-        acc = tl.where(gone, float("nan"), acc)
+        total = tl.where(gone, float("nan"), total)  # by which the output is divided, and so is NaN too
     place = (batch * kv_heads * group + head) * splits + split  # [GROUP]
     inside, wide = row < group, tl.arange(0, DVP)
     tl.store(Sums + 2 * place, m, mask=inside)

@@ -257,7 +257,7 @@ void attend(const Decoded &call, Room &room, int64_t b, int64_t kv_head) {
     float share = gone ? NAN : total == 0 ? 0.0f : 1 / total;
     for (int64_t d = 0; d < value_width; d += LANES) store(sums + d, load(sums + d) * share);
     write_row(step.kind(), sums, step.value_dims, row_of(call.out, step.out, step.kind(), b, head, 0));
-    if (call.lse) call.lse[b * step.heads + head] = total == 0 ? -INFINITY : room.top[h] + logf(total);
+    if (call.lse) call.lse[b * step.heads + head] = gone ? NAN : total == 0 ? -INFINITY : room.top[h] + logf(total);
   }
 }
 
