@@ -27,9 +27,11 @@ class Notation:
         self.aliases: dict[Atom, str] = {}
 
     def where(self) -> str:
-        """`N = n // w, r = n % w` for the short names used so far."""
-        meanings = (f"{alias} = {self.plain(atom)}" for atom, alias in self.aliases.items())
-        return ", ".join(sorted(meanings))
+        """`N = n // w, r = n % w` for the short names used so far, and for those that explain them."""
+        meanings: dict[str, str] = {}
+        while unexplained := [pair for pair in self.aliases.items() if pair[1] not in meanings]:
+            meanings |= {alias: f"{alias} = {self.plain(atom)}" for atom, alias in unexplained}
+        return ", ".join(sorted(meanings.values()))
 
     def alias(self, atom: Atom) -> str:
         if isinstance(atom, str):
