@@ -9,7 +9,7 @@ def test_formula(lattend):
     ran = lattend("count", "k <= q and q - k <= t")
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "(2n - t)(t + 1)/2  when 0 <= t <= n",
+        "(2n - t)(t + 1)/2  when t <= n",
         "n(n + 1)/2         when t > n",
         "0                  otherwise",
     ]

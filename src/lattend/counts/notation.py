@@ -19,10 +19,15 @@ SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
 
 
 class Notation:
-    """Formulas written with short names for quotients and remainders, which `where` explains."""
+    """Formulas written with short names for quotients and remainders, which `where` explains.
 
-    def __init__(self, taken: Iterable[str], *, latex: bool = False, short: bool = True) -> None:
-        self.taken = set(taken)
+    `signed` are the names that may be below 0: `t // w == 0` is then `0 <= t < w`, and else `t < w`.
+    """
+
+    def __init__(
+        self, taken: Iterable[str], *, latex: bool = False, short: bool = True, signed: Iterable[str] = ()
+    ) -> None:
+        self.taken, self.signed = set(taken), frozenset(signed)
         self.latex, self.short = latex, short
         self.aliases: dict[Atom, str] = {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
@@ -23,6 +23,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.key import first_of, key_of, unchanging
+from lattend.rules.language.linear import declared_ranges
 from lattend.rules.language.moduli import moduli_in
 
 if TYPE_CHECKING:
@@ -140,6 +141,13 @@ class Rule:
         moduli = [Compare(">=", Name(name), Num(1)) for name in self.moduli]
         return expr.all_of(*sizes, *moduli, self.where)
 
+    @cached_property
+    def formula_domain(self) -> Condition:
+        """Where its formulas hold: its domain, and parameters from 0 up unless it declares their range."""
+        declared = {*self.moduli, *declared_ranges(self.where)}
+        rest = [name for name in self.parameters if name not in declared]
+        return expr.all_of(self.domain, *(Compare(">=", Name(name), Num(0)) for name in rest))
+
     @property
     def moduli(self) -> list[str]:
         """The names it divides by, or multiplies another name with, in order."""
@@ -239,14 +247,15 @@ class Rule:
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
         return {position: sizes[position] for position in self.positions}
 
-    def baked(self) -> Rule:
-        """The same rule with its bound parameters written into the condition; sizes stay bound."""
-        fixed: dict[str, Term] = {p: Num(self.values[p]) for p in self.parameters if p in self.values}
+    def baked(self, keep: Sequence[str] = ()) -> Rule:
+        """The same rule with its bound parameters written into the condition; sizes and `keep` stay bound."""
+        written = [name for name in self.parameters if name in self.values and name not in keep]
+        fixed: dict[str, Term] = {name: Num(self.values[name]) for name in written}
         return replace(
             self,
             condition=expr.substituted(self.condition, fixed),
             where=expr.substituted(self.where, fixed),
-            values={name: value for name, value in self.values.items() if name in self.sizes},
+            values={name: value for name, value in self.values.items() if name not in fixed},
             about=None,
             source=None,
         )
