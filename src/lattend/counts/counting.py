@@ -28,6 +28,7 @@ from lattend.sets.guard import forget_sets, remembered
 
 METHODS = ("auto", "closed", "enumerate")
 QUICK = Budget(0.4)  # for a form that can be found in another way
+LONG = 10  # seconds, the deadline that is suggested
 SMALL = 1 << 16  # pairs that are counted one by one sooner than a closed form is found
 
 
@@ -163,11 +164,14 @@ def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, in
 def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:
     """The reason there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
+        moduli = [name for name in rule.moduli if name in rule.free]
+        letter = next(iter([*moduli, *(name for name in rule.free if name in rule.parameters)]), None)
+        fix = f"give {letter} a number, as in count({letter}=…), or more" if letter else "give it more"
         names = ", ".join(f"{name}=…" for name in rule.free)
-        advice = "" if complete else "; counting at given numbers still works"
-        calls = advice and f": count({names})"
-        found = DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}{calls}')
-        return found.with_reason(f"the closed form was not found: {reason.reason}{advice}")
+        numbers = "" if complete else "; counting at given numbers still works"
+        found = f"the closed form was not found: {reason.reason}"
+        advice = f"{fix} time: count(deadline={LONG}){numbers}{numbers and f': count({names})'}"
+        return DeadlineError(f'rule "{rule.text}": {found}; {advice}').with_reason(f"{found}{numbers}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

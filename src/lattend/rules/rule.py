@@ -257,7 +257,7 @@ class Rule:
             where=expr.substituted(self.where, fixed),
             values={name: value for name, value in self.values.items() if name not in fixed},
             about=None,
-            source=None,
+            source=None if fixed else self.source,
         )
 
     def __and__(self, other: Rule) -> Rule:
