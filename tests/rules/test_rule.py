@@ -146,7 +146,7 @@ def test_one_head_is_fixed_by_its_number() -> None:
         (by_head, {"head": 3, "heads": 3}, "head = 3 lies outside 0 … 2"),
         (by_head.at(heads=2), {"head": 2}, "head = 2 lies outside 0 … 1"),
         (by_head, {"head": -1}, "head = -1 lies outside 0 … heads - 1"),
-        (by_head, {"head": 1.5}, "head must be an integer, got 1.5"),
+        (by_head, {"head": True}, "head must be an integer, got True"),
         (lt.rule("k < heads"), {"head": 1}, r"depends on heads: at\(head=1, heads=…\)"),
         (lt.rule("k <= q"), {"head": 1}, 'rule "k <= q" has no head; it has n'),
     ):
