@@ -103,7 +103,7 @@ def test_numbers_go_into_a_rule_before_its_form_is_looked_for() -> None:
     for n in range(20):
         assert count.at(n=n) == lt.rule(text).mask(n=n, t=3, g=2, s=6).sum()
     blocks = lt.rule("bigbird(64)")
-    assert blocks.count(n=1024).at(t=1, g=1) == blocks.mask(n=1024, t=1, g=1).sum()
+    assert blocks.at(n=1024).count().at(t=1, g=1) == blocks.mask(n=1024, t=1, g=1).sum()
     count = lt.rule("k <= q and q // w == k // w and q - k <= t").at(t=30, w=16).count()
     assert count.at(n=40) == 16 * 17 + 8 * 9 // 2
 
