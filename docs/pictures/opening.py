@@ -74,7 +74,7 @@ def proof(left: float) -> Iterator[Item]:
     """Claims about the count, proved and refuted."""
     y = TOP + 14
     for claim in ("sum(i, i, n - t, n)", "n*t"):
-        found = lt.rule(RULE).count().claim(claim, assuming="0 <= t <= n")
+        found = lt.rule(RULE).count().claim(claim, assuming="t <= n")
         colour = RIGHT if found else WRONG
         yield Text(left, y, claim, 16, TEXT, bold=True)
         said = f"holds for {found.where}" if found else f"fails: {found.counterexample}"

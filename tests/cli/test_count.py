@@ -9,9 +9,8 @@ def test_formula(lattend):
     ran = lattend("count", "k <= q and q - k <= t")
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "(2n - t)(t + 1)/2  when 0 <= t <= n",
+        "(2n - t)(t + 1)/2  when t <= n",
         "n(n + 1)/2         when t > n",
-        "0                  otherwise",
     ]
     assert ran.err == ""
 
@@ -142,6 +141,14 @@ def test_any_deadline(lattend, rule, deadline):
     assert (ran.code, ran.out) == (0, "n(n + 1)/2\n")
 
 
+def test_numbers_go_into_the_rule_first(lattend):
+    rule = "k <= q and (q - k <= t or k < g or (q - k) % s == 0)"
+    ran = lattend("count", rule, "--at", "t=3,g=2,s=6", "--assume", "n <= 4")
+    assert (ran.code, ran.out) == (0, "n(n + 1)/2\n")
+    assert lattend("count", rule, "--at", "t=3,g=2,s=6,n=9").out == "40\n"  # 45 - 3 - 2
+    assert lattend("count", "windowed", "--at", "w=4", "--assume", "w | n").out == "5n/2\n"
+
+
 def test_a_deadline_that_is_no_number(lattend):
     ran = lattend("count", "k <= q", "--deadline", "nan")
     assert ran.code == 2
@@ -152,4 +159,5 @@ def test_deadline_is_no_answer_and_says_what_works(lattend):
     ran = lattend("count", "q*7 - k*5 <= a and (q + k) % 3 <= b", "--deadline", "0")
     assert (ran.code, ran.out) == (3, "")
     assert "no answer within 0 seconds" in ran.err
+    assert "give a a number, as in --at a=…, or more time: --deadline 10;" in ran.err
     assert ran.err.endswith("counting at given numbers still works: --at n=…,a=…,b=…\n")

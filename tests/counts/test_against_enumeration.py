@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +14,13 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.counts import Count
+from lattend.counts.formula import BigO
+from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_value import value_at
 from lattend.errors import DomainError, NoClosedForm
 from lattend.rules import CATALOGUE, Rule
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.parser import parse
 
 SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
@@ -94,12 +100,61 @@ def split_case(text: str, n: int, w: int) -> None:
     assert count.at(**values) == rule.mask(**values).sum()
 
 
+def printed_case(text: str, n: int, t: int, w: int) -> None:
+    """The printed pieces, read again, are the count wherever the printed domain holds."""
+    try:
+        rule, count = closed(text)
+    except lt.errors.NotAffineError:
+        assume(False)
+        raise
+    values = {name: {"n": n, "t": t, "w": w}[name] for name in rule.sizes + rule.parameters}
+    attended = int(rule.mask(**values).sum())
+    assert count.number(values) == count.at(**values) == attended
+    some = dict(list(values.items())[1:])
+    if some:
+        assert count.at(**some).at(n=n) == rule.at(**some).count().at(n=n) == attended
+    if not condition_holds(count.domain_text, values):
+        return
+    pieces = count.json()["pieces"]
+    held = [piece for piece in pieces if piece["when"] not in ("always", "otherwise")]
+    held = [piece for piece in held if condition_holds(piece["when"], values)]
+    for piece in held or pieces[-1:]:
+        formula = parse_formula(piece["count"], tuple(values))
+        assert not isinstance(formula, BigO)
+        assert value_at(formula, values) == attended, piece
+
+
+def condition_holds(text: str, values: dict[str, int]) -> bool:
+    """A printed condition at numbers: `w divides n` is `n % w == 0`, and 2w is 2*w."""
+    text = re.sub(r"(\w+) does not divide (\w+|\([^()]*\))", r"\2 % \1 != 0", text)
+    text = re.sub(r"(\w+) divides (\w+|\([^()]*\))", r"\2 % \1 == 0", text)
+    text = re.sub(r"(\d)(?=[a-z(])", r"\1*", text)
+    return bool(evaluate(parse(text), values, {}))
+
+
 AFFINE = given(affine(), st.integers(0, 7), st.integers(-3, 9))
 SPLIT = given(split(), st.integers(0, 9), st.integers(1, 6))
 test_random_affine_rules = SLOW(AFFINE(affine_case))
 test_random_rules_with_a_modulus = SLOW(SPLIT(split_case))
 test_many_random_affine_rules = pytest.mark.long(settings(SLOW, max_examples=2000)(AFFINE(affine_case)))
 test_many_random_rules_with_a_modulus = pytest.mark.long(settings(SLOW, max_examples=2000)(SPLIT(split_case)))
+
+
+WINDOWS = given(
+    st.one_of(
+        affine(),
+        split(),
+        st.sampled_from(["k <= q and q // w == k // w and q - k <= t", "q // w == k // w and q - k == t"]),
+        st.sampled_from(["q - k >= t", "(q + t) // w == k // w", "k % w <= t", "q // w - k // w <= t"]),
+    ),
+    st.integers(0, 9),
+    st.integers(-4, 9),
+    st.integers(1, 6),
+)
+test_printed_pieces_are_the_count = SLOW(WINDOWS(printed_case))
+test_many_printed_pieces_are_the_count = pytest.mark.long(
+    settings(SLOW, max_examples=2000)(WINDOWS(printed_case))
+)
 
 
 def test_a_parameter_compared_with_split_positions_is_split_too() -> None:

@@ -18,7 +18,7 @@ from lattend.rules.reader import rule
     ("text", "upto", "cases", "pairs"),
     [
         ("k <= q", 3, 4, 0 + 1 + 4 + 9),
-        ("q - k <= t", 2, 3 * 5, 5 * (0 + 1 + 4)),  # n = 0, 1, 2 and t = -2 … 2
+        ("q - k <= t", 2, 3 * 3, 3 * (0 + 1 + 4)),  # n = 0, 1, 2 and t = 0, 1, 2
         ("strided", 2, 3 * 3, 3 * (0 + 1 + 4)),  # t >= 0
         ("windowed", 2, 3 * 2, 2 * (0 + 1 + 4)),  # w >= 1
         ("sparse_fixed", 2, 3 * (2 + 3), 5 * (0 + 1 + 4)),  # l = 1: c = 0, 1; l = 2: c = 0, 1, 2

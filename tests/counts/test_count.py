@@ -54,12 +54,64 @@ def test_the_counts_of_part_a_read_as_in_the_notes() -> None:
     assert str(lt.rules.full().count()) == "n^2"
 
 
-def test_a_text_rule_says_where_it_is_zero() -> None:
-    assert str(lt.rule("k <= q and q - k <= t").count()).splitlines() == [
+def test_a_parameter_is_at_least_0_unless_its_rule_says_otherwise() -> None:
+    usual, signed = (lt.rule("k <= q and q - k <= t", where=where) for where in (None, "t >= -9"))
+    assert str(usual.count()).splitlines() == [
+        "(2n - t)(t + 1)/2  when t <= n",
+        "n(n + 1)/2         when t > n",
+    ]
+    assert usual.count().domain_text == "n >= 0 and t >= 0"
+    assert str(signed.count()).splitlines() == [
         "(2n - t)(t + 1)/2  when 0 <= t <= n",
         "n(n + 1)/2         when t > n",
         "0                  otherwise",
     ]
+    assert signed.count().domain_text == "n >= 0 and t >= -9"
+    windows = "k <= q and q // w == k // w and q - k <= t"
+    assert "0 <= t < w" in str(lt.rule(windows, where="t >= -1").reach())
+    assert "0 <= t" not in str(lt.rule(windows).count())
+
+
+def test_an_assumption_can_let_a_parameter_be_below_0() -> None:
+    count = lt.rule("q - k >= t").count()
+    below = count.assuming("t >= -2")
+    assert below.domain_text == "n >= 0 and t >= -2"
+    assert [below.at(n=5, t=t) for t in (-2, -1, 0)] == [22, 19, 15]
+    assert str(count.assuming("t == -1, n > 4")) == "(n^2 + 3n - 2)/2"
+    with pytest.raises(lt.errors.DomainError, match=r"needs t >= -2, got t = -3"):
+        below.at(n=5, t=-3)
+
+
+def test_numbers_below_0_are_counted_from_the_set() -> None:
+    count = lt.rule("q - k >= t").count()
+    assert count.at(n=5, t=-2) == 5 + 4 + 3 + 2 + 1 + 4 + 3
+    assert count.at(n=1000, t=-2) == 500 * 1001 + 999 + 998
+    assert str(count.at(t=-2)).splitlines() == [
+        "(n + 6)(n - 1)/2  when n >= 2",
+        "n^2               when n <= 1",
+    ]
+    assert count.assuming("n > 4").at(t=-2).at(n=5) == 22
+    with pytest.raises(lt.errors.DomainError, match="n = 4, t = -2 contradicts the assumption n > 4"):
+        count.assuming("n > 4").at(t=-2, n=4)
+    rows = lt.rule("q - k >= t").count(per="query")
+    assert [rows.at(n=5, t=-2, q=q) for q in range(5)] == [3, 4, 5, 5, 5]
+
+
+def test_numbers_go_into_a_rule_before_its_form_is_looked_for() -> None:
+    text = "k <= q and (q - k <= t or k < g or (q - k) % s == 0)"
+    count = lt.rule(text).at(t=3, g=2, s=6).count()
+    for n in range(20):
+        assert count.at(n=n) == lt.rule(text).mask(n=n, t=3, g=2, s=6).sum()
+    blocks = lt.rule("bigbird(64)")
+    assert blocks.at(n=1024).count().at(t=1, g=1) == blocks.mask(n=1024, t=1, g=1).sum()
+    count = lt.rule("k <= q and q // w == k // w and q - k <= t").at(t=30, w=16).count()
+    assert count.at(n=40) == 16 * 17 + 8 * 9 // 2
+
+
+def test_a_bound_value_is_known_when_the_others_are_given() -> None:
+    assert lt.rule("windowed(3)").count(per="query").number({"n": 5, "q": 1}) == 2
+    assert lt.rule("windowed(3)").count().number({"n": 5}) == 6 + 3
+    assert str(lt.rule("strided").at(t=3).count().assuming("t < n")) == "4n - 6"
 
 
 def test_the_sparse_transformer_rules() -> None:
@@ -82,7 +134,7 @@ def test_exact_at_any_size(name: str, size: int) -> None:
     rule, formula = HAND[name]
     for other in (1, 3, size // 7 or 1, size, 2 * size):
         values = dict(zip(rule.sizes + rule.parameters, (size, other, 5), strict=False))
-        assert rule.count(**values) == formula(**values)
+        assert rule.count().at(**values) == rule.count(**values) == formula(**values)
 
 
 def test_images_are_written_as_a_product() -> None:

@@ -21,3 +21,11 @@ def test_names_of_several_letters_have_a_space_between() -> None:
     assert written.formula(n * heads * wide) == r"n \, \mathrm{heads} \, D_{\mathrm{hid}}"
     assert written.formula(Polynomial.constant(4) * heads * n * n) == r"4n^{2} \, \mathrm{heads}"
     assert written.formula(heads * (n + wide)) == r"\mathrm{heads} \, (n + D_{\mathrm{hid}})"
+
+
+def test_a_short_name_inside_the_meaning_of_another_is_explained_too() -> None:
+    inner = Quotient(Linear.of([("n", 4)], 3), 7)
+    outer = Quotient(Linear.of([(inner, 1)], 3), 4)
+    written = Notation(("n",), latex=True)
+    assert written.formula(Polynomial.atom(outer)) == "r"
+    assert written.where() == r"r = \lfloor (s + 3) / 4 \rfloor, s = \lfloor (4n + 3) / 7 \rfloor"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -45,6 +46,14 @@ def test_reach_of_the_band_decides_the_cache() -> None:
     assert image.axes["qx"].back.at(rows=20, cols=20) == 3
     with pytest.raises(lt.errors.LattendError, match="this rule has 2 axes; use axes"):
         print(image.back)
+
+
+def test_a_span_with_a_quotient_in_a_quotient_has_a_latex_form() -> None:
+    reach = lt.rule("q%7==k%5").reach()
+    assert r"s = \lfloor (4n + 3) / 7 \rfloor" in reach.latex()
+    assert reach._repr_latex_() == f"$\\displaystyle {reach.latex()}$"
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: reach.latex(), range(16)))) == 1
 
 
 @pytest.mark.parametrize("text", ["k <= q and q - k <= t", "abs(q - k) <= t", "q - k >= t + 2"])

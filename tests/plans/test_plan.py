@@ -198,6 +198,19 @@ def test_windows_become_classes_where_tiles_would_cross_them() -> None:
     assert not plan(R.windowed(w=1), n=4096).parts[0].windowed  # a tile a position would cost more
 
 
+@pytest.mark.parametrize("modulus", [4096, 4097, 15_000, 100_000])
+@pytest.mark.parametrize(
+    "text", ["k <= q and k % w == 0", "k % w <= 2", "q % w == k % w", "(q - k) % w == 0"]
+)
+def test_large_moduli_are_laid_out_by_remainders(text: str, modulus: int) -> None:
+    made = plan(lt.rule(text), n=3 * modulus, w=modulus)
+    at_sixteen = plan(lt.rule(text), n=48, w=16)
+    assert [str(part) for part in made.parts] == [
+        str(p).replace("16", str(modulus)) for p in at_sixteen.parts
+    ]
+    assert sum(made.tiles(i, (128,)).executed(32) for i in range(len(made.parts))) < 6000 * modulus
+
+
 @pytest.mark.parametrize(
     "text", ["q % 7 == 3", "q % 7 >= 5 or q < 2", "(q - k) % 4 == 0", "q // 3 == k // 3", "q >= 2"]
 )

@@ -1,5 +1,7 @@
 """Rules themselves: binding, combining, looking at pairs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,54 @@ def test_errors(values: dict[str, int], error: type[LattendError], message: str)
 def test_a_value_is_bound_once() -> None:
     with pytest.raises(NamingError, match="t already has the value 3; bind it once"):
         BAND.at(t=3).mask(n=4, t=3)
+
+
+def test_one_head_is_fixed_by_its_number() -> None:
+    by_head, every = lt.rule("q - k <= head"), lt.rule("q - k <= head").mask(n=5, heads=3)
+    assert str(by_head.at(head=1)) == "q - k <= 1"
+    for head in range(3):
+        assert (by_head.mask(n=5, head=head) == every[head]).all()
+        assert (by_head.mask(n=5, heads=3, head=head) == every[head]).all()
+        assert by_head.count(n=5, head=head) == by_head.count(head=head).at(n=5) == every[head].sum()
+        assert by_head.keys(3, n=5, head=head) == np.flatnonzero(every[head, 3]).tolist()
+        assert by_head.contains(3, 1, n=5, head=head) == every[head, 3, 1]
+        assert by_head.draw(n=5, head=head).caption[0].startswith(f"{every[head].sum()} of 25 pairs")
+    assert by_head.draw(n=5, head=7).caption == ("25 of 25 pairs, 100%",)
+    assert len(by_head.draw(n=5, head=1, beside=["causal"]).caption) == 2
+    assert str(lt.rule("k < heads and k <= head").at(head=3, heads=9)) == "k < 9 and k <= 3"
+    for wrong, values, message in (
+        (by_head, {"head": 3, "heads": 3}, "head = 3 lies outside 0 … 2"),
+        (by_head.at(heads=2), {"head": 2}, "head = 2 lies outside 0 … 1"),
+        (by_head, {"head": -1}, "head = -1 lies outside 0 … heads - 1"),
+        (by_head, {"head": True}, "head must be an integer, got True"),
+        (lt.rule("k < heads"), {"head": 1}, r"depends on heads: at\(head=1, heads=…\)"),
+        (lt.rule("k <= q"), {"head": 1}, 'rule "k <= q" has no head; it has n'),
+    ):
+        with pytest.raises(LattendError, match=message):
+            wrong.at(**values)
+
+
+@pytest.mark.parametrize(
+    ("method", "misspelt", "option"),
+    [
+        ("draw", {"titel": "x"}, "title"),
+        ("draw", {"compair": "full"}, "compare"),
+        ("count", {"dedline": 3}, "deadline"),
+        ("count", {"methd": "closed"}, "method"),
+        ("block_mask", {"blok_size": 8}, "block_size"),
+    ],
+)
+def test_a_misspelt_option_is_no_parameter(method: str, misspelt: dict[str, Any], option: str) -> None:
+    (name,) = misspelt
+    wanted = f'{method} has no option {name}, and "k <= q" has no {name}; did you mean {option}\\?'
+    with pytest.raises(LattendError, match=wanted):
+        getattr(lt.rule("k <= q"), method)(n=4, **misspelt)
+
+
+def test_a_parameter_may_be_near_an_option() -> None:
+    assert lt.rule("q - k <= titel").draw(n=3, titel=1).caption == lt.rule("q - k <= 1").draw(n=3).caption
+    with pytest.raises(LattendError, match="has no tt; it has n, t; did you mean t"):
+        lt.rule("q - k <= t").draw(tt=3)
 
 
 def test_a_rule_that_grows_too_deep_is_refused() -> None:

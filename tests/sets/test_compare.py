@@ -109,6 +109,16 @@ def test_two_moduli_on_one_axis_are_named() -> None:
         lt.rule("q // w == k // w or q % l == 0").count()
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_rule_by_head_differs_from_one_without(swapped: bool) -> None:
+    causal, by_head = lt.rule("k <= q"), lt.rule("q - k <= head")
+    found = (by_head if swapped else causal).difference(causal if swapped else by_head)
+    assert found is not None
+    assert (found.values, found.pair, found.attended_by) == ({"n": 2, "heads": 1}, (0, 0, 1), by_head.text)
+    assert not causal.same_as(by_head)
+    assert by_head.at(head=0).same_as(lt.rule("q <= k"))
+
+
 def test_bound_values_take_part() -> None:
     assert lt.rules.strided(3).same_as(lt.rule("0 <= q - k <= 3"))
     assert not lt.rules.strided(3).same_as(lt.rules.strided(4))

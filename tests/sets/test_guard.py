@@ -310,7 +310,14 @@ def test_two_threads_take_turns() -> None:
     assert found == ["awake"] * 4
 
 
-def test_a_count_that_explodes_says_what_still_works() -> None:
+def test_a_count_that_explodes_says_what_to_fix_and_what_still_works() -> None:
+    two_letters = lt.rule("k <= q and (q - k <= t or k < g or (q - k) % s == 0)")
+    with pytest.raises(
+        DeadlineError, match=r"give s a number, as in count\(s=…\), or more time: count\(dead"
+    ):
+        two_letters.count(deadline=0)
+    with pytest.raises(DeadlineError, match=r"give g a number, as in count\(g=…\), or more"):
+        two_letters.at(s=4, t=3).count(deadline=0)
     with pytest.raises(DeadlineError, match=r"counting at given numbers still works: count\(n=…, t=…\)"):
         lt.rule(EXPLODES).count()
     rule = lt.rule(EXPLODES)

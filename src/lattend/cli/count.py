@@ -57,10 +57,16 @@ def count(
     chosen, values = read_rule(rule), read_numbers(at)
     how: dict[str, Any] = {"per": per, "first": first, "method": method, "deadline": deadline}
     if assume:
-        found = chosen.count(**how)
+        from lattend.rules.language import expr
+        from lattend.rules.language.parser import parse_assumption
+
+        letters = {name for text in assume for name in expr.names(parse_assumption(text))}
+        numbers = {name: values[name] for name in values.keys() - letters if name in chosen.parameters}
+        found = chosen.at(**numbers).count(**how)
         for text in assume:
             found = found.assuming(text)
-        found = found.at(**values) if values else found
+        rest = {name: value for name, value in values.items() if name not in numbers}
+        found = found.at(**rest) if rest else found
     else:
         places: dict[str, Any] = {
             name: value for name, value in values.items() if per and name in chosen.positions

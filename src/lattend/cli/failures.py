@@ -35,6 +35,7 @@ _OPTIONS = (
     (re.compile(r'count\(method="enumerate"\)'), "--method enumerate and --at"),
     (re.compile(r"\bcolumns=True\b"), "--columns"),
     (re.compile(r'\bpadding="(\w+)"'), r"--padding \1"),
+    (re.compile(r"count\(deadline=(\d+)\)"), r"--deadline \1"),
     (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
     (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),
     (re.compile(r'Game\("[^"]*", minimise="(\w+) (\w+)"\)'), r"--minimise \1,\2"),

@@ -61,7 +61,7 @@ def _data(name: str, rule: Rule) -> dict[str, Any]:
         "keys": about.keys if about else "",
         "sizes": rule.sizes,
         "parameters": rule.parameters,
-        "domain": expr.text(rule.domain),
+        "domain": expr.text(rule.formula_domain),
         "at": dict(rule.values),
         "aliases": list(about.aliases) if about else [],
         "elsewhere": list(about.elsewhere) if about else [],

@@ -50,6 +50,11 @@ class Symbols:
     parameters: tuple[str, ...] = ()
     axes: tuple[Axis, ...] = ()
 
+    @property
+    def formula_domain(self) -> Condition:
+        """Its domain, which says the range of every name."""
+        return self.domain
+
     def at(self, **values: int) -> Symbols:
         """The same with these names bound, which must be known and within the domain."""
         known = {**self.values, **values}

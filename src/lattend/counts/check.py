@@ -85,7 +85,7 @@ class CountCheck(Shown):
 def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> CountCheck:
     """Whether the closed forms of count, rows and columns equal enumeration at every small case.
 
-    Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where the rule is defined. Sizes stop
+    Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where its formulas hold. Sizes stop
     earlier when more pairs than MAX_PAIRS would have to be looked at; the result says where.
     `progress` is told how many pairs of how many are done.
 
@@ -174,9 +174,9 @@ def _split(combinations: Ints, area: int) -> Iterator[Ints]:
 
 
 def _defined(rule: Rule, size: Mapping[str, int], parameters: list[str], part: Ints) -> Ints:
-    """The combinations that lie in the rule's domain at this size."""
+    """The combinations that lie in the domain of the formulas at this size."""
     given = {**size, **dict(zip(parameters, part.T, strict=True))}
-    return part[np.broadcast_to(evaluate(rule.domain, given, {}), len(part))]
+    return part[np.broadcast_to(evaluate(rule.formula_domain, given, {}), len(part))]
 
 
 def _compared(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from lattend.errors import NoClosedForm
 from lattend.rules.axes import LINE, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
-from lattend.sets import PointSet, Region, Space, moduli_of, region_of, within
+from lattend.sets import Bound, PointSet, Region, Space, moduli_of, region_of, within
 from lattend.sets.piece import Piece, uncovered
 
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
@@ -37,6 +38,18 @@ class Closed:
     pieces: list[Piece]
     line: Closed | None = None
     axes: tuple[Mapping[str, str], ...] = ()
+
+    @cached_property
+    def signed(self) -> frozenset[str]:
+        """The names that may be below 0 on its domain."""
+        space, found = self.space, set[str]()
+        for name in space.parameters:
+            whole = Linear(((name, 1),))
+            atom = Quotient(whole, space.split[name]) if name in space.split else name
+            below = self.domain.where(Bound(Linear(((atom, -1),), -1), False))
+            if not below.is_empty():
+                found.add(name)
+        return frozenset(found)
 
     def ready(self) -> Closed:
         """Itself, its regions taken apart into conditions, so that numbers can be put in without isl."""
@@ -91,7 +104,7 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Clos
             factored = _sum_of_products(rule, products, fixed, first)
             if factored is not None:
                 return factored.ready()
-    return _counted(PointSet.of_rule(rule, fixed=fixed, first=first)).ready()
+    return _counted(PointSet.of_rule(rule, rule.formula_domain, fixed, first)).ready()
 
 
 def raw_form(rule: Rule) -> Closed:
@@ -139,11 +152,11 @@ def _sum_of_products(
     if total is None:
         names = (*rule.sizes, *rule.parameters)
         nothing = PointSet.of(
-            Truth(False), rule.axes, domain=rule.domain, parameters=names, fixed=fixed, first=first
+            Truth(False), rule.axes, domain=rule.formula_domain, parameters=names, fixed=fixed, first=first
         )
         return _counted(nothing)
     inside = [within(p, size, first) for p, size in rule.limits.items() if p in fixed]
-    domain = region_of(expr.all_of(rule.domain, *inside), total.space)
+    domain = region_of(expr.all_of(rule.formula_domain, *inside), total.space)
     if len(products) > 1:
         return Closed(total.space, domain, simplified(total.pieces, domain))
     # A single product of simplified counts is as simple as it gets
@@ -171,7 +184,7 @@ def _on_line(
     to_line = {old: new for new, old in back.items()}
     others = [size for size in rule.sizes if size != axis.queries and size in expr.names(condition)]
     known = {axis.queries, *others, *rule.parameters}
-    domain = expr.all_of(*(c for c in expr.conjuncts(rule.domain) if set(expr.names(c)) <= known))
+    domain = expr.all_of(*(c for c in expr.conjuncts(rule.formula_domain) if set(expr.names(c)) <= known))
     held = tuple(to_line[name] for name in fixed if name in to_line)
     line = _line(
         expr.substituted(condition, {old: Name(new) for old, new in to_line.items()}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from lattend.counts.notation import Notation
 from lattend.counts.ranking import is_size
 from lattend.rules.language.linear import Linear, Quotient, Remainder
@@ -26,7 +28,7 @@ def _clause(clause: list[Bound], notation: Notation) -> str:
     lows: dict[str, tuple[str, str]] = {}
     highs: dict[str, tuple[str, str]] = {}
     rest: list[str] = []
-    for bound in sorted(_needed(clause), key=lambda b: str(b.form)):
+    for bound in sorted(_both_sides(_needed(clause), notation.signed), key=lambda b: str(b.form)):
         subject, sign, other = _relation(bound, notation)
         side = lows if sign in MIRRORED else highs if sign in MIRRORED.values() else None
         if side is None or subject in side:
@@ -39,6 +41,16 @@ def _clause(clause: list[Bound], notation: Notation) -> str:
         else:
             rest.append(f"{subject} {sign} {other}")
     return " and ".join(rest + [f"{subject} {sign} {other}" for subject, (sign, other) in highs.items()])
+
+
+def _both_sides(clause: Iterable[Bound], signed: frozenset[str]) -> Iterator[Bound]:
+    """The bounds, `t // w == 0` as two of them where t may be below 0."""
+    for bound in clause:
+        match bound:
+            case Bound(Linear(((Quotient(of, str()), _),), 0) as form, True) if str(of) in signed:
+                yield from (Bound(form, False), Bound(form.times(-1), False))
+            case _:
+                yield bound
 
 
 def _needed(clause: list[Bound]) -> list[Bound]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,10 +13,12 @@ from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format
 from lattend.errors import DeadlineError, DomainError, NamingError
 from lattend.report.shown import Shown
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Condition, Num, Term
+from lattend.rules.language.linear import Linear, declared_ranges
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
-from lattend.sets import region_of
+from lattend.sets import Bound, Region, region_of
 from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece, uncovered
 from lattend.wording import many
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
 class Count(Shown):
     """A piecewise closed form; a region of its domain without a piece counts 0.
 
+    A parameter is at least 0 unless its rule or an assumption says otherwise: `where="t >= -3"`. Numbers
+    below 0 are still counted, from the set itself.
+
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").count()
-    (2n - t)(t + 1)/2  when 0 <= t <= n
+    (2n - t)(t + 1)/2  when t <= n
     n(n + 1)/2         when t > n
-    0                  otherwise
     """
 
     rule: Rule
@@ -86,14 +90,22 @@ class Count(Shown):
         known = {**self.values, **bound.values, **positions}
         if all(name in known for name in (*self.rule.sizes, *self.rule.parameters, *self.fixed)):
             return self.number(known)
-        return replace(self.restricted(known), values=known, rule=bound)
+        found = self._derived_again(bound) if self._is_outside(rest) else self.restricted(known)
+        return replace(found, values={**found.values, **known}, rule=bound)
 
     def number(self, values: Mapping[str, int]) -> int:
         """The count at values for every name, which must lie in the rule's domain."""
+        values = {**self.values, **values}
         self._check_positions(values)
-        if self.assumed and not self.closed.domain.holds(values):
+        if not all(evaluate(parse_assumption(text), values, {}) for text in self.assumed):
             given = ", ".join(f"{name} = {values[name]}" for name in self.names)
             raise DomainError(f"{given} contradicts the assumption {' and '.join(self.assumed)}")
+        if self._is_outside(values):
+            from lattend.counts.counting import number_at
+
+            rule = self.rule.at(**{name: values[name] for name in self.rule.free})
+            places = {name: values[name] for name in self.fixed}
+            return number_at(rule, self.fixed, places, self.first, self.budget)
         for piece in self.closed.pieces:
             if piece.region.holds(values):
                 found = piece.formula.value(values)
@@ -106,6 +118,11 @@ class Count(Shown):
             raise DomainError(f"{self.otherwise} at {given}, so there is no number to give")
         return 0
 
+    def _is_outside(self, values: Mapping[str, int]) -> bool:
+        """Whether a parameter is below 0, where these formulas say nothing."""
+        negative = {name for name in self.closed.space.parameters if values.get(name, 0) < 0}
+        return bool(negative) and not negative <= self.closed.signed
+
     def _check_positions(self, values: Mapping[str, int]) -> None:
         for axis in self.rule.axes:
             for position, size in ((axis.query, axis.queries), (axis.key, axis.keys)):
@@ -117,16 +134,10 @@ class Count(Shown):
         """The count with only the pieces that can hold at these values."""
         split = self.closed.space.split
         # With its modulus unknown, no linear condition says that a split size is 64
-        equalities = [
-            Compare("==", Name(name), Num(value))
-            for name, value in values.items()
-            if split.get(name, name) in values
-        ]
-        if not equalities:
+        known = {name: value for name, value in values.items() if split.get(name, name) in values}
+        if not known:
             return self
-        return replace(
-            self, closed=guarded(within, self.closed, expr.all_of(*equalities), budget=self.budget)
-        )
+        return replace(self, closed=guarded(at_values, self.closed, known, budget=self.budget))
 
     def _in_numbers(self) -> Count:
         """The same count with bound parameters written into the rule: at w = 4 one can then say `4 | n`."""
@@ -154,15 +165,28 @@ class Count(Shown):
         >>> rule("k <= q and q - k <= t").count().assuming("0 <= t < n")
         (2n - t)(t + 1)/2
         """
-        condition = parse_assumption(text)
+        numbers: dict[str, Term] = {name: Num(value) for name, value in self.values.items()}
+        condition = expr.substituted(parse_assumption(text), numbers)
         unknown = [name for name in expr.names(condition) if name not in self.names]
         if unknown:
             raise NamingError(
                 f'assumption "{text}": this count has no {unknown[0]}; it has {", ".join(self.names)}'
             )
+        below = {name for name, below in declared_ranges(condition).items() if below} - self.closed.signed
+        if below & set(self.rule.parameters) - declared_ranges(self.rule.domain).keys():
+            return self._derived_again(replace(self.rule, where=expr.all_of(self.rule.where, condition)))
         count = self._in_numbers()
         closed = guarded(assumed, count.closed, condition, text, budget=self.budget)
         return replace(count, closed=closed, assumed=(*self.assumed, text))
+
+    def _derived_again(self, rule: Rule) -> Count:
+        """The count of the rule with other numbers, or on another domain, under the same assumptions."""
+        from lattend.counts.counting import closed_count
+
+        found = closed_count(rule, self.fixed, self.budget, self.first)
+        for text in self.assumed:
+            found = found.assuming(text)
+        return found
 
     def order(self, *variables: str) -> Growth:
         """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
@@ -200,7 +224,7 @@ class Count(Shown):
     @property
     def domain_text(self) -> str:
         """Where it is defined, in words: the rule's domain and what is assumed."""
-        parts = (expr.text(self.rule.domain), *self.assumed)
+        parts = (expr.text(self.rule.formula_domain), *self.assumed)
         return " and ".join(part for part in parts if part != "true")
 
     def covers(self) -> bool:
@@ -236,23 +260,39 @@ class Count(Shown):
         return {
             "rule": self.rule.text,
             "parameters": self.names,
-            "domain": expr.text(self.rule.domain),
+            "domain": expr.text(self.rule.formula_domain),
             "pieces": pieces,
             "at": dict(self.values),
             "value": None,
         }
 
 
+def at_values(closed: Closed, values: Mapping[str, int]) -> Closed:
+    """The pieces and the domain at these values; where a split name has one, so has its modulus."""
+    region = closed.domain
+    for atom, value in closed.space.coordinates_at(values).items():
+        region = region.where(Bound(Linear(((atom, 1),), -value), True))
+    line = closed.line
+    return _inside(closed, region, line and at_values(line, values) if _on_line(closed, values) else None)
+
+
 def within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
     """The pieces and the domain where `condition` holds; the line of an image too, where it can say it."""
+    line = closed.line if _on_line(closed, expr.names(condition)) else None
     region = region_of(condition, closed.space, source)
-    pieces = [replace(p, region=p.region & region) for p in closed.pieces]
+    return _inside(closed, closed.domain & region, line and within(line, condition, source))
+
+
+def _on_line(closed: Closed, names: Iterable[str]) -> bool:
+    """Whether these names mean the same along each axis of an image."""
     line = closed.line
-    if line is not None:
-        known = set(expr.names(condition)) <= set(line.space.parameters) - {"n", "q", "k"}
-        line = within(line, condition, source) if known else None
+    return line is not None and set(names) <= set(line.space.parameters) - {"n", "q", "k"}
+
+
+def _inside(closed: Closed, region: Region, line: Closed | None) -> Closed:
+    pieces = [replace(p, region=p.region & region) for p in closed.pieces]
     inside = [piece for piece in pieces if not piece.region.is_empty()]
-    return replace(closed, domain=closed.domain & region, pieces=inside, line=line).ready()
+    return replace(closed, domain=region, pieces=inside, line=line).ready()
 
 
 def assumed(closed: Closed, condition: Condition, text: str) -> Closed:

@@ -11,7 +11,7 @@ from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
 from lattend.counts.count import Count
 from lattend.counts.data import counted_from_data
-from lattend.counts.enumeration import MAX_PAIRS, enumerated, enumerated_per
+from lattend.counts.enumeration import enumerated, enumerated_per
 from lattend.errors import (
     DeadlineError,
     EngineMissing,
@@ -24,10 +24,12 @@ from lattend.errors import (
 from lattend.rules.language import expr
 from lattend.rules.language.moduli import with_modulus
 from lattend.rules.rule import Rule
-from lattend.sets.guard import forget_sets, guarded, remembered
+from lattend.sets.guard import forget_sets, remembered
 
 METHODS = ("auto", "closed", "enumerate")
 QUICK = Budget(0.4)  # for a form that can be found in another way
+LONG = 10  # seconds, the deadline that is suggested
+SMALL = 1 << 16  # pairs that are counted one by one sooner than a closed form is found
 
 
 def count(
@@ -56,31 +58,54 @@ def count(
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
     complete = not bound.free and len(places) == len(fixed)
     if method == "enumerate":
-        whole = bound.complete()
-        return enumerated_per(whole, _complete(places, fixed), first) if fixed else enumerated(whole)
+        bound = bound.complete()
+        return enumerated_per(bound, _complete(places, fixed), first) if fixed else enumerated(bound)
+    if complete and method == "auto":
+        return number_at(bound, fixed, places, first, budget)
     try:
         found = closed_count(bound, fixed, budget, first)
         return found.bound(places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
-        if method == "closed" or not complete:
-            raise _with_advice(reason, bound, complete) from None
-    return _number(bound, places, first, budget)
+        raise _with_advice(reason, bound, complete) from None
+
+
+def number_at(
+    rule: Rule, fixed: tuple[str, ...], places: Mapping[str, int], first: int, budget: Budget
+) -> int:
+    """The count of a complete rule, at the positions `places` of `fixed`; of a small one pair by pair."""
+    if rule.dense <= SMALL or (fixed and expr.arrays(rule.condition)):
+        return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+    if expr.arrays(rule.condition):
+        return counted_from_data(rule)
+    try:
+        return closed_count(rule, fixed, budget, first).number(places)
+    except (NoClosedForm, NotAffineError) as reason:
+        try:
+            return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+        except TooLarge as size:
+            error = TooLarge(f"{size}, and there is no closed form: {reason}")
+            raise error.with_reason(f"{size.reason}, and there is no closed form: {reason.reason}") from None
 
 
 def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int = 0) -> Count:
-    """The closed form with the rule's bound values put in."""
-    lettered = _with_modulus(rule) if fixed else None
+    """The closed form of the rule with its bound values as numbers."""
+    numbers = rule.baked()
+    quick = budget if budget.seconds is None else budget.stricter(QUICK)
+    if any(name in rule.values for name in rule.moduli):  # as a letter, all its remainders are one case
+        with suppress(NoClosedForm, NotAffineError):
+            letters = rule.baked(keep=rule.moduli)
+            return bind(_closed_count(letters, fixed, quick, first, optional=True), rule)
+    lettered = _with_modulus(numbers) if fixed else None
     if lettered is None:
-        return _closed_count(rule, fixed, budget, first)
+        return bind(_closed_count(numbers, fixed, budget, first), rule)
     plain = None
     with suppress(DeadlineError):
-        quick = budget if budget.seconds is None else budget.stricter(QUICK)
-        plain = _closed_count(rule, fixed, quick, first, optional=True)
+        plain = bind(_closed_count(numbers, fixed, quick, first, optional=True), rule)
         if all(piece.formula.degree() <= 1 for piece in plain.pieces):
             return plain
     with suppress(NoClosedForm):
-        return _closed_count(lettered, fixed, budget, first, optional=True)
-    return plain or _closed_count(rule, fixed, budget, first)
+        return bind(_closed_count(lettered, fixed, budget, first, optional=True), lettered)
+    return plain or bind(_closed_count(numbers, fixed, budget, first), rule)
 
 
 def _closed_count(
@@ -88,8 +113,7 @@ def _closed_count(
 ) -> Count:
     symbolic = replace(rule, values={})
     closed = remembered(closed_form, symbolic, fixed, first, budget=budget, optional=optional)
-    count = Count(symbolic, closed, fixed, budget=budget, first=first)
-    return count if not rule.values else bind(count, rule)
+    return Count(symbolic, closed, fixed, budget=budget, first=first)
 
 
 def _with_modulus(rule: Rule) -> Rule | None:
@@ -109,39 +133,15 @@ def _with_modulus(rule: Rule) -> Rule | None:
 
 def bind(count: Count, rule: Rule) -> Count:
     """The count with the rule's bound values put in."""
-    values = dict(rule.values)
-    restricted = count.restricted(values) if set(values) < set(count.names) else count
-    return replace(restricted, values=values, rule=rule)
+    values = {name: value for name, value in rule.values.items() if name in count.names}
+    restricted = count.restricted(values) if len(values) < len(count.names) else count
+    return replace(restricted, values=dict(rule.values), rule=rule)
 
 
 def forget() -> None:
     """Empty the memory of closed forms; for measuring."""
     forget_sets()
     forget_lines()
-
-
-def _number(rule: Rule, places: Mapping[str, int], first: int, budget: Budget) -> int:
-    """The exact number where there is no closed form: from the data, from the set, or by enumeration."""
-    if places:
-        return enumerated_per(rule, places, first)
-    if expr.arrays(rule.condition):
-        return counted_from_data(rule)
-    if rule.dense <= MAX_PAIRS // 16:
-        return enumerated(rule)
-    try:
-        return guarded(_counted_at, rule, budget=budget)
-    except (NoClosedForm, NotAffineError) as reason:
-        try:
-            return enumerated(rule)
-        except TooLarge as size:
-            error = TooLarge(f"{size}, and there is no closed form: {reason}")
-            raise error.with_reason(f"{size.reason}, and there is no closed form: {reason.reason}") from None
-
-
-def _counted_at(rule: Rule) -> int:
-    """The count of a complete rule whose parameters are numbers before the set is built."""
-    baked = rule.baked()
-    return Count(replace(baked, values={}), closed_form(replace(baked, values={}))).number(baked.values)
 
 
 def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
@@ -164,11 +164,14 @@ def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, in
 def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:
     """The reason there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
+        moduli = [name for name in rule.moduli if name in rule.free]
+        letter = next(iter([*moduli, *(name for name in rule.free if name in rule.parameters)]), None)
+        fix = f"give {letter} a number, as in count({letter}=…), or more" if letter else "give it more"
         names = ", ".join(f"{name}=…" for name in rule.free)
-        advice = "" if complete else "; counting at given numbers still works"
-        calls = advice and f": count({names})"
-        found = DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}{calls}')
-        return found.with_reason(f"the closed form was not found: {reason.reason}{advice}")
+        numbers = "" if complete else "; counting at given numbers still works"
+        found = f"the closed form was not found: {reason.reason}"
+        advice = f"{fix} time: count(deadline={LONG}){numbers}{numbers and f': count({names})'}"
+        return DeadlineError(f'rule "{rule.text}": {found}; {advice}').with_reason(f"{found}{numbers}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

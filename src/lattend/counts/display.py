@@ -52,7 +52,7 @@ def format_pieces(
         holds = count.otherwise == "0" or any(piece.region.holds(count.values) for piece in count.pieces)
         return [PieceText(str(count.number(count.values)) if holds else _otherwise(count, latex), "")], ""
     names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]
-    pen = Notation(names, latex=latex, short=short)
+    pen = Notation(names, latex=latex, short=short, signed=count.closed.signed)
     lines: list[PieceText] = []
     for piece in count.pieces if pieces is None else pieces:
         special = _on_multiples(count, piece)

@@ -77,7 +77,10 @@ def grows(count: Count, region: Region) -> bool:
 
 def words(count: Count, region: Region) -> str:
     """The region as conditions on the count's names."""
-    return condition_text(region.within(count.closed.domain).clauses, Notation(count.names, short=False))
+    return condition_text(
+        region.within(count.closed.domain).clauses,
+        Notation(count.names, short=False, signed=count.closed.signed),
+    )
 
 
 class _Open:

@@ -74,7 +74,9 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
         when, when_latex = (
-            condition_text(clauses, Notation(count.names, latex=latex, short=False))
+            condition_text(
+                clauses, Notation(count.names, latex=latex, short=False, signed=count.closed.signed)
+            )
             for latex in (False, True)
         )
         for part, signs in by_sign(piece, count):

@@ -19,17 +19,24 @@ SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
 
 
 class Notation:
-    """Formulas written with short names for quotients and remainders, which `where` explains."""
+    """Formulas written with short names for quotients and remainders, which `where` explains.
 
-    def __init__(self, taken: Iterable[str], *, latex: bool = False, short: bool = True) -> None:
-        self.taken = set(taken)
+    `signed` are the names that may be below 0: `t // w == 0` is then `0 <= t < w`, and else `t < w`.
+    """
+
+    def __init__(
+        self, taken: Iterable[str], *, latex: bool = False, short: bool = True, signed: Iterable[str] = ()
+    ) -> None:
+        self.taken, self.signed = set(taken), frozenset(signed)
         self.latex, self.short = latex, short
         self.aliases: dict[Atom, str] = {}
 
     def where(self) -> str:
-        """`N = n // w, r = n % w` for the short names used so far."""
-        meanings = (f"{alias} = {self.plain(atom)}" for atom, alias in self.aliases.items())
-        return ", ".join(sorted(meanings))
+        """`N = n // w, r = n % w` for the short names used so far, and for those that explain them."""
+        meanings: dict[str, str] = {}
+        while unexplained := [pair for pair in self.aliases.items() if pair[1] not in meanings]:
+            meanings |= {alias: f"{alias} = {self.plain(atom)}" for atom, alias in unexplained}
+        return ", ".join(sorted(meanings.values()))
 
     def alias(self, atom: Atom) -> str:
         if isinstance(atom, str):

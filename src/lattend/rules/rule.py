@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
@@ -17,12 +16,13 @@ from lattend.errors import DomainError, NamingError
 from lattend.lazy import needing
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
-from lattend.rules.by_name import by_name
+from lattend.rules.by_name import by_name, check_domain, check_integer, check_value
 from lattend.rules.combined import combined
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.key import first_of, key_of, unchanging
+from lattend.rules.language.linear import declared_ranges
 from lattend.rules.language.moduli import moduli_in
 
 if TYPE_CHECKING:
@@ -140,6 +140,13 @@ class Rule:
         moduli = [Compare(">=", Name(name), Num(1)) for name in self.moduli]
         return expr.all_of(*sizes, *moduli, self.where)
 
+    @cached_property
+    def formula_domain(self) -> Condition:
+        """Where its formulas hold: its domain, and parameters from 0 up unless it declares their range."""
+        declared = {*self.moduli, *declared_ranges(self.where)}
+        rest = [name for name in self.parameters if name not in declared]
+        return expr.all_of(self.domain, *(Compare(">=", Name(name), Num(0)) for name in rest))
+
     @property
     def moduli(self) -> list[str]:
         """The names it divides by, or multiplies another name with, in order."""
@@ -169,39 +176,32 @@ class Rule:
     # Binding and combining
 
     def at(self, /, **values: int) -> Rule:
-        """The rule with these sizes and parameters fixed.
+        """The rule with these sizes and parameters fixed; with head=…, the rule of that head alone.
 
         >>> from lattend.rules.reader import rule
         >>> rule("q - k <= t").at(t=3)
         <Rule q - k <= t with t = 3>
         """
+        if HEAD in values and self.has_heads:
+            return self.at(**{name: v for name, v in values.items() if name != HEAD})._of_head(values[HEAD])
         bound = self
         if "m" in values and "m" not in self.sizes and "n" in self.sizes:
             bound = replace(self, axes=untied(self.axes))
         for name, value in values.items():
-            bound._check_value(name, value)
+            check_value(bound, name, value)
         bound = replace(bound, values={**self.values, **{name: int(v) for name, v in values.items()}})
-        bound._check_domain()
+        check_domain(bound)
         return bound
 
-    def _check_value(self, name: str, value: object) -> None:
-        if name in self.values:
-            raise NamingError(f"{name} already has the value {self.values[name]}; bind it once")
-        known = self.sizes + self.parameters
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise NamingError(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
-        if isinstance(value, str):
-            raise DomainError(f"{name} must be an integer, got {value!r}; left out, it stays a letter")
-        check_integer(name, value)
-
-    def _check_domain(self) -> None:
-        for part in expr.conjuncts(self.domain):
-            known = all(name in self.values for name in expr.names(part))
-            if known and not evaluate(part, self.values, {}):
-                given = ", ".join(f"{name} = {self.values[name]}" for name in expr.names(part))
-                raise DomainError(f'rule "{self.text}" needs {expr.text(part)}, got {given}')
+    def _of_head(self, head: int) -> Rule:
+        """The rule of one head, which speaks of heads no more."""
+        check_integer(HEAD, head)
+        heads = self.values.get(HEADS)
+        if heads is None and HEADS in {*expr.names(self.condition), *expr.names(self.where)}:
+            raise NamingError(f'rule "{self.text}" depends on heads: at(head={head}, heads=…)')
+        if head < 0 or (heads is not None and head >= heads):
+            raise DomainError(f"head = {head} lies outside 0 … {'heads - 1' if heads is None else heads - 1}")
+        return self._written({HEAD: head} | ({} if heads is None else {HEADS: heads}))
 
     def complete(self, /, **values: int) -> Rule:
         """The rule with these values, which must leave none open; raises naming what is missing."""
@@ -239,16 +239,21 @@ class Rule:
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
         return {position: sizes[position] for position in self.positions}
 
-    def baked(self) -> Rule:
-        """The same rule with its bound parameters written into the condition; sizes stay bound."""
-        fixed: dict[str, Term] = {p: Num(self.values[p]) for p in self.parameters if p in self.values}
+    def baked(self, keep: Sequence[str] = ()) -> Rule:
+        """The same rule with its bound parameters written into the condition; sizes and `keep` stay bound."""
+        parameters = [name for name in self.parameters if name in self.values and name not in keep]
+        return self._written({name: self.values[name] for name in parameters})
+
+    def _written(self, numbers: Mapping[str, int]) -> Rule:
+        """The rule with numbers for these names in its condition."""
+        terms: dict[str, Term] = {name: Num(value) for name, value in numbers.items()}
         return replace(
             self,
-            condition=expr.substituted(self.condition, fixed),
-            where=expr.substituted(self.where, fixed),
-            values={name: value for name, value in self.values.items() if name in self.sizes},
+            condition=expr.substituted(self.condition, terms),
+            where=expr.substituted(self.where, terms),
+            values={name: value for name, value in self.values.items() if name not in numbers},
             about=None,
-            source=None,
+            source=None if numbers else self.source,
         )
 
     def __and__(self, other: Rule) -> Rule:
@@ -292,8 +297,8 @@ class Rule:
         False
         """
         bound = self.complete(**values)
-        places = bound.located("pair", self.positions, position)
-        return bool(evaluate(self.condition, {**bound.values, **places}, self.data))
+        places = bound.located("pair", bound.positions, position)
+        return bool(evaluate(bound.condition, {**bound.values, **places}, bound.data))
 
     def keys(self, /, *query: int, **values: int) -> list[int] | list[tuple[int, ...]]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
@@ -303,7 +308,7 @@ class Rule:
         [4, 5, 6, 7]
         """
         bound = self.complete(**values)
-        names = self.positions[: -len(self.axes)]
+        names = bound.positions[: -len(bound.axes)]
         places = bound.located("query", names, query)
         row = prod(length for name, length in bound.lengths.items() if name not in names)
         if row > MAX_ROW:
@@ -438,9 +443,3 @@ class Rule:
 def _flex() -> ModuleType:
     """The door to FlexAttention, which is part of torch."""
     return needing("torch", "lattend.integrations.flex", "mask_mod and block_mask run on torch")
-
-
-def check_integer(name: str, value: object) -> None:
-    """Raises unless the value is a whole number; True and 2.0 are not."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise DomainError(f"{name} must be an integer, got {value!r}")

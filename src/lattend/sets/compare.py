@@ -65,8 +65,9 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
     usual = _points(whole, counted, {})
     found = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
     pair = tuple(found[name] for name in whole.positions)
+    own = tuple(found[name] for name in left.positions)
     values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
-    return Witness(values, pair, left.text if left.contains(*pair, **_own(left, values)) else right.text)
+    return Witness(values, pair, left.text if left.contains(*own, **_own(left, values)) else right.text)
 
 
 def _own(rule: Rule, values: dict[str, int]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import islpy as isl
 
-from lattend.rules.language.linear import Atom, Linear, Quotient, Remainder
+from lattend.rules.language.linear import Atom, Linear, Quotient, Remainder, atom_value
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ class Space:
             else:
                 found.append((f"v_{name}", name))
         return found
+
+    def coordinates_at(self, values: Mapping[str, int]) -> dict[Atom, int]:
+        """The coordinates of these names at numbers: n = 21 and w = 4 are n // w = 5 and n % w = 1, and w."""
+        return {
+            atom: atom_value(atom, values)
+            for name in self.parameters
+            if name in values
+            for _, atom in self.coordinates((name,))
+        }
 
     @cached_property
     def atoms(self) -> dict[str, Atom]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,12 +11,10 @@ import islpy as isl
 
 from lattend.rules.axes import Axis
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Arith, Compare, CompareOp, Condition, Lookup, Name, Num, Term
+from lattend.rules.language.expr import Arith, Compare, CompareOp, Condition, Lookup, Name, Num, Term, Truth
 from lattend.rules.language.linear import Atom, Linear, Quotient, atom_names
 from lattend.sets.region import Bound, bound_of
 from lattend.sets.space import Space
-
-MAX_RESIDUES = 4096  # a modulus whose remainders are looked at one by one
 
 
 def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[Axis]) -> list[Condition]:
@@ -55,12 +54,14 @@ def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
 
 # Remainders
 
+Arcs = list[tuple[int, int]]  # of remainders: the first and the last of each run, in order
+
 
 def remainder_conditions(
     bounds: Iterable[Bound], names: Sequence[str]
 ) -> tuple[list[Condition], list[Bound]]:
-    """What bounds say of remainders, as conditions; and the other bounds."""
-    residues: dict[tuple[Linear, int], int] = {}
+    """The bounds on remainders as conditions, and the other bounds."""
+    residues: dict[tuple[Linear, int], Arcs] = {}
     others: list[Bound] = []
     for bound in bounds:
         read = _remainders(bound, names)
@@ -68,25 +69,20 @@ def remainder_conditions(
             others.append(bound)
         else:
             form, modulus, allowed = read
-            residues[form, modulus] = residues.get((form, modulus), (1 << modulus) - 1) & allowed
+            residues[form, modulus] = _in_both(residues.get((form, modulus), [(0, modulus - 1)]), allowed)
     found = [
         c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
     ]
     return found, others
 
 
-def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] | None:
-    """A bound on one remainder: the form, the modulus, and which remainders it allows, as bits."""
+def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] | None:
+    """A bound on one remainder: the form, the modulus, and the remainders that it allows."""
     quotients = [(atom, count) for atom, count in bound.form.terms if isinstance(atom, Quotient)]
     if len(quotients) != 1:
         return None
     (atom, count), by = quotients[0], quotients[0][0].by
-    if (
-        not isinstance(by, int)
-        or by > MAX_RESIDUES
-        or count % by
-        or not all(isinstance(a, str) for a, _ in atom.of.terms)
-    ):
+    if not isinstance(by, int) or count % by or not all(isinstance(a, str) for a, _ in atom.of.terms):
         return None
     # count * (of // by) = factor * (of - of % by), with the names gone if this is about the remainder alone
     factor = count // by
@@ -94,13 +90,11 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] |
     if rest.terms:
         return None
     # rest - factor * remainder >= 0, or == 0
-    allowed = 0
-    for remainder in range(by):
-        value = rest.constant - factor * remainder
-        if value == 0 or (value > 0 and not bound.equal):
-            allowed |= 1 << remainder
+    least, most = -(rest.constant // -factor), rest.constant // factor
+    if not bound.equal:
+        least, most = (0, most) if factor > 0 else (least, by - 1)
     form, sign, shift = _reduced(atom.of, by, names)
-    return form, by, _reindexed(allowed, by, sign, shift)
+    return form, by, _moved(max(least, 0), min(most, by - 1), by, sign, shift)
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
@@ -125,23 +119,38 @@ def _place(atom: Atom, names: Sequence[str]) -> tuple[int, str]:
     return (names.index(atom) if isinstance(atom, str) and atom in names else len(names)), str(atom)
 
 
-def _reindexed(allowed: int, by: int, sign: int, shift: int) -> int:
-    """The remainders of form' where those of `sign * form' + shift` are allowed."""
-    if sign == 1 and shift % by == 0:
-        return allowed
-    return sum(1 << place for place in range(by) if allowed >> ((sign * place + shift) % by) & 1)
-
-
-def _residue_texts(form: Linear, by: int, allowed: int) -> list[Condition]:
-    """The remainders that are allowed: one, those up to one, those from one on, or a circle's arc of them."""
-    if allowed == (1 << by) - 1:
+def _moved(least: int, most: int, by: int, sign: int, shift: int) -> Arcs:
+    """The remainders of form' where those of `sign * form' + shift` are from `least` to `most`."""
+    if least > most:
         return []
-    places = [place for place in range(by) if allowed >> place & 1]
-    arcs = [place for place in places if not allowed >> ((place - 1) % by) & 1]
+    first = (least - shift if sign == 1 else shift - most) % by
+    last = first + most - least
+    return [(first, last)] if last < by else [(0, last - by), (first, by - 1)]
+
+
+def _in_both(left: Arcs, right: Arcs) -> Arcs:
+    met = ((max(a, c), min(b, d)) for a, b in left for c, d in right)
+    return sorted((first, last) for first, last in met if first <= last)
+
+
+def _residue_texts(form: Linear, by: int, allowed: Arcs) -> list[Condition]:
+    """The remainders that are allowed, as one arc of a circle, or else as all but the arcs between."""
+    gaps = [(b + 1, c - 1) for (_, b), (c, _) in itertools.pairwise(allowed) if b + 1 < c]
+    if not allowed:
+        return [Truth(False)]
+    (first, _), (_, last) = allowed[0], allowed[-1]
+    if (first, last) != (0, by - 1):
+        gaps.append((last + 1, first - 1 + by))
+    if len(gaps) == 1:
+        return _all_but(form, by, *gaps[0])
+    alone = [Compare("!=", Arith("%", (term_of(form), Num(by))), Num(a % by)) for a, b in gaps if a == b]
+    return [*alone, *(c for a, b in gaps if a < b for c in _all_but(form, by, a, b))]
+
+
+def _all_but(form: Linear, by: int, start: int, end: int) -> list[Condition]:
+    """The remainders after `end` and before `start`, around the circle."""
+    first, last = (end + 1) % by, (start - 1) % by
     term = Arith("%", (term_of(form), Num(by)))
-    if len(arcs) != 1:  # not one arc: say each gap
-        return [Compare("!=", term, Num(place)) for place in range(by) if not allowed >> place & 1]
-    first, last = arcs[0], (arcs[0] + len(places) - 1) % by
     if first == last:
         return [Compare("==", term, Num(first))]
     if first < last:
@@ -149,7 +158,7 @@ def _residue_texts(form: Linear, by: int, allowed: int) -> list[Condition]:
         high = [Compare("<=", term, Num(last))] if last < by - 1 else []
         return [*low, *high]
     moved = Linear(form.terms, by - first)
-    return [Compare("<=", Arith("%", (term_of(moved), Num(by))), Num(len(places) - 1))]
+    return [Compare("<=", Arith("%", (term_of(moved), Num(by))), Num(last - first + by))]
 
 
 # Bounds on keys

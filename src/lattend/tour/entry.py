@@ -43,7 +43,7 @@ class CatalogueEntry:
 
     @property
     def domain(self) -> str:
-        return expr.text(self.rule.domain)
+        return expr.text(self.rule.formula_domain)
 
     @property
     def numbers(self) -> str:

@@ -59,7 +59,8 @@ def test_a_band_passes_the_rnn_only_if_b_plus_1_is_more_than_n():
     found = crossing(attention("strided", t="b"), rnn())
     assert found.sentences == [
         "first passes second at t = 2n - 1 when b >= 2n; equal there, costs more from t = 2n on",
-        "first passes second at t = b(b + 1)/(2(b + 1 - n)) when n < b + 1 <= 2n; first costs more beyond",
+        "first passes second at t = b(b + 1)/(2(b + 1 - n)) when n < b + 1 <= 2n; "
+        "equal where that is whole, first costs more beyond",
         "second costs more than first at every t when b + 1 <= n",
         "first and second are the same at every t when n = 1 and b = 0",
     ]
@@ -68,11 +69,23 @@ def test_a_band_passes_the_rnn_only_if_b_plus_1_is_more_than_n():
     assert places(found, n=64, b=63) == []  # b + 1 = n
 
 
+def test_a_tie_at_a_place_that_is_whole_only_sometimes_is_said():
+    layers = lt.cost.rnn(steps="t", inputs="d", hidden="d", layers="l")
+    causal = lt.cost.attention("causal", n="t", heads=1, D_hid="d", projections=None)
+    found = compare([layers, causal], over="d", at={"t": 131, "l": 33, "d": [1, 2, 3]})
+    assert [len(set(values.values())) for _, values in found.rows] == [2, 1, 2]  # a tie at d = 2
+    assert found.crossing_lines[0] == (
+        "rnn passes attention at d = (t + 1)/(2l); equal where that is whole, rnn costs more beyond"
+    )
+    (line,) = compare([layers, causal], over="t", quantity="cache").crossing_lines[:1]
+    assert line == "attention passes rnn at t = l/2; equal where that is whole, attention costs more beyond"
+
+
 def test_the_same_band_as_b_grows():
     found = crossing(attention("strided", t="b"), rnn(), over="b")
     assert found.sentences[0] == (
         "first passes second at b = (2t - 1 - sqrt((2t + 1)^2 - 8n*t))/2 when t + 1 > 2n; "
-        "first costs more beyond"
+        "equal where that is whole, first costs more beyond"
     )
     assert found.sentences[-1] == "second costs more than first at every b when t + 1 < 2n"
     (place,) = places(found, n=10, t=10**6)
@@ -112,9 +125,10 @@ def test_an_lstm_crosses_full_attention_with_projections_at_2n():
           "first costs more than second at every t when w + 1 > 2n and w divides t",
           "first and second are the same at every t when w + 1 = 2n and w divides t"]),
         (attention("full"), lt.cost.rnn(steps="t", inputs="c", hidden="h"), "t", "multiplies",
-         ["first passes second at t = h(c + h)/(2n); first costs more beyond"]),
+         ["first passes second at t = h(c + h)/(2n); equal where that is whole, first costs more beyond"]),
         (lt.cost.rnn2d(), lt.cost.conv(rows="n", cols="n", c_in="c", c_out="h", padding=1), "n", "multiplies",
-         ["second passes first at n = 2c/(4c - h) when 2c < h < 4c; second costs more beyond",
+         ["second passes first at n = 2c/(4c - h) when 2c < h < 4c; "
+          "equal where that is whole, second costs more beyond",
           "second costs more than first from n = 2 on when h <= 2c; the same at n = 1",
           "first costs more than second from n = 2 on when h >= 4c; the same at n = 1"]),
     ],

@@ -64,6 +64,10 @@ def test_of_degree_three_with_numbers_it_is_evaluated():
     )
     assert found.method == "evaluated"
     assert str(found).startswith("A costs more up to x = 2, B from there to x = 9, A beyond (evaluated at")
+    tied = crossover(
+        ("A", "B"), (Amount.of(read_size("a", "x*x + 10")), Amount.of(read_size("b", "7*x"))), "x"
+    )
+    assert str(tied) == "A costs more up to x = 2, B from there to x = 5, A beyond; equal at x = 2 and x = 5"
     assert [x**3 + 101 > 90 * x for x in range(1, 12)] == [x in (1, 9, 10, 11) for x in range(1, 12)]
 
 

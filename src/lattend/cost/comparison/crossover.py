@@ -107,7 +107,8 @@ class Crossover(Shown):
         if place.jump:
             return f"; {who} costs more from there on"
         if place.next is None:
-            return f"; {who} costs more beyond"
+            lead = "equal where that is whole, " if place.names else ""
+            return f"; {lead}{who} costs more beyond"
         lead = "equal there, " if place.is_whole else ""
         return f"; {lead}costs more from {self.over} = {place.next} on"
 
@@ -119,7 +120,11 @@ class Crossover(Shown):
             f"{names[sign]} from there to {place}"
             for sign, place in zip(case.signs[1:-1], places[1:], strict=True)
         ]
-        return ", ".join([first, *middle, f"{names[case.signs[-1]]} beyond"])
+        sure = [
+            text for place, text in zip(case.places, places, strict=True) if place.is_whole and not place.jump
+        ]
+        tie = f"; equal at {' and '.join(sure)}" if sure else ""
+        return ", ".join([first, *middle, f"{names[case.signs[-1]]} beyond"]) + tie
 
     def json(self) -> dict[str, Any]:
         """The same as plain data; `costs_more` says who does, stretch by stretch, between the places."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from lattend.errors import LattendError, NamingError
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.combined import aligned
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Name, Num
-from lattend.rules.rule import Rule
+from lattend.rules.rule import Rule, check_integer
 
 DEFAULT_SIZES = {"n": 12, "rows": 8, "cols": 8, "depth": 3, HEADS: 4}
 MOST_HEADS = 8
@@ -20,6 +19,9 @@ def bound(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
     """The rules at these numbers, on the same axes; a size that nobody gives has a small default."""
     if len(rules) == 2:
         rules = aligned(*rules)
+    if HEAD in values and any(rule.has_heads for rule in rules):
+        rules = [_of_head(rule, values) for rule in rules]
+        values = {name: value for name, value in values.items() if name not in (HEAD, HEADS)}
     if "m" in values:  # binding m is what gives the keys a number of their own
         rules = [rule.at(m=values["m"]) for rule in rules]
     for name in values:
@@ -35,14 +37,28 @@ def bound(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
     return full
 
 
+def _of_head(rule: Rule, values: Mapping[str, int]) -> Rule:
+    """The rule of the head that is drawn, of as many heads as are given, or of enough."""
+    check_integer(HEAD, values[HEAD])
+    if not rule.has_heads:
+        return rule
+    many = {HEADS: values.get(HEADS, max(DEFAULT_SIZES[HEADS], values[HEAD] + 1))}
+    return rule.at(head=values[HEAD], **({} if HEADS in rule.values else many))
+
+
 def bound_each(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
     """The rules at those of these numbers that they have, each on axes of its own."""
     for name in values:
-        if name != "m" and not any(name in rule.free for rule in rules):
+        if name != "m" and not any(name in _names(rule) for rule in rules):
             known = dict.fromkeys(free for rule in rules for free in rule.free)
             raise NamingError(f"none of the rules has {name} free; they have {', '.join(known) or 'none'}")
-    own = [{name: value for name, value in values.items() if name in (*rule.free, "m")} for rule in rules]
+    own = [{name: value for name, value in values.items() if name in (*_names(rule), "m")} for rule in rules]
     return [bound([rule], given)[0] for rule, given in zip(rules, own, strict=True)]
+
+
+def _names(rule: Rule) -> list[str]:
+    """The names that may have numbers, the head of a picture among them."""
+    return [*rule.free, *([HEAD] if rule.has_heads else [])]
 
 
 def _shared_sizes(rules: Sequence[Rule]) -> dict[str, int]:
@@ -61,15 +77,7 @@ def _shared_sizes(rules: Sequence[Rule]) -> dict[str, int]:
 
 def at_head(rule: Rule, head: int) -> Rule:
     """The rule of one head, which speaks of heads no more."""
-    if not rule.has_heads:
-        return rule
-    fixed: dict[str, expr.Term] = {HEAD: Num(head), HEADS: Num(rule.values[HEADS])}
-    return replace(
-        rule,
-        condition=expr.substituted(rule.condition, fixed),
-        where=expr.substituted(rule.where, fixed),
-        values={name: value for name, value in rule.values.items() if name != HEADS},
-    )
+    return rule.at(head=head) if rule.has_heads else rule
 
 
 def keys_on_a_line(rule: Rule, query: Sequence[int], key_slice: int = 0) -> Rule:

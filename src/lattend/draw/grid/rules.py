@@ -14,6 +14,7 @@ from lattend.draw.grid.bind import bound, bound_each
 from lattend.draw.grid.view import View
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
+from lattend.rules.by_name import check_options
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
 
@@ -47,6 +48,8 @@ def draw(
     >>> draw(rule("causal"), beside=["strided(3)", "windowed(4)"], n=12).caption[2]  # 3 windows of 4*5/2
     'windowed (w = 4): 30 of 144 pairs, 20.8%'
     """
+    others = [read_rule(other) for other in (*([] if compare is None else [compare]), *beside)]
+    check_options("draw", draw.__kwdefaults__ or {}, values, [rule, *others])
     if compare is not None and beside:
         raise NamingError("compare draws one rule over another, beside draws them apart: give one of these")
     if style not in ("colour", "cross"):
@@ -54,13 +57,13 @@ def draw(
     if first not in (0, 1):
         raise DomainError(f"positions are numbered from 0 or from 1, not from {first!r}")
     if beside:
-        rules = bound_each([rule, *map(read_rule, beside)], values)
+        rules = bound_each([rule, *others], values)
         heading, lines, names = titles.beside(rules, title)
         seen = [
             _view([each], pixel, first, style).named(name) for each, name in zip(rules, names, strict=True)
         ]
     else:
-        rules = bound([rule] if compare is None else [rule, read_rule(compare)], values)
+        rules = bound([rule, *others], values)
         heading, lines = titles.heading(rules, title)
         seen = [_view(rules, pixel, first, style)]
     if first == 1:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lattend.rules.language.expr import Arith, Compare, Name, Num, Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,28 @@ def gap_of(node: Compare, numbers: Mapping[str, int]) -> Linear | None:
     """`left - right` of a comparison, or None when a side is not linear."""
     left, right = linear_of(node.left, numbers), linear_of(node.right, numbers)
     return None if left is None or right is None else left.plus(right, -1)
+
+
+def declared_ranges(condition: Condition) -> dict[str, bool]:
+    """The names that the condition bounds below, or above by at most 0, and whether they may be below 0.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> declared_ranges(parse("t >= -3 and 0 <= c and c <= l and s <= 8"))
+    {'t': True, 'c': False}
+    """
+    found: dict[str, bool] = {}
+    for part in expr.conjuncts(condition):
+        gap = gap_of(part, {}) if isinstance(part, Compare) and part.op != "!=" else None
+        match gap, part:
+            case Linear(((str(name), count),), constant), Compare(op=op):
+                limit, strict = (-constant if count > 0 else constant), op in ("<", ">")
+                if op == "==" or (op in (">", ">=")) == (count > 0):  # abs(count) * name >= limit
+                    found[name] = found.get(name, True) and limit + strict <= -abs(count)
+                elif limit - strict <= 0:
+                    found.setdefault(name, True)
+            case _:
+                pass
+    return found
 
 
 def _combined(op: str, a: Linear, b: Linear) -> Linear | None:

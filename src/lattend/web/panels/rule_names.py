@@ -61,7 +61,8 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     taken = examples(rule, (name for name in rule.free if name in rule.parameters and name not in given))
     found = canonical_form(rule.at(**given, **taken))
     unknown = found.as_written
-    domain = "" if rule.domain == expr.Truth(True) else rf", \quad {condition_latex(rule, rule.domain)}"
+    domain = rule.formula_domain
+    where = "" if domain == expr.Truth(True) else rf", \quad {condition_latex(rule, domain)}"
     return NamesAnswer(
         name=about.name if about else "",
         common=about.common if about else "",
@@ -72,7 +73,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
         aliases=[*about.aliases] if about else [],
         elsewhere=[*about.elsewhere] if about else [],
         reference=about.reference if about else "",
-        domain=expr.text(rule.domain),
+        domain=expr.text(domain),
         canonical="" if unknown else expr.text(found.condition),
         unknown=unknown,
         examples=taken,
@@ -83,7 +84,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
                 imports="from lattend.sets.recognise import known_as",
             ),
             command=command("rules", about.name if about else question.rule),
-            latex=named([(about.name if about else "attended pairs", set_latex(rule) + domain)]),
+            latex=named([(about.name if about else "attended pairs", set_latex(rule) + where)]),
         ),
     )
 
