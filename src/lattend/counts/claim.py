@@ -11,7 +11,17 @@ from lattend.counts.algebra import load
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
 from lattend.counts.equality import Judged, grows, judge_equation, words
-from lattend.counts.formula import Apply, BigO, ClaimSide, Formula, Number, Sum, Symbol, WrittenClaim, walk
+from lattend.counts.formula import (
+    BigO,
+    ClaimSide,
+    Formula,
+    Number,
+    Sum,
+    Symbol,
+    WrittenClaim,
+    substituted,
+    walk,
+)
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
@@ -152,29 +162,8 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
 
 def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
     if isinstance(node, BigO):
-        return replace(node, body=_replaced(node.body, replacements))
-    return _replaced(node, replacements)
-
-
-def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
-    """The formula with names replaced; the index of a sum hides a name of the same spelling."""
-    match formula:
-        case Symbol():
-            return replacements.get(formula.name, formula)
-        case Number():
-            return formula
-        case Apply():
-            return Apply(
-                formula.op, tuple(_replaced(arg, replacements) for arg in formula.args), formula.span
-            )
-        case Sum():
-            low, high = _replaced(formula.low, replacements), _replaced(formula.high, replacements)
-            taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Symbol)}
-            index = formula.variable
-            while index in taken:
-                index += "_"  # a replacement must not be caught by the sum
-            inner = {**replacements, formula.variable: Symbol(index)}
-            return Sum(_replaced(formula.body, inner), index, low, high, formula.span)
+        return replace(node, body=substituted(node.body, replacements))
+    return substituted(node, replacements)
 
 
 # Judging

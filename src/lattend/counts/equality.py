@@ -13,7 +13,7 @@ from lattend.counts.formula import Apply, Formula, Number, walk
 from lattend.counts.formula_value import value_at
 from lattend.counts.notation import Notation
 from lattend.counts.prove import never_zero, solved, vanishes
-from lattend.counts.symbolic import ONE, Case, cases, split_name
+from lattend.counts.symbolic import ONE, Case, cases, coordinate
 from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Linear
@@ -165,7 +165,7 @@ def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
     if factor.degree() == 1:
         return region.where(Bound(factor.as_linear()[0], True))
     for name in region.space.split:
-        if factor == split_name(region.space, name):
+        if factor == coordinate(region.space, name):
             for _, atom in region.space.coordinates((name,)):
                 region = region.where(Bound(Linear(((atom, 1),)), True))
             return region

@@ -62,7 +62,12 @@ def never_zero(factor: Polynomial, region: Region) -> bool:
     """
     if len(factor.atoms) == 1 and len(factor.terms) <= MAX_FACTORED:
         return True
-    return any(_has_one_sign(form) for form in _from_zero(factor, region)) or _has_no_residue(factor)
+    return keeps_sign(factor, region) or _has_no_residue(factor)
+
+
+def keeps_sign(polynomial: Polynomial, region: Region) -> bool:
+    """Whether a polynomial is seen to be positive, or negative, at all points of `region`."""
+    return any(_has_one_sign(form) for form in _from_zero(polynomial, region))
 
 
 def _from_zero(polynomial: Polynomial, region: Region) -> Iterator[Polynomial]:
