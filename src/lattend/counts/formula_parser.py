@@ -7,7 +7,7 @@ is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -26,7 +26,8 @@ from lattend.counts.formula import (
     Symbol,
     walk,
 )
-from lattend.counts.formula_scan import FUNCTIONS, tokens
+from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
+from lattend.counts.piecewise_parser import RELATIONS, Definition, read_rows, take_definitions
 from lattend.counts.progression import Progression, formula_of, progression
 from lattend.errors import TextError
 from lattend.rules.language.grammar import Parsed, Parser
@@ -72,8 +73,8 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
 
 
 @dataclass(frozen=True, slots=True)
-class _ParsedFormula(Parsed):
-    """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b.
+class ParsedFormula(Parsed):
+    """A part of a formula: at most how many terms of which degree it multiplies out to, and whether it is a/b.
 
     `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
     """
@@ -84,20 +85,23 @@ class _ParsedFormula(Parsed):
     summands: tuple[_Summand, ...] = ()
 
 
-_Summand = tuple[Op, _ParsedFormula]
+_Summand = tuple[Op, ParsedFormula]
 
 
-class FormulaParser(Parser[_ParsedFormula]):
+class FormulaParser(Parser[ParsedFormula]):
     """Reads one text."""
 
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
 
-    def __init__(self, text: str, known: Collection[str]) -> None:
+    def __init__(
+        self, text: str, known: Collection[str], definitions: Mapping[str, Formula] | None = None
+    ) -> None:
         source = Source("formula", text)
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
+        self.definitions = {name: Definition(_whole(node)) for name, node in (definitions or {}).items()}
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
@@ -106,6 +110,7 @@ class FormulaParser(Parser[_ParsedFormula]):
 
     def whole(self) -> Formula | BigO:
         """The formula, or the order, that the whole text is."""
+        take_definitions(self)
         found = self.side()
         self.finish()
         return found.node
@@ -116,13 +121,18 @@ class FormulaParser(Parser[_ParsedFormula]):
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.here if self.is_order(self.here, self.after) else None
         self.at += order is not None
-        piece = self.operand(_ADD) if order else self.expression(_ADD)
+        piece = self.operand(_ADD) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
         if self.here.kind != "end" and self.here.value != "=":
             raise self.alone(order)
         place = order.start, piece.end
         return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+
+    def formula(self) -> ParsedFormula:
+        """A formula, or rows of them, each with a condition."""
+        piece = self.expression(_ADD)
+        return read_rows(self, piece) if self.here.value in ("when", "otherwise", ";") else piece
 
     def written(self, start: int, end: int) -> str:
         """The text from start to end, on one line."""
@@ -139,7 +149,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom")
         return _MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
-    def operator(self, left: _ParsedFormula, sign: Token, level: int) -> _ParsedFormula:
+    def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
             return self.applied("*", left, self.expression(_MULTIPLY + 1))
@@ -153,7 +163,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             return replace(found, summands=(*_summands(left), (cast(Op, sign.value), right)))
         return replace(found, quotient=sign.value in ("/", "//", "%"))
 
-    def check_reading(self, left: _ParsedFormula, token: Token) -> None:
+    def check_reading(self, left: ParsedFormula, token: Token) -> None:
         """Refuse products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
@@ -164,7 +174,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
-    def applied(self, op: Op, left: _ParsedFormula, right: _ParsedFormula) -> _ParsedFormula:
+    def applied(self, op: Op, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
         terms, degree = left.terms + right.terms, max(left.degree, right.degree)
         if op == "*":
             terms, degree = left.terms * right.terms, left.degree + right.degree
@@ -174,7 +184,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             raise self.error("this divides by 0", *right.span)
         return self.piece(op, (left, right), left.start, right.end, terms, degree)
 
-    def power(self, base: _ParsedFormula, exponent: _ParsedFormula) -> _ParsedFormula:
+    def power(self, base: ParsedFormula, exponent: ParsedFormula) -> ParsedFormula:
         value = exponent.node.value if isinstance(exponent.node, Number) else None
         if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
@@ -185,7 +195,7 @@ class FormulaParser(Parser[_ParsedFormula]):
 
     # Sums with dots
 
-    def continued(self, left: _ParsedFormula, sign: Op) -> _ParsedFormula:
+    def continued(self, left: ParsedFormula, sign: Op) -> ParsedFormula:
         """The sum `1 + 2 + … + n`, found from its first and its last terms."""
         dots = self.here
         self.at += 1
@@ -212,7 +222,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         place = before[skipped][1].start, end
         self.readings.append(f"{self.written(*place)} read as {series}")
         body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-        total = self.summed([body, _ParsedFormula(Symbol(series.index), *place), low, high], *place)
+        total = self.summed([body, ParsedFormula(Symbol(series.index), *place), low, high], *place)
         if skipped == 0:
             return total
         rest = before[0][1]
@@ -238,7 +248,7 @@ class FormulaParser(Parser[_ParsedFormula]):
 
     # Operands
 
-    def opening(self, token: Token, loosest: int) -> Callable[[Token], _ParsedFormula] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], ParsedFormula] | None:
         if token.value in ("+", "-"):
             return self.signed
         if token.value in self.CLOSING:
@@ -247,29 +257,34 @@ class FormulaParser(Parser[_ParsedFormula]):
             return self.stacked
         if token.value == "Σ":
             return self.sigma
-        return self.call if token.kind == "name" and token.value in FUNCTIONS else None
+        if token.value == "begin":
+            return self.cases
+        is_defined = token.value in self.definitions and self.definitions[token.value].names
+        return self.call if token.kind == "name" and (token.value in FUNCTIONS or is_defined) else None
 
-    def leaf(self, token: Token) -> _ParsedFormula:
+    def leaf(self, token: Token) -> ParsedFormula:
         span = (token.start, token.end)
         if token.kind == "number":
             self.at += 1
             whole, _, decimals = token.value.partition(".")
             integer = self.source.integer(Token("number", whole + decimals, *span))
-            return _ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
+            return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
             if self.is_order(token, self.here):
                 raise self.alone(token)
-            return _ParsedFormula(Symbol(token.value, span), *span, degree=1)
+            if token.value in self.definitions:
+                return self.definitions[token.value].at([], *span)
+            return ParsedFormula(Symbol(token.value, span), *span, degree=1)
         raise self.missing_operand(self.before, token)
 
-    def signed(self, sign: Token) -> _ParsedFormula:
+    def signed(self, sign: Token) -> ParsedFormula:
         arg = self.expression(_NEGATE)
         if sign.value == "+":
             return arg
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
-    def bracket(self, opening: Token) -> _ParsedFormula:
+    def bracket(self, opening: Token) -> ParsedFormula:
         if self.here.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.here.end)
@@ -278,11 +293,11 @@ class FormulaParser(Parser[_ParsedFormula]):
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
             return self.piece(op, (inner,), opening.start, end, inner.terms, inner.degree)
-        return _ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
+        return ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
 
-    def stacked(self, command: Token) -> _ParsedFormula:
+    def stacked(self, command: Token) -> ParsedFormula:
         """The two groups of a fraction or of a binomial coefficient."""
-        groups: list[_ParsedFormula] = []
+        groups: list[ParsedFormula] = []
         for _ in range(2):
             one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
             if self.here.value != "{" and not one:
@@ -295,22 +310,24 @@ class FormulaParser(Parser[_ParsedFormula]):
         quotient = self.applied("/", top, bottom)
         return self.piece("/", (top, bottom), command.start, bottom.end, quotient.terms, quotient.degree)
 
-    def binomial(self, top: _ParsedFormula, bottom: _ParsedFormula, start: int, end: int) -> _ParsedFormula:
+    def binomial(self, top: ParsedFormula, bottom: ParsedFormula, start: int, end: int) -> ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
         size = bottom.node.value if isinstance(bottom.node, Number) else None
         if size is None or size.denominator != 1 or not 1 <= size <= 8:
             raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
         for i in range(1, int(size)):
-            number = _ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
+            number = ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
-        divisor = _ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
+        divisor = ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
-    def call(self, name: Token) -> _ParsedFormula:
+    def call(self, name: Token) -> ParsedFormula:
         if self.here.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
         args, end = self.arguments()
+        if name.value in self.definitions:
+            return self.defined(self.definitions[name.value], args, name, end)
         wanted = _COUNT.get(name.value)
         if len(args) != wanted if wanted else len(args) < 2:
             message = f"{name.value} is written {_EXAMPLE[name.value]}, and here it has {len(args)} parts"
@@ -322,10 +339,27 @@ class FormulaParser(Parser[_ParsedFormula]):
         terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
         return self.piece(cast(Op, name.value), tuple(args), name.start, end, terms, degree)
 
-    def sigma(self, sign: Token) -> _ParsedFormula:
+    def defined(
+        self, definition: Definition, args: list[ParsedFormula], name: Token, end: int
+    ) -> ParsedFormula:
+        """The formula that F(n) = … says, with these for n."""
+        if len(args) != len(definition.names):
+            shown = f"{name.value}({', '.join(definition.names)})"
+            raise self.error(f"{shown} is defined, and here it has {len(args)} parts", name.start, end)
+        return self.checked(definition.at(args, name.start, end))
+
+    def cases(self, opening: Token) -> ParsedFormula:
+        """The rows between LaTeX's begin and end of cases."""
+        found = read_rows(self, self.expression(_ADD))
+        if self.here.value != "end":
+            raise self.left_over(self.here)
+        self.at += 1
+        return replace(found, start=opening.start, end=self.tokens[self.at - 1].end)
+
+    def sigma(self, sign: Token) -> ParsedFormula:
         """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
-        lower: tuple[_ParsedFormula | None, _ParsedFormula] | None = None
-        upper: _ParsedFormula | None = None
+        lower: tuple[ParsedFormula | None, ParsedFormula] | None = None
+        upper: ParsedFormula | None = None
         while self.here.value in ("_", "^"):
             self.at += 1
             if self.tokens[self.at - 1].value == "^":
@@ -343,7 +377,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         self.note_open_sum(body)
         return self.summed([body, variable, low, upper], sign.start, body.end)
 
-    def lower_limit(self, sign: Token) -> tuple[_ParsedFormula | None, _ParsedFormula]:
+    def lower_limit(self, sign: Token) -> tuple[ParsedFormula | None, ParsedFormula]:
         """The name a sum runs over, if one is written, and where it begins."""
         opening, name, equals = self.here, *(self.tokens + self.tokens[-1:] * 2)[self.at + 1 : self.at + 3]
         if opening.value == "{" and name.kind == "name" and equals.value == "=":
@@ -358,7 +392,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             raise self.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
         return None, low
 
-    def unnamed_index(self, body: _ParsedFormula, sign: Token) -> _ParsedFormula:
+    def unnamed_index(self, body: ParsedFormula, sign: Token) -> ParsedFormula:
         """What a sum runs over that does not say it: the one name of its body that is not known."""
         inside = [
             node.name
@@ -370,9 +404,9 @@ class FormulaParser(Parser[_ParsedFormula]):
         if names and not index:
             message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
             raise self.fail(message, sign)
-        return _ParsedFormula(Symbol(index or "i", body.span), *body.span)
+        return ParsedFormula(Symbol(index or "i", body.span), *body.span)
 
-    def note_open_sum(self, body: _ParsedFormula) -> None:
+    def note_open_sum(self, body: ParsedFormula) -> None:
         """Remember how far the body would reach if a bracket were left out: up to the next sum."""
         reach, end, depth = body.end, body.end, 0
         for token in self.tokens[self.at :]:
@@ -386,7 +420,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         if reach > body.end:
             self.open_sums.append((body.start, reach))
 
-    def summed(self, args: list[_ParsedFormula], start: int, end: int) -> _ParsedFormula:
+    def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args
         if not isinstance(variable.node, Symbol):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
@@ -396,19 +430,19 @@ class FormulaParser(Parser[_ParsedFormula]):
         degree = (body.degree + 1) * max(1, low.degree, high.degree)
         node = Sum(body.node, variable.node.name, low.node, high.node, (start, end))
         depth = 1 + max(arg.depth for arg in args)
-        return self.checked(_ParsedFormula(node, start, end, depth, terms, degree))
+        return self.checked(ParsedFormula(node, start, end, depth, terms, degree))
 
     # What was found, and whether it fits
 
     def piece(
-        self, op: Op, args: tuple[_ParsedFormula, ...], start: int, end: int, terms: int, degree: int
-    ) -> _ParsedFormula:
+        self, op: Op, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
+    ) -> ParsedFormula:
         node = Apply(op, tuple(arg.node for arg in args), (start, end))
         return self.checked(
-            _ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
+            ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
         )
 
-    def checked(self, piece: _ParsedFormula) -> _ParsedFormula:
+    def checked(self, piece: ParsedFormula) -> ParsedFormula:
         self.check_depth(piece.depth, piece.span)
         if piece.degree > MAX_DEGREE:
             message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"
@@ -424,6 +458,8 @@ class FormulaParser(Parser[_ParsedFormula]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
+        if token.value in RELATIONS:
+            return self.fail(NO_RELATION, token)
         message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
         return self.fail(_LEFT_OVER.get(token.value, message), token)
 
@@ -437,14 +473,19 @@ class FormulaParser(Parser[_ParsedFormula]):
         return self.left_over(token)
 
 
-def _summands(piece: _ParsedFormula) -> tuple[_Summand, ...]:
+def _whole(node: Formula) -> ParsedFormula:
+    """A formula that is known before the text is read."""
+    return ParsedFormula(node, 0, 0, degree=1)
+
+
+def _summands(piece: ParsedFormula) -> tuple[_Summand, ...]:
     return piece.summands or (("+", piece),)
 
 
-def _signed(sign: Op, term: _ParsedFormula) -> Formula:
+def _signed(sign: Op, term: ParsedFormula) -> Formula:
     return term.node if sign == "+" else Apply("neg", (term.node,))
 
 
-def _of_polynomial(found: Polynomial, start: int, end: int) -> _ParsedFormula:
+def _of_polynomial(found: Polynomial, start: int, end: int) -> ParsedFormula:
     size, degree = len(found.terms), found.degree()
-    return _ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)
+    return ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)

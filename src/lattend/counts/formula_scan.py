@@ -11,10 +11,17 @@ from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
-_SIGN = re.compile(r"\*\*|//|==|\.\.\.|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯∈]|\\[{}%]")
+_SIGN = re.compile(
+    r"\*\*|//|==|!=|<=|>=|\.\.\.|does\s+not\s+divide\b|[-+*/%^()\[\]{},;=<>≤≥≠∣∤_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯∈]|\\[{}%]"
+)
 _SAME = {
     **{"**": "^", "·": "*", "×": "*", "⋅": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∑": "Σ"},
     **{"\\{": "{", "\\}": "}", "\\%": "%", "==": "=", "...": "…", "⋯": "…", "∈": "="},
+    **{"≤": "<=", "≥": ">=", "≠": "!="},
+}
+_WORDS = {
+    **{word: word for word in ("when", "otherwise", "where", "and", "or")},
+    **{"if": "when", "always": "otherwise", "divides": "∣"},
 }
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -43,13 +50,20 @@ _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
 # In LaTeX ~ is a space; at the beginning, or between spaces, it says "about"
-_SPACE = re.compile(rf"(?:\s|(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
+_UNSEEN = rf"(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z])"
+_SPACE = re.compile(rf"(?:\s|\\\\|{_UNSEEN})+")
+# A formula in rows: there the end of a line, or LaTeX's, says something
+_ROWS = re.compile(r"\b(?:when|otherwise)\b")
+_SPACE_IN_ROWS = re.compile(rf"(?:[^\S\n]|\\\\|{_UNSEEN})+")
+_SPACE_IN_CASES = re.compile(rf"(?:\s|{_UNSEEN})+")
 
 _COMMANDS = {
     **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ", "in": "="},
     **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
     **dict.fromkeys(("frac", "dfrac", "tfrac"), "frac"),
     **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
+    **{"le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "lt": "<", "gt": ">", "ne": "!=", "neq": "!="},
+    **{"mid": "∣", "nmid": "∤"},
     **dict.fromkeys(("dots", "ldots", "cdots", "dotsb", "dotsc"), "…"),
 }
 _NAMES = {
@@ -58,11 +72,11 @@ _NAMES = {
 }
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
 _ABOUT = "a claim is exact; for how it grows write Theta(n^2)"
-_BOUND = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
-_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃~": _ABOUT, "≤≥<>≪≫": _BOUND}
+NO_RELATION = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
+_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃~": _ABOUT, "≪≫": NO_RELATION}
 _NO_EQUATION = {
     **dict.fromkeys(("approx", "sim", "simeq"), _ABOUT),
-    **dict.fromkeys(("le", "leq", "ge", "geq", "lt", "gt", "ll", "gg"), _BOUND),
+    **dict.fromkeys(("ll", "gg"), NO_RELATION),
 }
 _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
@@ -73,7 +87,10 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
     mean the same, as N_h means heads.
     """
-    found = scan(source, lambda at: _at(source, at), _SPACE)
+    in_cases = r"\begin{cases}" in source.text
+    has_rows = in_cases or _ROWS.search(source.text) is not None
+    space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
+    found = scan(source, lambda at: _at(source, at), space)
     names = {*known, *_summed(found), *spellings(known)}
     return [part for token in found for part in (_cut(token, names) if known else (token,))]
 
@@ -82,7 +99,10 @@ def _at(source: Source, at: int) -> list[Token]:
     text = source.text
     sign = _SIGN.match(text, at)
     if sign:
-        return [Token("sign", _SAME.get(sign[0], sign[0]), at, sign.end())]
+        value = "∤" if sign[0].startswith("does") else _SAME.get(sign[0], sign[0])
+        return [Token("sign", value, at, sign.end())]
+    if text[at] == "\n" or text.startswith("\\\\", at):
+        return [Token("sign", ";", at, at + (1 if text[at] == "\n" else 2))]
     decimal = _DECIMAL.match(text, at)
     if decimal:
         return [Token("number", decimal[0], at, decimal.end())]
@@ -124,6 +144,8 @@ def _word(source: Source, word: str, start: int, end: int) -> Token:
     if word in _ABSENT:
         message = f"there is no {word} here; a formula is made of + - * / // % ^ floor ceil min max abs sum"
         raise source.error(message, start, end)
+    if word in _WORDS:
+        return Token("sign", _WORDS[word], start, end)
     return Token("sign", "%", start, end) if word == "mod" else Token("name", word, start, end)
 
 
@@ -131,6 +153,8 @@ def _command(source: Source, at: int) -> Token:
     command = _COMMAND.match(source.text, at)
     word = command[1] if command else ""
     end = command.end() if command else at + 1
+    if word in ("begin", "end") and source.text.startswith("{cases}", end):
+        return Token("sign", word, at, end + len("{cases}"))
     if word in _COMMANDS:
         return Token("sign", _COMMANDS[word], at, end)
     styled = _STYLED.match(source.text, end) if word in _STYLES else None

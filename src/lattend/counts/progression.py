@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
+from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum, Symbol
 from lattend.counts.notation import Notation
 from lattend.errors import TooLarge
 from lattend.rules.language.linear import Monomial, monomial
@@ -145,7 +145,7 @@ def polynomial_of(formula: Formula) -> Polynomial:
             return polynomial_of(base) ** int(power)
         case Apply(op="/", args=(left, Number(value=by))) if by:
             return polynomial_of(left).times(1 / by)
-        case Apply() | Sum():
+        case Apply() | Sum() | Piecewise():
             raise ValueError("no polynomial")
 
 
