@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
+from typing import cast
 
 from lattend.counts.algebra import load
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
-from lattend.counts.equality import Judged, grows, judge_equation, words
+from lattend.counts.equality import Judged, first_difference, grows, judge_equation, words
 from lattend.counts.formula import (
     BigO,
     ClaimSide,
@@ -23,16 +26,18 @@ from lattend.counts.formula import (
     walk,
 )
 from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_value import value_at
 from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
-from lattend.counts.verdict import NOWHERE, Status, Verdict
+from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece
 
+_WORD = re.compile("[A-Za-z]+")
 WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 
@@ -47,26 +52,74 @@ class _Reading:
 
 
 def judge(
-    count: Count, text: str, rename: Mapping[str, str] | None = None, values: Mapping[str, int] | None = None
+    count: Count,
+    text: str,
+    rename: Mapping[str, str] | None = None,
+    values: Mapping[str, int] | None = None,
+    *,
+    exact: bool = False,
 ) -> Verdict:
     """The verdict on `text` as a formula for `count`.
 
     `rename` maps its names to the count's, or to formulas of them; `values` are numbers for names the count
-    no longer has.
+    no longer has. Where it must be `exact`, an order of growth fails.
     """
     replacements: dict[str, Formula] = {name: _new_name(count, new) for name, new in (rename or {}).items()}
     replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
     reading = _read(count, text, replacements)
+    order = next((side.text for side in reading.claim.sides if isinstance(side.node, BigO)), "")
+    if exact and order:
+        return Verdict(one_line(text), "fails", because=f"{order} says how the count grows, not what it is")
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
+        found = _first_difference(reading)
+        if found is not None:
+            return Verdict(one_line(text), "fails", counterexample=found, readings=reading.claim.readings)
         raise DeadlineError(
-            f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
+            f'formula "{one_line(text)}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
-    others = [] if verdict else list(_other_readings(reading, replacements))
+    others = [] if verdict.holds else list(_other_readings(reading, replacements))
     with suppress(DeadlineError):
         return guarded(_judge, [reading, *others], budget=count.budget) if others else verdict
     return verdict
+
+
+def judge_number(number: int, text: str, values: Mapping[str, int]) -> Verdict:
+    """The verdict on `text` as the value of a count at numbers for all its names.
+
+    >>> print(judge_number(28, "n(n + 1)/2", {"n": 7}))
+    n(n + 1)/2: holds for n == 7
+    """
+    claim = parse_claim(text, {*values})
+    numbers: list[int | Fraction | None] = [number]
+    for side in claim.sides:
+        if isinstance(side.node, BigO):
+            message = f"{side.text} says how a count grows, and here every size has a number"
+            raise Source("formula", text).error(message, *(side.node.span or (0, len(text))))
+        for node, bound in walk(side.node):
+            if isinstance(node, Symbol) and node.name not in {*values, *bound}:
+                start, end = node.span or (0, len(text))
+                raise _unknown(node.name, [*values], [], text, start, end)
+        numbers.append(value_at(side.node, values))
+    where = " and ".join(f"{name} == {value}" for name, value in values.items())
+    for place, (left, right) in enumerate(pairwise(numbers)):
+        if left is None or left != right:
+            found = Counterexample(dict(values), cast("Fraction | None", right), left, place > 0)
+            return Verdict(one_line(text), "fails", counterexample=found, readings=claim.readings)
+    return Verdict(one_line(text), "holds", where, readings=claim.readings)
+
+
+def one_line(text: str) -> str:
+    """A text as a sentence can hold it: rows of a table apart by semicolons."""
+    return "; ".join(" ".join(row.split()) for row in text.strip().splitlines())
+
+
+def _first_difference(reading: _Reading) -> Counterexample | None:
+    """Small numbers at which a single formula is not the count, where no more is known in time."""
+    if len(reading.claim.sides) > 1 or isinstance(reading.claim.sides[0].node, BigO):
+        return None
+    return first_difference(reading.count, None, reading.claim.sides[0].node)
 
 
 # Reading
@@ -85,23 +138,37 @@ def _new_name(count: Count, text: str) -> Formula:
     return found
 
 
-def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Reading:
-    """The claim that a text makes, with what its names stand for put in."""
+def _read(
+    count: Count, text: str, replacements: Mapping[str, Formula], short: Mapping[str, str] | None = None
+) -> _Reading:
+    """The claim that a text makes, with what its names stand for put in; `short` are names of the count's."""
     known = {*count.names, *count.values, *replacements}
-    claim = parse_claim(text, known)
+    meanings = {name: cast(Formula, parse_formula(meaning, known)) for name, meaning in (short or {}).items()}
+    claim = parse_claim(text, known, meanings)
     try:
         named, said = _named(count, claim, text, known)
-    except UnknownName:  # an index that stands outside of its sum: the bracket was left out
-        for bracketed in claim.bracketed:
+    except UnknownName as error:
+        printed = _short_names(count) if short is None else {}
+        if error.name in printed:
+            return _read(count, text, replacements, printed)
+        for bracketed in claim.bracketed:  # an index that stands outside of its sum: the bracket was left out
             with suppress(TextError):
                 found = _read(count, bracketed, replacements)
                 readings = (f"read as {bracketed}", *found.claim.readings)
                 return replace(found, claim=replace(found.claim, readings=readings), text=text)
         raise
+    words = {*_WORD.findall(text)}
+    said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
     put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
     sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
     said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
+
+
+def _short_names(count: Count) -> dict[str, str]:
+    """What the short names stand for that the count is printed with: N for n // w."""
+    _, where = count.format_pieces()
+    return dict(part.split(" = ") for part in where.split(", ")) if where else {}
 
 
 def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
@@ -171,9 +238,10 @@ def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) ->
 
 def _judge(readings: list[_Reading]) -> Verdict:
     """The verdict on the first reading, with those on the others that hold in more places."""
-    first, *others = readings
+    counts = {id(reading.count): reading.count.with_sizes() for reading in readings}
+    first, *others = [replace(reading, count=counts[id(reading.count)]) for reading in readings]
     judged = _judge_claim(first)
-    if judged.verdict:
+    if judged.verdict.holds:
         return judged.verdict
     better: list[tuple[str, Verdict]] = []
     for other in others:
@@ -203,14 +271,16 @@ def _judge_claim(reading: _Reading) -> Judged:
     ]
     if len(links) == 1:
         whole = links[0]
-        return replace(whole, verdict=replace(whole.verdict, claim=reading.text, readings=claim.readings))
+        verdict = replace(whole.verdict, claim=one_line(reading.text), readings=claim.readings)
+        return replace(whole, verdict=verdict)
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed
     status, where = _worst(count, links, agreed)
-    verdict = Verdict(
-        reading.text, status, where, links=tuple(link.verdict for link in links), readings=claim.readings
-    )
+    verdicts = tuple(link.verdict for link in links)
+    is_order = all(isinstance(verdict, OrderVerdict) for verdict in verdicts)
+    kind = OrderVerdict if is_order else Verdict
+    verdict = kind(one_line(reading.text), status, where, links=verdicts, readings=claim.readings)
     return Judged(verdict, agreed)
 
 
@@ -238,8 +308,8 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
             )
             verdict = judge_order(subject, right, text)
         except NoClosedForm as reason:
-            verdict = Verdict(text, "undecided", remaining=str(reason))
-        return Judged(verdict, domain if verdict else domain - domain)
+            verdict = OrderVerdict(text, "undecided", remaining=str(reason))
+        return Judged(verdict, domain if verdict.holds else domain - domain)
     if isinstance(left, BigO):
         raise ValueError("a claim has no formula after an order")
     return judge_equation(count, left, right, text)

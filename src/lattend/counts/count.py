@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
-from lattend.counts.closed import Closed
+from lattend.counts.closed import Closed, at_sizes
 from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format_pieces, typeset
-from lattend.errors import DeadlineError, DomainError, NamingError
+from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm
 from lattend.report.shown import Shown
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
@@ -136,6 +137,15 @@ class Count(Shown):
             return self
         return closed_count(self.rule.baked(), self.fixed, self.budget, self.first)
 
+    def with_sizes(self) -> Count:
+        """The same count without the blocks of sizes that have numbers: at n = 12, n // w is 12, 6, 4, ….
+
+        A condition on w can then say where `w*(n // w) + n % w` is 12.
+        """
+        split = self.closed.space.split
+        sizes = {n: v for n, v in self.values.items() if n in split and split[n] not in self.values}
+        return replace(self, closed=at_sizes(self.closed, sizes)) if sizes else self
+
     def counted_from(self, first: int) -> Count:
         """The same count per query or per key, with positions that begin at another number."""
         from lattend.counts.counting import closed_count
@@ -171,12 +181,19 @@ class Count(Shown):
         return guarded(growth, self, variables, budget=self.budget)
 
     def claim(
-        self, formula: str, *, assuming: str | None = None, rename: Mapping[str, str] | None = None
+        self,
+        formula: str,
+        *,
+        assuming: str | None = None,
+        rename: Mapping[str, str] | None = None,
+        exact: bool = False,
     ) -> Verdict:
         """Whether `formula` is this count: proved, or refuted with the smallest counterexample.
 
         It may be a chain of equations, "N = 1 + 2 + … + n = n(n + 1)/2", each of which is judged, or an
         order: O, Θ, Ω, o or ω. `rename` maps its names to the count's, or to formulas of them: {"L": "n"}.
+        The verdict is true as a condition when the formula is the count. That on an order raises if it is
+        taken for a condition: ask for its `holds`. With `exact=True` an order fails.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count().claim("n^2/2")
@@ -185,7 +202,7 @@ class Count(Shown):
         from lattend.counts.claim import judge
 
         count = self.assuming(assuming) if assuming else self._in_numbers()
-        return judge(count, formula, rename, self.values)
+        return judge(count, formula, rename, self.values, exact=exact)
 
     # Forms
 
@@ -199,9 +216,13 @@ class Count(Shown):
 
     @property
     def domain_text(self) -> str:
-        """Where it is defined, in words: the rule's domain and what is assumed."""
-        parts = (expr.text(self.rule.domain), *self.assumed)
-        return " and ".join(part for part in parts if part != "true")
+        """Where it is defined, in words: the rule's domain and what is assumed; each said once."""
+        open_ = [part for part in expr.conjuncts(self.rule.domain) if {*expr.names(part)} - {*self.values}]
+        if self.assumed:
+            with suppress(NoClosedForm):  # at n = 12 the space cannot say 12 % w == 0
+                known = region_of(expr.all_of(*map(parse_assumption, self.assumed)), self.closed.space)
+                open_ = [part for part in open_ if not known.is_subset(region_of(part, self.closed.space))]
+        return " and ".join([*map(expr.text, open_), *self.assumed])
 
     def covers(self) -> bool:
         """Whether its pieces cover the domain; where they do not, it is 0."""

@@ -21,7 +21,7 @@ from lattend.counts.formula import (
     WrittenClaim,
 )
 from lattend.counts.notation import latex_name
-from lattend.counts.verdict import NOWHERE, Counterexample, Status, Verdict
+from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import LattendError
 from lattend.report.latex import aligned, cases, inline, number
 from lattend.report.maths import Maths, Sentence
@@ -110,6 +110,8 @@ def _places(link: Verdict) -> str:
     """Where an equation holds, or is open."""
     if not link.where or link.where == NOWHERE:
         return ""
+    if isinstance(link, OrderVerdict) and link.holds:
+        return rf" \quad \text{{{inline(link.where)}}}"
     where = link.where if _WORDS.search(link.where) else maths(link.where)
     written = where.latex if isinstance(where, Maths) else rf"\text{{{inline(where)}}}"
     return rf" \quad \text{{{PLACES[link.status]} }} {written}"

@@ -74,7 +74,7 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula(Parsed):
-    """A part of a formula: at most how many terms of which degree it multiplies out to, and whether it is a/b.
+    """A part of a formula: at most how many terms of which degree it multiplies out to, whether it is a/b.
 
     `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
     """

@@ -48,7 +48,14 @@ class Definition:
         depth = self.body.depth + max((0, *(arg.depth for arg in args)))
         node = substituted(self.body.node, put)
         return replace(
-            self.body, node=node, start=start, end=end, degree=degree, depth=depth, quotient=False, summands=()
+            self.body,
+            node=node,
+            start=start,
+            end=end,
+            degree=degree,
+            depth=depth,
+            quotient=False,
+            summands=(),
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from math import comb, lcm
+from math import comb, floor, lcm
 
 from lattend.counts.algebra import factored
 from lattend.counts.formula import (
@@ -264,6 +264,8 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
     divisor = _whole_scale(value)
     if divisor == 1:
         return [Case(region, value, ONE)]
+    if value.is_constant:
+        return [Case(region, Polynomial.constant(floor(value.terms[()])), ONE)]
     if value.degree() <= 1:
         return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
     found: list[Case] = []

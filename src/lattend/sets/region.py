@@ -224,6 +224,14 @@ class Region:
                 points = points.project_out(isl.dim_type.param, found[1], 1)
         return Region(space, points)
 
+    def without(self, name: str, space: Space) -> Region:
+        """The values of the other names for which there is one of this name, which `space` no longer has."""
+        points = self.points
+        for coordinate, _ in self.space.coordinates((name,)):
+            place = points.get_space().get_var_dict()[coordinate][1]
+            points = points.project_out(isl.dim_type.param, place, 1)
+        return Region(space, points)
+
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
         """The part where each of these names equals another, which then stands for both."""
         region = self.aligned(self.space)
