@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.counts.meanings import meant
-from lattend.counts.symbolic import _power_sum  # pyright: ignore[reportPrivateUsage]
+from lattend.counts.progression import power_sum
 
 STRIDED = lt.rules.strided().count()
 WINDOWED = lt.rules.windowed().count()
@@ -179,7 +179,7 @@ def test_order_in_chosen_variables() -> None:
 
 @given(st.integers(0, 8), st.integers(0, 30))
 def test_power_sums(power: int, upto: int) -> None:
-    value = sum(c * upto**i for i, c in enumerate(_power_sum(power)))
+    value = sum(c * upto**i for i, c in enumerate(power_sum(power)))
     assert value == sum(i**power for i in range(1, upto + 1))
 
 

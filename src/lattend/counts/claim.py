@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,7 +31,9 @@ from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
-from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
+from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.parser import parse_assumption
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
@@ -43,12 +45,16 @@ WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A claim in the names of the count it is about, and how it differs from the text as it stands."""
+    """A claim in the names of the count it is about, and how it differs from the text as it stands.
+
+    One of another count, such as that of all pairs, is worth a word only where it `must_hold`.
+    """
 
     count: Count
     claim: WrittenClaim
     text: str
     how: str = ""
+    must_hold: bool = False
 
 
 def judge(
@@ -69,7 +75,7 @@ def judge(
     reading = _read(count, text, replacements)
     order = next((side.text for side in reading.claim.sides if isinstance(side.node, BigO)), "")
     if exact and order:
-        return Verdict(one_line(text), "fails", because=f"{order} says how the count grows, not what it is")
+        return Verdict(one_line(text), "fails", because=_not_exact(order))
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
@@ -85,29 +91,53 @@ def judge(
     return verdict
 
 
-def judge_number(number: int, text: str, values: Mapping[str, int]) -> Verdict:
+def judge_number(
+    number: int,
+    text: str,
+    values: Mapping[str, int],
+    rename: Mapping[str, str] | None = None,
+    assumed: Iterable[str] = (),
+    *,
+    exact: bool = False,
+) -> Verdict:
     """The verdict on `text` as the value of a count at numbers for all its names.
 
     >>> print(judge_number(28, "n(n + 1)/2", {"n": 7}))
     n(n + 1)/2: holds for n == 7
     """
-    claim = parse_claim(text, {*values})
+    for assumption in assumed:
+        if not evaluate(parse_assumption(assumption), values, {}):
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{given} contradicts the assumption {assumption}")
+    known = {name: Number(Fraction(value)) for name, value in values.items()}
+    put = known | {
+        name: substituted(cast(Formula, parse_formula(new, values)), known)
+        for name, new in (rename or {}).items()
+    }
+    claim = parse_claim(text, put)
     numbers: list[int | Fraction | None] = [number]
     for side in claim.sides:
+        start, end = side.node.span or (0, len(text))
         if isinstance(side.node, BigO):
+            if exact:
+                return Verdict(one_line(text), "fails", because=_not_exact(side.text))
             message = f"{side.text} says how a count grows, and here every size has a number"
-            raise Source("formula", text).error(message, *(side.node.span or (0, len(text))))
+            raise Source("formula", text).error(message, start, end)
         for node, bound in walk(side.node):
-            if isinstance(node, Symbol) and node.name not in {*values, *bound}:
-                start, end = node.span or (0, len(text))
-                raise _unknown(node.name, [*values], [], text, start, end)
-        numbers.append(value_at(side.node, values))
+            if isinstance(node, Symbol) and node.name not in {*put, *bound}:
+                raise _unknown(node.name, [*values], [], text, *(node.span or (start, end)))
+        numbers.append(value_at(substituted(side.node, put), values))
     where = " and ".join(f"{name} == {value}" for name, value in values.items())
     for place, (left, right) in enumerate(pairwise(numbers)):
         if left is None or left != right:
-            found = Counterexample(dict(values), cast("Fraction | None", right), left, place > 0)
+            claimed = None if right is None else Fraction(right)
+            found = Counterexample(dict(values), claimed, left, place > 0)
             return Verdict(one_line(text), "fails", counterexample=found, readings=claim.readings)
     return Verdict(one_line(text), "holds", where, readings=claim.readings)
+
+
+def _not_exact(order: str) -> str:
+    return f"{order} says how the count grows, not what it is"
 
 
 def one_line(text: str) -> str:
@@ -172,7 +202,7 @@ def _short_names(count: Count) -> dict[str, str]:
 
 
 def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
-    """What the text may have meant: a sum of more than it says, positions that begin at 1."""
+    """What the text may have meant: a longer sum, positions from 1, another count of the rule."""
     count = reading.count
     for text in reading.claim.bracketed:
         with suppress(TextError):
@@ -184,6 +214,10 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
         with suppress(NoClosedForm):
             again = _read(count.counted_from(1), reading.text, replacements)
             yield replace(again, how="with positions from 1, first=1")
+    for other, how in count.related():
+        with suppress(TextError):
+            again = _read(other, reading.text, replacements)
+            yield replace(again, how=f"this is {how}", must_hold=True)
 
 
 def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
@@ -219,10 +253,11 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
 
 
 def _unknown(name: str, known: list[str], options: list[str], text: str, start: int, end: int) -> UnknownName:
+    """The error that a name of a formula is none of the count's."""
     hint = f"say what it stands for: rename={{{name!r}: '…'}}"
     if options:
         hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
-    said = f"this count has no {name}; it has {', '.join(known)}; {hint}"
+    said = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
     error = Source("formula", text).error(said, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
 
@@ -246,7 +281,11 @@ def _judge(readings: list[_Reading]) -> Verdict:
     better: list[tuple[str, Verdict]] = []
     for other in others:
         found = _judge_claim(other)
-        if _is_better(found, judged, other.count is first.count):
+        if other.must_hold:
+            is_better = found.verdict.holds and not isinstance(found.verdict, OrderVerdict)
+        else:
+            is_better = _is_better(found, judged, other.count is first.count)
+        if is_better:
             news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
             better.append((other.how, replace(found.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))

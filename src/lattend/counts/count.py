@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
@@ -11,10 +11,10 @@ from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed, at_sizes
 from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format_pieces, typeset
-from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm
+from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm, NotAffineError
 from lattend.report.shown import Shown
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.expr import Compare, Condition, Name, Num, Truth
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import region_of
@@ -154,6 +154,25 @@ class Count(Shown):
         for text in self.assumed:
             found = found.assuming(text)
         return found
+
+    def related(self) -> Iterator[tuple[Count, str]]:
+        """Other counts of the same rule, which a formula may be instead, and what they are."""
+        from lattend.counts.counting import closed_count
+
+        if not isinstance(self.rule, Rule):
+            return  # the names of a cost
+        with suppress(NoClosedForm, NotAffineError):
+            if self.fixed:
+                total = closed_count(self.rule, (), self.budget)
+                yield total, f"the count of all pairs, not per {'query' if self._is_per_query else 'key'}"
+            dense = closed_count(
+                replace(self.rule, condition=Truth(True)), self.fixed, self.budget, self.first
+            )
+            yield dense, "the dense count, of all pairs whether attended or not"
+
+    @property
+    def _is_per_query(self) -> bool:
+        return self.rule.axes[0].query in self.fixed
 
     # Questions
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from lattend.rules.language.grammar import Parsed
+
 Span = tuple[int, int]
 Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
 RelationSign = Literal["==", "!=", "<=", "<", ">=", ">"]
@@ -104,6 +106,22 @@ class WrittenClaim:
     name: str = ""
     readings: tuple[str, ...] = ()
     bracketed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFormula(Parsed):
+    """A part of a formula: at most how many terms of which degree it multiplies out to, whether it is a/b.
+
+    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
+    """
+
+    terms: int = 1
+    degree: int = 0
+    quotient: bool = False
+    summands: tuple[Summand, ...] = ()
+
+
+Summand = tuple[Op, ParsedFormula]
 
 
 def walk(

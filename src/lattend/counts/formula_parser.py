@@ -7,8 +7,8 @@ is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import comb, factorial
@@ -22,23 +22,22 @@ from lattend.counts.formula import (
     Number,
     Op,
     OrderSign,
+    ParsedFormula,
     Sum,
     Symbol,
-    walk,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
 from lattend.counts.piecewise_parser import RELATIONS, Definition, read_rows, take_definitions
-from lattend.counts.progression import Progression, formula_of, progression
+from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.polynomial import Polynomial
+from lattend.rules.language.grammar import Parser
 from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
-_ADD, _MULTIPLY, _NEGATE, _POWER = range(1, 5)
-_LEVEL = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "//": _MULTIPLY, "%": _MULTIPLY, "^": _POWER}
+_NEGATE, _POWER = MULTIPLY + 1, MULTIPLY + 2
+_LEVEL = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": _POWER}
 _EXAMPLE = {
     **{
         "floor": "floor(n/w)",
@@ -57,8 +56,6 @@ _LEFT_OVER = {
 }
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
 ORDERS = ("O", "Theta", "Omega", "o", "omega")
-_SHORT = 50  # terms of a summand that is multiplied out to see how it goes on
-_INDICES = ("i", "j", "k", "l", "s", "x", "y", "z")
 
 
 def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
@@ -70,22 +67,6 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
     Apply(op='*', args=(Number(value=Fraction(2, 1)), Symbol(name='n')))
     """
     return FormulaParser(text, known).whole()
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedFormula(Parsed):
-    """A part of a formula: at most how many terms of which degree it multiplies out to, whether it is a/b.
-
-    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
-    """
-
-    terms: int = 1
-    degree: int = 0
-    quotient: bool = False
-    summands: tuple[_Summand, ...] = ()
-
-
-_Summand = tuple[Op, ParsedFormula]
 
 
 class FormulaParser(Parser[ParsedFormula]):
@@ -101,7 +82,7 @@ class FormulaParser(Parser[ParsedFormula]):
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
-        self.definitions = {name: Definition(_whole(node)) for name, node in (definitions or {}).items()}
+        self.definitions = {name: Definition(_known(node)) for name, node in (definitions or {}).items()}
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
@@ -121,7 +102,7 @@ class FormulaParser(Parser[ParsedFormula]):
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.here if self.is_order(self.here, self.after) else None
         self.at += order is not None
-        piece = self.operand(_ADD) if order else self.formula()
+        piece = self.operand(ADD) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
         if self.here.kind != "end" and self.here.value != "=":
@@ -131,7 +112,7 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def formula(self) -> ParsedFormula:
         """A formula, or rows of them, each with a condition."""
-        piece = self.expression(_ADD)
+        piece = self.expression(ADD)
         return read_rows(self, piece) if self.here.value in ("when", "otherwise", ";") else piece
 
     def written(self, start: int, end: int) -> str:
@@ -147,20 +128,20 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def level(self, token: Token) -> int:
         begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom")
-        return _MULTIPLY if begins else self.LEVEL.get(token.value, 0)
+        return MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
     def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
-            return self.applied("*", left, self.expression(_MULTIPLY + 1))
+            return self.applied("*", left, self.expression(MULTIPLY + 1))
         if level == _POWER:
             return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
         if self.here.value == "…":
-            return self.continued(left, cast(Op, sign.value))
+            return read_dots(self, left, cast(Op, sign.value))
         right = self.expression(level + 1)
         found = self.applied(cast(Op, sign.value), left, right)
-        if level == _ADD:
-            return replace(found, summands=(*_summands(left), (cast(Op, sign.value), right)))
+        if level == ADD:
+            return replace(found, summands=(*summands(left), (cast(Op, sign.value), right)))
         return replace(found, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
@@ -193,59 +174,6 @@ class FormulaParser(Parser[ParsedFormula]):
         terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
         return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
 
-    # Sums with dots
-
-    def continued(self, left: ParsedFormula, sign: Op) -> ParsedFormula:
-        """The sum `1 + 2 + … + n`, found from its first and its last terms."""
-        dots = self.here
-        self.at += 1
-        if self.level(self.here) != _ADD or sign not in ("+", "-"):
-            raise self.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
-        before, last = _summands(left), [self.term()]
-        found = self.longest(before, last)
-        while self.level(self.here) == _ADD and self.after.value != "…":
-            resume, more = self.at, [*last, self.term()]
-            longer = self.longest(before, more)
-            if longer is None:
-                self.at = resume
-                break
-            found, last = longer, more
-        end = last[-1][1].end
-        if found is None:
-            shown = self.source.part(left.start, end)
-            example = "1 + 2 + … + n or 1 + 3 + … + (2n - 1)"
-            message = (
-                f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
-            )
-            raise self.error(message, left.start, end)
-        skipped, series = found
-        place = before[skipped][1].start, end
-        self.readings.append(f"{self.written(*place)} read as {series}")
-        body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-        total = self.summed([body, ParsedFormula(Symbol(series.index), *place), low, high], *place)
-        if skipped == 0:
-            return total
-        rest = before[0][1]
-        for op, term in before[1:skipped]:
-            rest = self.applied(op, rest, term)
-        return replace(self.applied("+", rest, total), summands=(*before[:skipped], ("+", total)))
-
-    def term(self) -> _Summand:
-        """The sign that stands here and the term after it."""
-        sign = cast(Op, self.here.value)
-        self.at += 1
-        return sign, self.expression(_MULTIPLY)
-
-    def longest(self, before: Sequence[_Summand], last: Sequence[_Summand]) -> tuple[int, Progression] | None:
-        """The series with as many of these first terms as fit, and how many do not."""
-        taken = {*self.known, *(token.value for token in self.tokens)}
-        index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
-        if any(term.terms > _SHORT for _, term in (*before, *last)):
-            return None
-        shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
-        tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
-        return next(((skipped, series) for skipped, series in tried if series is not None), None)
-
     # Operands
 
     def opening(self, token: Token, loosest: int) -> Callable[[Token], ParsedFormula] | None:
@@ -256,7 +184,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if token.value in ("frac", "binom") and token.kind == "sign":
             return self.stacked
         if token.value == "Σ":
-            return self.sigma
+            return partial(read_sigma, self)
         if token.value == "begin":
             return self.cases
         is_defined = token.value in self.definitions and self.definitions[token.value].names
@@ -288,7 +216,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if self.here.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.here.end)
-        inner = self.expression(_ADD)
+        inner = self.expression(ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
@@ -303,7 +231,7 @@ class FormulaParser(Parser[ParsedFormula]):
             if self.here.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
-            groups.append(self.operand(_ADD))
+            groups.append(self.operand(ADD))
         top, bottom = groups
         if command.value == "binom":
             return self.binomial(top, bottom, command.start, bottom.end)
@@ -350,75 +278,11 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
-        found = read_rows(self, self.expression(_ADD))
+        found = read_rows(self, self.expression(ADD))
         if self.here.value != "end":
             raise self.left_over(self.here)
         self.at += 1
         return replace(found, start=opening.start, end=self.tokens[self.at - 1].end)
-
-    def sigma(self, sign: Token) -> ParsedFormula:
-        """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
-        lower: tuple[ParsedFormula | None, ParsedFormula] | None = None
-        upper: ParsedFormula | None = None
-        while self.here.value in ("_", "^"):
-            self.at += 1
-            if self.tokens[self.at - 1].value == "^":
-                upper = self.operand(_ADD)
-            else:
-                lower = self.lower_limit(sign)
-        if lower is None or upper is None:
-            raise self.fail("a sum has both its limits, as in Σ_{i=1}^{n} i", sign)
-        body = self.expression(_MULTIPLY)
-        variable, low = lower[0] or self.unnamed_index(body, sign), lower[1]
-        if lower[0] is None:
-            summed, first, last = (self.written(*part.span).strip("{}") for part in (body, low, upper))
-            series = f"the sum of {summed} for {variable.node.name} = {first} to {last}"
-            self.readings.append(f"{self.written(sign.start, body.end)} read as {series}")
-        self.note_open_sum(body)
-        return self.summed([body, variable, low, upper], sign.start, body.end)
-
-    def lower_limit(self, sign: Token) -> tuple[ParsedFormula | None, ParsedFormula]:
-        """The name a sum runs over, if one is written, and where it begins."""
-        opening, name, equals = self.here, *(self.tokens + self.tokens[-1:] * 2)[self.at + 1 : self.at + 3]
-        if opening.value == "{" and name.kind == "name" and equals.value == "=":
-            self.at += 1
-            variable = self.leaf(name)
-            self.at += 1
-            low = self.expression(_ADD)
-            self.close(opening)
-            return variable, low
-        low = self.operand(_ADD)
-        if isinstance(low.node, Symbol) and low.node.name not in self.known:
-            raise self.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
-        return None, low
-
-    def unnamed_index(self, body: ParsedFormula, sign: Token) -> ParsedFormula:
-        """What a sum runs over that does not say it: the one name of its body that is not known."""
-        inside = [
-            node.name
-            for node, bound in walk(body.node)
-            if isinstance(node, Symbol) and node.name not in bound
-        ]
-        names = sorted({name for name in inside if name not in self.known})
-        index = names[0] if len(names) == 1 else next((name for name in _INDICES if name in names), "")
-        if names and not index:
-            message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
-            raise self.fail(message, sign)
-        return ParsedFormula(Symbol(index or "i", body.span), *body.span)
-
-    def note_open_sum(self, body: ParsedFormula) -> None:
-        """Remember how far the body would reach if a bracket were left out: up to the next sum."""
-        reach, end, depth = body.end, body.end, 0
-        for token in self.tokens[self.at :]:
-            is_over = token.kind == "end" or token.value in ("=", ",", *self.CLOSING.values())
-            if depth == 0 and (is_over or token.value in ("+", "-")):
-                reach = end  # a term is complete
-            if depth == 0 and (is_over or token.value in ("Σ", "…")):
-                break
-            depth += (token.value in self.CLOSING) - (token.value in self.CLOSING.values())
-            end = token.end
-        if reach > body.end:
-            self.open_sums.append((body.start, reach))
 
     def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args
@@ -458,7 +322,7 @@ class FormulaParser(Parser[ParsedFormula]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        if token.value in RELATIONS:
+        if token.value in RELATIONS and token.value not in _LEFT_OVER:
             return self.fail(NO_RELATION, token)
         message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
         return self.fail(_LEFT_OVER.get(token.value, message), token)
@@ -473,19 +337,6 @@ class FormulaParser(Parser[ParsedFormula]):
         return self.left_over(token)
 
 
-def _whole(node: Formula) -> ParsedFormula:
+def _known(node: Formula) -> ParsedFormula:
     """A formula that is known before the text is read."""
     return ParsedFormula(node, 0, 0, degree=1)
-
-
-def _summands(piece: ParsedFormula) -> tuple[_Summand, ...]:
-    return piece.summands or (("+", piece),)
-
-
-def _signed(sign: Op, term: ParsedFormula) -> Formula:
-    return term.node if sign == "+" else Apply("neg", (term.node,))
-
-
-def _of_polynomial(found: Polynomial, start: int, end: int) -> ParsedFormula:
-    size, degree = len(found.terms), found.degree()
-    return ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)

@@ -19,6 +19,7 @@ from lattend.counts.formula import (
     Formula,
     Junction,
     Number,
+    ParsedFormula,
     Piecewise,
     Relation,
     RelationSign,
@@ -27,7 +28,7 @@ from lattend.counts.formula import (
 from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
-    from lattend.counts.formula_parser import FormulaParser, ParsedFormula
+    from lattend.counts.formula_parser import FormulaParser
 
 RELATIONS = {"=": "==", **{sign: sign for sign in ("!=", "<=", "<", ">=", ">", "∣", "∤")}}
 DEFINES = ("where", ",")

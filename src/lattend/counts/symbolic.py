@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import product
-from math import comb, floor, lcm
+from math import floor, lcm
 
 from lattend.counts.algebra import factored
 from lattend.counts.formula import (
@@ -26,6 +25,7 @@ from lattend.counts.formula import (
     Symbol,
     walk,
 )
+from lattend.counts.progression import summed_powers
 from lattend.counts.prove import keeps_sign, solved
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Linear, Quotient, atom_names
@@ -373,7 +373,7 @@ def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, b
     if any(body.below != below for body in bodies) or any(index in atom_names(atom) for atom in below.atoms):
         raise NoClosedForm("it sums fractions")
     if len(bodies) == 1 and not modulus and _is_in_powers_of(index, bodies[0].above):
-        return [Case(region, _summed(bodies[0].above, index, low, high), below)]
+        return [Case(region, summed_powers(bodies[0].above, index, low, high), below)]
     pieces = [Piece(body.region, body.above) for body in bodies]
     if not uncovered(pieces, inner).is_empty():
         raise NoClosedForm("its terms are not defined everywhere")
@@ -431,36 +431,3 @@ def _joined(op: str, left: Case, right: Case) -> Case:
         return Case(region, above, left.below)
     ours, theirs = left.above * right.below, right.above * left.below
     return Case(region, ours + theirs if op == "+" else ours - theirs, left.below * right.below)
-
-
-def _summed(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:
-    """The sum of a polynomial body for the index from `low` to `high`."""
-    total = Polynomial({})
-    for monomial, coefficient in body.terms.items():
-        power = dict(monomial).get(index, 0)
-        rest = Polynomial({tuple((a, e) for a, e in monomial if a != index): coefficient})
-        up_to = _power_sum(power)
-        span = _at(up_to, high) - _at(up_to, low - ONE)
-        total = total + rest * span
-    return total
-
-
-def _at(coefficients: tuple[Fraction, ...], value: Polynomial) -> Polynomial:
-    total = Polynomial({})
-    for coefficient in reversed(coefficients):
-        total = total * value + Polynomial.constant(coefficient)
-    return total
-
-
-@lru_cache
-def _power_sum(power: int) -> tuple[Fraction, ...]:
-    """Coefficients of the polynomial P with P(x) = 1**power + … + x**power (power 0: P(x) = x).
-
-    (x + 1)**(p + 1) - 1 telescopes into the sum over j <= p of C(p + 1, j) P_j(x): solve it for P_p.
-    """
-    shifted = [Fraction(comb(power + 1, j)) for j in range(power + 2)]
-    shifted[0] -= 1  # (x + 1)**(p + 1) - 1
-    for j in range(power):
-        for place, coefficient in enumerate(_power_sum(j)):
-            shifted[place] -= comb(power + 1, j) * coefficient
-    return tuple(coefficient / (power + 1) for coefficient in shifted)
