@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from inspect import signature
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from lattend.errors import LattendError
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
+    from lattend.cost.recipe import Recipe
     from lattend.counts.verdict import Verdict
 
 
@@ -55,9 +57,20 @@ def _judged(
 
 
 def _arguments(cost: Cost) -> dict[str, int]:
-    """The numbers that its layers were made with, by name, where all have the same."""
-    given = [(n, v) for _, recipe in cost.recipes for n, v in recipe.arguments.items() if type(v) is int]
+    """The numbers that its layers were made with and have not by themselves, by name, where all agree."""
+    given = [
+        (name, value)
+        for _, recipe in cost.recipes
+        for name, value in recipe.arguments.items()
+        if type(value) is int and value != _default(recipe, name)
+    ]
     return {name: value for name, value in given if all(v == value for n, v in given if n == name)}
+
+
+def _default(recipe: Recipe, name: str) -> object:
+    """What an argument is where a layer is made without it."""
+    parameter = signature(recipe.make).parameters.get(name)
+    return None if parameter is None else parameter.default
 
 
 def _other_columns(

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import cast
 
+from lattend.budget import Budget
 from lattend.counts.algebra import load
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
@@ -40,6 +41,7 @@ from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece
 
 _WORD = re.compile("[A-Za-z]+")
+LAST = Budget(1.0)  # to look for a counterexample among numbers, where no more is known in time
 WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 
@@ -79,7 +81,9 @@ def judge(
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
-        found = _first_difference(reading)
+        found = None
+        with suppress(DeadlineError):
+            found = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
         if found is not None:
             return Verdict(one_line(text), "fails", counterexample=found, readings=reading.claim.readings)
         raise DeadlineError(

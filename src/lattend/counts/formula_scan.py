@@ -54,6 +54,7 @@ _UNSEEN = rf"(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![
 _SPACE = re.compile(rf"(?:\s|\\\\|{_UNSEEN})+")
 # A formula in rows: there the end of a line, or LaTeX's, says something
 _ROWS = re.compile(r"\b(?:when|otherwise)\b")
+_LEFT_OUT = re.compile(r"(?:…|\.\.\.) and [\d,]+ more pieces[^}\n]*")
 _SPACE_IN_ROWS = re.compile(rf"(?:[^\S\n]|\\\\|{_UNSEEN})+")
 _SPACE_IN_CASES = re.compile(rf"(?:\s|{_UNSEEN})+")
 
@@ -87,6 +88,11 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
     mean the same, as N_h means heads.
     """
+    left_out = _LEFT_OUT.search(source.text)
+    if left_out:
+        raise source.error(
+            "these pieces are left out, and without them it is not the count", *left_out.span()
+        )
     in_cases = r"\begin{cases}" in source.text
     has_rows = in_cases or _ROWS.search(source.text) is not None
     space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
