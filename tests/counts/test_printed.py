@@ -140,6 +140,7 @@ def test_short_names_need_no_definition() -> None:
         ("n when t <= n; … and 8 more pieces; .pieces has them all", "these pieces are left out"),
         ("n when t", "a condition compares two formulas"),
         ("N where 2 = n", "after where comes what a short name stands for"),
+        ("n(n + 1)/2, n = 3", "n is a name of the count itself"),
         ("N where N", "write what N stands for"),
         ("F(n, t) where F(n) = n", r"F\(n\) is defined, and here it has 2 parts"),
         (r"\begin{cases} n & \text{if } t \le n", "a formula is missing|cannot stand here|is never closed"),

@@ -110,7 +110,7 @@ def rewritten(draw: st.DrawFn, start: Known) -> Claim:
         if step == "//":
             claim = Claim(
                 f"({a + b}({text}) + {b}) // {a + b}",
-                lambda v, f=at, a=a, b=b: ((a + b) * f(v) + b) // (a + b),
+                lambda v, f=at, a=a, b=b: Fraction(((a + b) * f(v) + b) // (a + b)),
             )
         if step == "sum":
             claim = Claim(f"{text} + sum({a}, i, 1, n) - {a}n", lambda v, f=at: f(v))

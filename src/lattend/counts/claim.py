@@ -151,12 +151,10 @@ def one_line(text: str) -> str:
 
 def _first_difference(reading: _Reading) -> Counterexample | None:
     """Small numbers at which a single formula is not the count, where no more is known in time."""
-    if len(reading.claim.sides) > 1 or isinstance(reading.claim.sides[0].node, BigO):
+    side, *others = reading.claim.sides
+    if others or isinstance(side.node, BigO):
         return None
-    return first_difference(reading.count, None, reading.claim.sides[0].node)
-
-
-# Reading
+    return first_difference(reading.count, None, side.node)
 
 
 def _new_name(count: Count, text: str) -> Formula:

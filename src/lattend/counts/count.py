@@ -159,8 +159,8 @@ class Count(Shown):
         """Other counts of the same rule, which a formula may be instead, and what they are."""
         from lattend.counts.counting import closed_count
 
-        if not isinstance(self.rule, Rule):
-            return  # the names of a cost
+        if not self.rule.axes:
+            return  # a cost, whose names stand where a count has its rule
         with suppress(NoClosedForm, NotAffineError):
             if self.fixed:
                 total = closed_count(self.rule, (), self.budget)

@@ -127,7 +127,13 @@ class FormulaParser(Parser[ParsedFormula]):
     # Operators, by precedence
 
     def level(self, token: Token) -> int:
-        begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom", "begin")
+        begins = token.kind in ("number", "name") or token.value in (
+            *self.CLOSING,
+            "Σ",
+            "frac",
+            "binom",
+            "begin",
+        )
         return MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
     def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:

@@ -102,22 +102,21 @@ def _defines(parser: FormulaParser, at: int) -> bool:
 
 
 def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
-    """What is defined, `N =` or `F(n, q) =`."""
-    name, names = parser.here, list[str]()
+    """What is defined, `N =` or `F(n, q) =`; the parser goes on after that."""
+    name, *rest = parser.tokens
     if name.kind != "name":
         raise parser.fail("after where comes what a short name stands for, as in where N = n // w", name)
-    parser.at += 1
-    if parser.here.value == "(":
-        parser.at += 1
-        while parser.here.kind == "name" or parser.here.value == ",":
-            names += [parser.here.value] if parser.here.kind == "name" else []
-            parser.at += 1
-        parser.at += parser.here.value == ")"
-    if parser.here.value != "=":
+    if name.value in parser.known:
+        message = f"{name.value} is a name of the count itself; give it a number by at, or say what is assumed"
+        raise parser.fail(message, name)
+    end = next((at for at, token in enumerate(rest) if token.value == "="), None)
+    head = rest[:end]
+    is_call = len(head) > 1 and head[0].value == "(" and head[-1].value == ")"
+    if end is None or (head and not is_call):
         raise parser.fail(f"write what {name.value} stands for, as in where {name.value} = n // w", name)
-    parser.at += 1
+    parser.at = end + 2
     parser.at += parser.here.value == ";"
-    return name.value, tuple(names)
+    return name.value, tuple(token.value for token in head if token.kind == "name")
 
 
 def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:

@@ -146,7 +146,7 @@ class Verdict(Shown):
         return data | ({"links": [link.json() for link in self.links]} if self.links else {})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OrderVerdict(Verdict):
     """What is known of a claim about growth, O(n) or its like; `holds` says whether it does.
 
