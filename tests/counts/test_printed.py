@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
@@ -145,11 +146,24 @@ def test_short_names_need_no_definition() -> None:
         ("F(n, t) where F(n) = n", r"F\(n\) is defined, and here it has 2 parts"),
         (r"\begin{cases} n & \text{if } t \le n", "a formula is missing|cannot stand here|is never closed"),
         ("n <= t", "a claim is an equation"),
+        (
+            "a where " + ", ".join(f"{x} = {y} // {y} + {y}" for x, y in pairwise("abcdefghijlmop")),
+            "more than 5,000 parts",
+        ),
+        (f"{'F(' * 20}n{')' * 20} where F(n) = min(n, n)", "more than 5,000 parts"),
     ],
 )
 def test_pieces_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(lt.errors.TextError, match=message):
         R.strided().count().claim(text)
+
+
+def test_words_of_conditions_may_be_names_of_the_rule() -> None:
+    assert (
+        lt.rule("k <= q and q - k <= when", where="when >= 0")
+        .count()
+        .claim("when + 1 + (n - 1)(when + 1) - when(when + 1)/2", assuming="when <= n")
+    )
 
 
 @pytest.mark.parametrize("name", COUNTS)

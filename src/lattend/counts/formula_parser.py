@@ -27,7 +27,7 @@ from lattend.counts.formula import (
     Symbol,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
-from lattend.counts.piecewise_parser import RELATIONS, Definition, read_rows, take_definitions
+from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
 from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
 from lattend.errors import TextError
 from lattend.rules.language.grammar import Parser
@@ -113,7 +113,9 @@ class FormulaParser(Parser[ParsedFormula]):
     def formula(self) -> ParsedFormula:
         """A formula, or rows of them, each with a condition."""
         piece = self.expression(ADD)
-        return read_rows(self, piece) if self.here.value in ("when", "otherwise", ";") else piece
+        if self.here.value in ("when", "otherwise", ";"):
+            piece = read_rows(self, piece)
+        return limited(self, piece) if self.definitions else piece
 
     def written(self, start: int, end: int) -> str:
         """The text from start to end, on one line."""
@@ -280,7 +282,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if len(args) != len(definition.names):
             shown = f"{name.value}({', '.join(definition.names)})"
             raise self.error(f"{shown} is defined, and here it has {len(args)} parts", name.start, end)
-        return self.checked(definition.at(args, name.start, end))
+        return self.checked(limited(self, definition.at(args, name.start, end)))
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""

@@ -97,8 +97,16 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     has_rows = in_cases or _ROWS.search(source.text) is not None
     space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
     found = scan(source, lambda at: _at(source, at), space)
+    found = [_as_word(token) if token.value not in known else token for token in found]
     names = {*known, *_summed(found), *spellings(known)}
     return [part for token in found for part in (_cut(token, names) if known else (token,))]
+
+
+def _as_word(token: Token) -> Token:
+    """The sign that a word stands for, `when` or `divides`; any other token as it is."""
+    if token.kind != "name" or token.value not in _WORDS:
+        return token
+    return Token("sign", _WORDS[token.value], token.start, token.end)
 
 
 def _at(source: Source, at: int) -> list[Token]:
@@ -150,8 +158,6 @@ def _word(source: Source, word: str, start: int, end: int) -> Token:
     if word in _ABSENT:
         message = f"there is no {word} here; a formula is made of + - * / // % ^ floor ceil min max abs sum"
         raise source.error(message, start, end)
-    if word in _WORDS:
-        return Token("sign", _WORDS[word], start, end)
     return Token("sign", "%", start, end) if word == "mod" else Token("name", word, start, end)
 
 

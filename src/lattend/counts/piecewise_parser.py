@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, cast
 
 from lattend.counts.formula import (
@@ -24,6 +24,7 @@ from lattend.counts.formula import (
     Relation,
     RelationSign,
     substituted,
+    walk,
 )
 from lattend.rules.language.tokens import Token
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser
 
 RELATIONS = {"=": "==", **{sign: sign for sign in ("!=", "<=", "<", ">=", ">", "∣", "∤")}}
+MAX_SIZE = 5_000  # parts of a formula that holds definitions
 DEFINES = ("where", ",")
 _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋", "⌉", "end")
 
@@ -71,12 +73,22 @@ def take_definitions(parser: FormulaParser) -> None:
         parser.tokens = [*_without_rows(whole[start + 1 : end]), Token("end", "", *[whole[end].start] * 2)]
         parser.at = 0
         name, names = _head(parser)
-        parser.definitions[name] = Definition(parser.formula(), names)
+        parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
         parser.finish()
     if starts:
         first = whole[starts[0]].start
         parser.tokens = [*_without_rows(whole[: starts[0]]), Token("end", "", first, first)]
         parser.at = 0
+
+
+def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
+    """A formula with definitions put in, which must not have grown too long by them."""
+    if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
+        message = (
+            f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
+        )
+        raise parser.error(message, *piece.span)
+    return piece
 
 
 def _without_rows(tokens: list[Token]) -> list[Token]:
@@ -107,7 +119,9 @@ def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
     if name.kind != "name":
         raise parser.fail("after where comes what a short name stands for, as in where N = n // w", name)
     if name.value in parser.known:
-        message = f"{name.value} is a name of the count itself; give it a number by at, or say what is assumed"
+        message = (
+            f"{name.value} is a name of the count itself; give it a number by at, or say what is assumed"
+        )
         raise parser.fail(message, name)
     end = next((at for at, token in enumerate(rest) if token.value == "="), None)
     head = rest[:end]
