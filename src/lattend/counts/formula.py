@@ -46,7 +46,7 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class FormulaRelation:
     """A comparison of two formulas; `w divides n` is `n % w == 0`."""
 
     sign: RelationSign
@@ -62,7 +62,7 @@ class Junction:
     args: tuple[Condition, ...]
 
 
-Condition = Relation | Junction
+Condition = FormulaRelation | Junction
 ALWAYS = Junction("and", ())
 
 
@@ -148,7 +148,7 @@ def walk(
 def _compared(condition: Condition) -> Iterator[Formula]:
     """The formulas that a condition compares."""
     match condition:
-        case Relation():
+        case FormulaRelation():
             yield from (condition.left, condition.right)
         case Junction():
             for arg in condition.args:
@@ -183,8 +183,8 @@ def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formul
 
 def _substituted(condition: Condition, replacements: Mapping[str, Formula]) -> Condition:
     match condition:
-        case Relation():
+        case FormulaRelation():
             left, right = (substituted(side, replacements) for side in (condition.left, condition.right))
-            return Relation(condition.sign, left, right)
+            return FormulaRelation(condition.sign, left, right)
         case Junction():
             return Junction(condition.op, tuple(_substituted(arg, replacements) for arg in condition.args))

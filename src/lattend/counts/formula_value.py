@@ -15,7 +15,7 @@ from lattend.counts.formula import (
     Junction,
     Number,
     Piecewise,
-    Relation,
+    FormulaRelation,
     Sum,
     Symbol,
 )
@@ -59,7 +59,7 @@ def _holds(condition: Condition, values: Mapping[str, int]) -> bool:
         case Junction():
             held = (_holds(arg, values) for arg in condition.args)
             return all(held) if condition.op == "and" else any(held)
-        case Relation():
+        case FormulaRelation():
             return _RELATIONS[condition.sign](_value(condition.left, values), _value(condition.right, values))
 
 

@@ -21,7 +21,7 @@ from lattend.counts.formula import (
     Number,
     ParsedFormula,
     Piecewise,
-    Relation,
+    FormulaRelation,
     RelationSign,
     substituted,
     walk,
@@ -202,8 +202,8 @@ def _holds_condition(parser: FormulaParser) -> bool:
     return False
 
 
-def _relation(sign: str, left: Formula, right: Formula) -> Relation:
+def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
     if sign in ("∣", "∤"):
         rest = Apply("%", (right, left))
-        return Relation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
-    return Relation(cast(RelationSign, sign), left, right)
+        return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
+    return FormulaRelation(cast(RelationSign, sign), left, right)

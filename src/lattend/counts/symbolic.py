@@ -20,7 +20,7 @@ from lattend.counts.formula import (
     Junction,
     Number,
     Piecewise,
-    Relation,
+    FormulaRelation,
     Sum,
     Symbol,
     walk,
@@ -174,7 +174,7 @@ def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region
     return holds, fails
 
 
-def _compared(relation: Relation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
+def _compared(relation: FormulaRelation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
     """Where a difference has the sign that the relation asks for, and where it has not."""
     if relation.sign in ("<=", ">"):
         least, less = _by_sign(gap.times(-1), region)
