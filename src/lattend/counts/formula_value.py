@@ -12,10 +12,10 @@ from lattend.counts.formula import (
     Apply,
     Condition,
     Formula,
+    FormulaRelation,
     Junction,
     Number,
     Piecewise,
-    FormulaRelation,
     Sum,
     Symbol,
 )
