@@ -224,6 +224,8 @@ def test_where_a_claim_holds_is_where_it_does(name: str) -> None:
         ("causal", "n(n+1)//2"),
         ("causal", "⌊n(n+1)/2⌋"),
         ("causal", r"\sum_{i=1}^{n} \lfloor (2i + 1)/2 \rfloor"),
+        ("windowed", "⌊(n//w)*w(w + 1)/2 + (n%w)(n%w + 1)/2 + 3/7⌋"),
+        ("causal", "⌊(n(n + 1)(n + 2)/6 + n(n + 1)/2)/1⌋ - n(n + 1)(n + 2)/6"),
         ("every other", "(n+1)^2 // 4"),
         ("every other", r"\sum_{q=0}^{n-1} (q // 2 + 1)"),
         ("every other", r"\lfloor n/2 \rfloor \lceil n/2 \rceil + \lceil n/2 \rceil"),

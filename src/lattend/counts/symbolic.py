@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from math import floor, lcm
 
 from lattend.counts.algebra import factored
@@ -26,7 +25,7 @@ from lattend.counts.formula import (
     walk,
 )
 from lattend.counts.progression import summed_powers
-from lattend.counts.prove import keeps_sign, solved
+from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Linear, Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
@@ -36,7 +35,6 @@ from lattend.sets.piece import Piece, uncovered
 MAX_POWER = 16
 MAX_CARRY = 24
 MAX_CASES = 200
-MAX_RESIDUES = 1_000
 
 Indices = Mapping[str, str]  # the coordinate of each sum's index
 
@@ -269,31 +267,10 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
     if value.degree() <= 1:
         return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
     found: list[Case] = []
-    for rest, here in _residues(value.times(divisor), divisor, region):
+    for rest, here in residues(value.times(divisor), divisor, region):
         if not here.is_empty():
             found.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
     return found
-
-
-def _residues(value: Polynomial, divisor: int, region: Region) -> list[tuple[int, Region]]:
-    """Each rest that a polynomial with whole coefficients leaves, and where: by the rests of its atoms."""
-    short = Polynomial({powers: c % divisor for powers, c in value.terms.items() if c % divisor})
-    if divisor ** len(short.atoms) > MAX_RESIDUES:
-        raise NoClosedForm(f"its division by {divisor} falls into too many cases")
-    names = {atom: f"x{place}" for place, atom in enumerate(short.atoms)}
-    plain = short.substituted({atom: Polynomial.atom(name) for atom, name in names.items()})
-    combinations = [*product(range(divisor), repeat=len(names))]
-    rests = [plain.value(dict(zip(names.values(), rest, strict=True))) % divisor for rest in combinations]
-    if len({*rests}) == 1:
-        return [(rests[0], region)]
-    found: dict[int, Region] = {}
-    for rest, combination in zip(rests, combinations, strict=True):
-        here = region
-        for atom, number in zip(names, combination, strict=True):
-            quotient = Quotient(Linear(((atom, 1),)), divisor)
-            here = here.where(Bound(Linear.of([(atom, 1), (quotient, -divisor)], -number), True))
-        found[rest] = found[rest] | here if rest in found else here
-    return [*found.items()]
 
 
 def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> list[Case]:
