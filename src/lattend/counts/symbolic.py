@@ -27,7 +27,7 @@ from lattend.counts.formula import (
 from lattend.counts.progression import summed_powers
 from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
-from lattend.rules.language.linear import Linear, Quotient, atom_names
+from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space, summed
 from lattend.sets.piece import Piece, uncovered
