@@ -55,10 +55,12 @@ def claim(
     order: O(n*t), Theta, Omega, o, omega. The exit code is 0 when it holds, 1 when it fails or holds only
     somewhere, 3 when that stays undecided.
     """
-    bound, numbers = read_rule(rule), read_numbers(at)
-    found = bound.at(**numbers).count(per=per, first=first, method="closed")
+    numbers, attended = read_numbers(at), read_rule(rule)
+    places = {name: value for name, value in numbers.items() if per and name in attended.positions}
+    bound = attended.at(**{name: value for name, value in numbers.items() if name not in places})
+    found = bound.count(per=per, first=first, method="closed", **places)
     if isinstance(found, int):
-        values = {**bound.values, **numbers}
+        values = {**bound.values, **places}
         verdict = judge_number(found, formula, values, read_renames(rename), assume or (), exact=exact)
     else:
         for text in assume or ():
