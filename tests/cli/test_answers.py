@@ -19,7 +19,7 @@ from lattend.rules.reader import rule
         (("causal", "n*(n + 1)/2"), 0, "n*(n + 1)/2: holds for n >= 0"),
         (("causal", r"\frac{n(n+1)}{2}"), 0, r"\frac{n(n+1)}{2}: holds for n >= 0"),
         (("causal", "L*(L + 1)/2", "--rename", "L=n"), 0, "L*(L + 1)/2: holds for n >= 0"),
-        (("causal", "O(n^2)"), 0, "O(n^2): holds for n >= 0"),
+        (("causal", "O(n^2)"), 0, "O(n^2): holds as n grows"),
         (("causal", "O(n)"), 1, "O(n): fails; along n = s the count grows faster"),
         (("causal", "q + 1", "--per", "query"), 0, "q + 1: holds"),
         (("windowed", "n*(w + 1)/2", "--assume", "w | n"), 0, "n*(w + 1)/2: holds for"),
@@ -31,7 +31,7 @@ from lattend.rules.reader import rule
         (
             ("strided", "sum(i, i, n - t, n)"),
             1,
-            "sum(i, i, n - t, n): holds only where t <= n; at n = 0, t = 1 it gives -1, the count is 0",
+            "sum(i, i, n - t, n): holds only where t <= n; at n = 1, t = 2 it gives 0, the count is 1",
         ),
         (("strided", "4*n - 6", "--at", "t=3", "--assume", "n >= 3"), 0, "4*n - 6: holds for"),
     ],
@@ -49,7 +49,7 @@ def test_claim(lattend, arguments, code, out):
 def test_a_formula_may_begin_with_a_minus(lattend, formula):
     ran = lattend("claim", "strided", formula)
     assert (ran.code, ran.err) == (1, "")
-    assert ran.out == f"{formula}: holds only where t <= n; at n = 0, t = 1 it gives -1, the count is 0\n"
+    assert ran.out == f"{formula}: holds only where t <= n; at n = 1, t = 2 it gives 0, the count is 1\n"
     ran = lattend("claim", "--assume", "t <= n", "strided", formula, "--json")
     assert (ran.code, json.loads(ran.out)["status"]) == (0, "holds")
 
@@ -96,7 +96,7 @@ def test_refuted_claim_gives_the_smallest_counterexample(lattend):
     ran = lattend("claim", "strided", "n*t")
     assert ran.code == 1
     assert ran.out.startswith("n*t: fails;")
-    assert ran.out.endswith("at n = 1, t = 0 it gives 0, the count is 1\n")
+    assert ran.out.endswith("at n = 1, t = 2 it gives 2, the count is 1\n")
 
 
 def test_claim_as_json(lattend):
@@ -110,7 +110,7 @@ def test_undecided_claim_has_its_own_code(lattend, monkeypatch):
     from lattend.counts import claim
     from lattend.counts.verdict import Verdict
 
-    def undecided(*_: object) -> Verdict:
+    def undecided(*_: object, **__: object) -> Verdict:
         return Verdict("n", "undecided", remaining="n^3 - n = 0")
 
     monkeypatch.setattr(claim, "judge", undecided)
@@ -136,11 +136,43 @@ def test_claim_with_wrong_input(lattend):
         "  L=(",
         "    ^",
     ]
-    number = lattend("claim", "causal", "15", "--at", "n=5")
-    assert number.code == 2
+
+
+def test_numbers_are_claims_too(lattend):
+    assert lattend("claim", "causal", "28", "--at", "n=7").out == "28: holds for n == 7\n"
+    ran = lattend("claim", "causal", "29", "--at", "n=7")
+    assert (ran.code, ran.out) == (1, "29: fails; at n = 7 it gives 29, the count is 28\n")
+    assert lattend("claim", "strided", "L(L+1)/2", "--at", "n=7,t=9", "--rename", "L=n").code == 0
+    assert lattend("claim", "causal", "q + 1", "--at", "n=7,q=3", "--per", "query").code == 0
+    assert lattend("claim", "causal", "28", "--at", "n=7", "--assume", "n >= 5").code == 0
+    wrong = lattend("claim", "causal", "28", "--at", "n=7", "--assume", "n <= 5")
+    assert wrong.err == "lattend: n = 7 contradicts the assumption n <= 5\n"
+    order = lattend("claim", "causal", "O(n^2)", "--at", "n=7")
+    assert order.err.splitlines()[0] == (
+        'lattend: formula "O(n^2)": O(n^2) says how a count grows, and here every size has a number'
+    )
+    assert lattend("claim", "causal", "t", "--at", "n=7").err.startswith(
+        'lattend: formula "t": this count has no t; it has n; say what it stands for'
+    )
+
+
+def test_an_order_is_not_the_count_where_that_is_asked(lattend):
+    ran = lattend("claim", "causal", "O(n^2)", "--exact")
+    assert (ran.code, ran.out) == (1, "O(n^2): fails; O(n^2) says how the count grows, not what it is\n")
+    assert lattend("claim", "causal", "n(n+1)/2", "--exact").code == 0
+    assert json.loads(lattend("claim", "causal", "O(n^2)", "--json").out)["is_order"] is True
+
+
+def test_what_count_prints_at_a_size_can_be_claimed(lattend):
+    ran = lattend("claim", "windowed", "n(w+1)/2", "--at", "n=12", "--assume", "w | 12")
+    assert (ran.code, ran.out) == (0, "n(w+1)/2: holds for w >= 1 and w | 12\n")
+    ran = lattend("claim", "windowed", "n(w+1)/2", "--at", "n=12")
+    assert ran.out.startswith(
+        "n(w+1)/2: holds only where w <= 4 or w == 12 or w == 6; at w = 5 it gives 36, "
+    )
     assert (
-        number.err
-        == "lattend: every name has a number, and the count is 15; leave a name out of --at to claim\n"
+        lattend("claim", "windowed", lattend("count", "windowed", "--at", "n=60").out, "--at", "n=60").code
+        == 0
     )
 
 

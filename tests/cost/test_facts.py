@@ -19,7 +19,7 @@ def test_the_grid_rnn() -> None:
     assert cost.claim("parameters", "h c + 2h^2")
     assert cost.claim("multiplies", "n^2 h c + 2n(n-1)h^2")
     assert cost.claim("adds", "n^2 h(c-1) + 2n(n-1)h^2")
-    assert cost.claim("multiplies", "O(n^2 h^2 + n^2 h c)")
+    assert cost.claim("multiplies", "O(n^2 h^2 + n^2 h c)").holds
     assert cost.claim("depth", "2n - 1")
     assert str(cost.depth) == "2n - 1"
     assert cost.schedule == ["rnn2d: cell (row, col) runs at step col + row"]
@@ -75,7 +75,28 @@ def test_parameters_of_attention() -> None:
 )
 def test_orders_of_the_whole_layer(encoding: str, order: str) -> None:
     cost = C.attention(n="N", heads=1, D_i="D", D_hid="D", encoding=encoding)
-    assert cost.claim("multiplies", order)
+    assert cost.claim("multiplies", order).holds
+
+
+def test_a_claim_that_is_another_column_is_told_which() -> None:
+    verdict = C.rnn2d().claim("multiplies", "n^2(hc+2h^2)")
+    assert not verdict
+    ((how, other),) = verdict.instead
+    assert how == "this is the executed count, not the needed one" and other
+    backward = C.linear().backward
+    ((how, _),) = C.linear().claim("multiplies", f"({backward.multiplies})").instead
+    assert how == "this is the needed backward count, not the needed one"
+    assert C.rnn2d().claim("multiplies", "n^2").instead == ()
+
+
+def test_a_number_is_judged() -> None:
+    cost = C.rnn2d(n=4, h=3, c=2)
+    assert cost.claim("parameters", "24") and cost.claim("parameters", "hc + 2h^2")
+    assert str(cost.claim("parameters", "25")) == (
+        "25: fails; at n = 4, h = 3, c = 2 it gives 25, the count is 24"
+    )
+    assert C.rnn2d().at(n=4, h=3, c=2).claim("parameters", "24")
+    assert C.rnn2d(n=4).claim("multiplies", "n^2 h c + 2n(n-1)h^2")  # n is a number, and still has its name
 
 
 def test_naive_scores() -> None:
@@ -84,7 +105,7 @@ def test_naive_scores() -> None:
     assert scores.claim("operations", "16D^2 - 1")
     cubic = scores.claim("operations", "D^3")
     assert cubic.status == "fails"
-    assert scores.claim("operations", "O(D^2)")
+    assert scores.claim("operations", "O(D^2)").holds
 
 
 def _statements(cost: lt.cost.Cost, *names: str) -> lt.cost.Cost:
@@ -129,10 +150,10 @@ def test_steps_one_after_another() -> None:
 
 
 def test_memory() -> None:
-    assert C.rnn(**RNN).claim("saved_activations", "O(t l n)")
+    assert C.rnn(**RNN).claim("saved_activations", "O(t l n)").holds
     assert C.rnn(**RNN).claim("cache", "l n")
     kept = C.attention("full", n="t", D_i="n", D_hid="D") * "l"
-    assert kept.claim("saved_activations", "O(t l n + t l heads D + l heads t^2)")
+    assert kept.claim("saved_activations", "O(t l n + t l heads D + l heads t^2)").holds
     assert kept.claim("saved_activations", "O(t l n + t l heads D)").status == "fails"
 
 
@@ -214,7 +235,7 @@ def _loosely(make: Any, **given: Any) -> Any:
         (lambda: C.transformer_block(d=10, heads=3), "d = 10 does not divide into 3 heads"),
         (lambda: C.rnn2d().at(k=3), "rnn2d has no k; it has n, c, h"),
         (lambda: C.rnn2d().claim("cost", "n"), "a cost has no cost; it has parameters, multiply_adds"),
-        (lambda: C.rnn2d(n=1, h=1, c=1).claim("multiplies", "1"), "multiplies of rnn2d is the number 1"),
+        (lambda: C.rnn2d(n=1, h=1, c=1).order("multiplies"), "multiplies of rnn2d is the number 1"),
         (lambda: C.norm(kind="batch"), "kind of norm is one of layer, rms, not 'batch'"),
     ],
 )

@@ -308,7 +308,7 @@ def test_the_pixel_goes_into_the_map_of_first_layers(
             "\\begin{aligned}\nC &\\ne n \\quad \\text{but where } n \\le 1 \\\\\n"
             "&\\text{at } n = 2 \\colon\\; 3 \\ne 2 \\\\\n"
             "n &\\ne 1 \\quad \\text{but where } n = 1 \\\\\n"
-            "&\\text{at } n = 0 \\colon\\; 0 \\ne 1\n\\end{aligned}",
+            "&\\text{at } n = 2 \\colon\\; 2 \\ne 1\n\\end{aligned}",
         ),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 from lattend.cli.arguments import (
     Assume,
     At,
@@ -19,7 +21,7 @@ from lattend.cli.arguments import (
 )
 from lattend.cli.failures import NO, NO_ANSWER, YES, with_options
 from lattend.cli.output import say, say_json
-from lattend.errors import LattendError
+from lattend.counts.claim import judge_number
 
 EXAMPLES = (
     'lattend claim causal "n*(n + 1)/2"',
@@ -41,25 +43,31 @@ def claim(
     at: At = None,
     per: Per = None,
     first: First = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Accept nothing but the count: an order such as O(n) fails.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Whether a formula is the count of a rule.
 
     Proved, or refuted with the smallest counterexample. FORMULA is written as on paper: plain or LaTeX, sums,
-    1 + 2 + ... + n, a chain N = a = b of which each equation is judged, or an order: O(n*t), Theta, Omega, o,
-    omega. The exit code is 0 when it holds, 1 when it fails or holds only somewhere, 3 when that stays
-    undecided.
+    1 + 2 + ... + n, a chain N = a = b of which each equation is judged, as `lattend count` prints it, or an
+    order: O(n*t), Theta, Omega, o, omega. The exit code is 0 when it holds, 1 when it fails or holds only
+    somewhere, 3 when that stays undecided.
     """
-    found = read_rule(rule).at(**read_numbers(at)).count(per=per, first=first, method="closed")
+    numbers, attended = read_numbers(at), read_rule(rule)
+    places = {name: value for name, value in numbers.items() if per and name in attended.positions}
+    bound = attended.at(**{name: value for name, value in numbers.items() if name not in places})
+    found = bound.count(per=per, first=first, method="closed", **places)
     if isinstance(found, int):
-        raise LattendError(
-            f"every name has a number, and the count is {found}; leave a name out of --at to claim"
-        )
-    for text in assume or ():
-        found = found.assuming(text)
-    verdict = found.claim(formula, rename=read_renames(rename))
+        values = {**bound.values, **places}
+        verdict = judge_number(found, formula, values, read_renames(rename), assume or (), exact=exact)
+    else:
+        for text in assume or ():
+            found = found.assuming(text)
+        verdict = found.claim(formula, rename=read_renames(rename), exact=exact)
     if json:
         say_json(verdict.json())
     else:
         say(with_options(str(verdict)))
-    return YES if verdict else NO_ANSWER if verdict.status == "undecided" else NO
+    return YES if verdict.holds else NO_ANSWER if verdict.status == "undecided" else NO

@@ -132,7 +132,7 @@ def _proof(
         (f"same {quantity}", f"{verdict}; here {format_value(here.value(quantity))}")
         for quantity, verdict in verdicts.items()
     ]
-    return facts, {quantity: bool(verdict) for quantity, verdict in verdicts.items()}
+    return facts, {quantity: verdict.holds for quantity, verdict in verdicts.items()}
 
 
 def _padding(text: str | None) -> int | tuple[int, int] | str | None:

@@ -172,7 +172,7 @@ def _answer(
     else:
         lines = [f"{quantity}: {verdict}" for quantity, verdict in verdicts]
         say("\n".join([*lines, *asked.values()]))
-    if all(verdict for _, verdict in verdicts):
+    if all(verdict.holds for _, verdict in verdicts):
         return YES
     return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
 

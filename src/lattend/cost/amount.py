@@ -16,7 +16,7 @@ from lattend.budget import UNLIMITED, Budget
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.simplify import simplified
-from lattend.counts.symbolic import split_name
+from lattend.counts.symbolic import coordinate
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.shown import Shown
 from lattend.rules.axes import Axis
@@ -260,7 +260,7 @@ def _in_space(found: Amount, space: Space) -> list[tuple[Region | None, Polynomi
     new = [name for name in space.split if name in found.names and name not in found.split]
     if new and found.plain is None:
         raise NoClosedForm(f"{new[0]} is split by {space.split[new[0]]}; give {space.split[new[0]]} a number")
-    parts: dict[Atom, Polynomial] = {name: split_name(space, name) for name in new}
+    parts: dict[Atom, Polynomial] = {name: coordinate(space, name) for name in new}
     return [
         (None if region is None else region.aligned(space), formula.substituted(parts))
         for region, formula in found.pieces

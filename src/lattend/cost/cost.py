@@ -11,8 +11,8 @@ from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, ReferenceRun
 from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
-from lattend.cost.recipe import Recipe, untied
-from lattend.cost.result import MultiplyAdds, Result, on_one_line
+from lattend.cost.recipe import Recipe
+from lattend.cost.result import MultiplyAdds, Result
 from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import OPERATIONS, Array
 from lattend.counts.count import Count
@@ -351,7 +351,10 @@ class Cost(Drawn, Result):
 
     def order(self, quantity: str, *variables: str) -> Growth:
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
-        return self._formula(quantity).order(*variables)
+        found = self.formula(quantity)
+        if isinstance(found, int):
+            raise NamingError(f"{quantity} of {self.name} is the number {found}; leave a size open")
+        return found.order(*variables)
 
     def claim(
         self,
@@ -360,18 +363,20 @@ class Cost(Drawn, Result):
         *,
         assuming: str | None = None,
         rename: Mapping[str, str] | None = None,
+        exact: bool = False,
     ) -> Verdict:
         """Whether a formula, or O(…), is this quantity: proved, or refuted with a counterexample.
+
+        With `exact=True` an order fails. A formula that is another column of the table, or the other pass,
+        is said to be that.
 
         >>> from lattend.cost import rnn2d
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        cost, said = untied(self, formula, rename or ())
-        count = cost._formula(quantity)
-        verdict = count.claim(formula, assuming=assuming, rename=rename)
-        exact = () if verdict.counterexample is None else (f"exactly {on_one_line(str(count))}",)
-        return replace(verdict, readings=(*said, *verdict.readings, *exact))
+        from lattend.cost.claim import judge_cost
+
+        return judge_cost(self, quantity, formula, assuming, rename, exact)
 
     def per(self, point: str) -> PerPoint:
         """The price of one point: a "score" of attention, a "cell" of a recurrent net, a decoding "step".
@@ -384,16 +389,12 @@ class Cost(Drawn, Result):
 
         return per_point(self, point)
 
-    def _formula(self, quantity: str) -> Count:
+    def formula(self, quantity: str) -> Count | int:
+        """A quantity as a formula in all symbols of the cost, or a number where none is open."""
         # A claim may speak of any symbol of the cost, also where this quantity has it not
         everything = self.amount("operations") + self.amount("parameters")
         whole = self.amount(quantity) + everything * 0
-        found = whole.formula(f"{self.name} ({quantity})", self.values, self.budget)
-        if not isinstance(found, Count):
-            raise NamingError(
-                f"{quantity} of {self.name} is the number {found}; leave a size open to claim a formula"
-            )
-        return found
+        return whole.formula(f"{self.name} ({quantity})", self.values, self.budget)
 
     def check(self, **values: int) -> CostCheck:
         """Whether plain code that is run at these sizes, on numbers that count, does what is needed here.

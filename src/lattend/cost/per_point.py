@@ -76,10 +76,11 @@ class PerPoint(Printed):
         *,
         assuming: str | None = None,
         rename: Mapping[str, str] | None = None,
+        exact: bool = False,
     ) -> Verdict:
         """Whether a formula is the price of one point: `claim("inner multiplies", "h c + 2h^2")`."""
         cost, which = self.of(quantity)
-        return cost.claim(which, formula, assuming=assuming, rename=rename)
+        return cost.claim(which, formula, assuming=assuming, rename=rename, exact=exact)
 
     def order(self, quantity: str) -> Growth:
         """The big-O of a quantity."""

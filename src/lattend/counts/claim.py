@@ -2,64 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
+from typing import cast
 
+from lattend.budget import Budget
 from lattend.counts.algebra import load
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
-from lattend.counts.equality import Judged, grows, judge_equation, words
-from lattend.counts.formula import Apply, BigO, ClaimSide, Formula, Number, Sum, Symbol, WrittenClaim, walk
+from lattend.counts.equality import Judged, first_difference, grows, judge_equation, words
+from lattend.counts.formula import (
+    BigO,
+    ClaimSide,
+    Formula,
+    Number,
+    Sum,
+    Symbol,
+    WrittenClaim,
+    substituted,
+    walk,
+)
 from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_value import value_at
 from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
-from lattend.counts.verdict import NOWHERE, Status, Verdict
-from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
+from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
+from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.parser import parse_assumption
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece
 
+_WORD = re.compile("[A-Za-z]+")
+LAST = Budget(1.0)  # to look for a counterexample among numbers, where no more is known in time
 WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A claim in the names of the count it is about, and how it differs from the text as it stands."""
+    """A claim in the names of the count it is about, and how it differs from the text as it stands.
+
+    One of another count, such as that of all pairs, is worth a word only where it `must_hold`.
+    """
 
     count: Count
     claim: WrittenClaim
     text: str
     how: str = ""
+    must_hold: bool = False
 
 
 def judge(
-    count: Count, text: str, rename: Mapping[str, str] | None = None, values: Mapping[str, int] | None = None
+    count: Count,
+    text: str,
+    rename: Mapping[str, str] | None = None,
+    values: Mapping[str, int] | None = None,
+    *,
+    exact: bool = False,
 ) -> Verdict:
     """The verdict on `text` as a formula for `count`.
 
     `rename` maps its names to the count's, or to formulas of them; `values` are numbers for names the count
-    no longer has.
+    no longer has. Where it must be `exact`, an order of growth fails.
     """
     replacements: dict[str, Formula] = {name: _new_name(count, new) for name, new in (rename or {}).items()}
     replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
     reading = _read(count, text, replacements)
+    order = next((side.text for side in reading.claim.sides if isinstance(side.node, BigO)), "")
+    if exact and order:
+        return Verdict(one_line(text), "fails", because=_not_exact(order))
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
+        found = None
+        with suppress(DeadlineError):
+            found = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
+        if found is not None:
+            return Verdict(one_line(text), "fails", counterexample=found, readings=reading.claim.readings)
         raise DeadlineError(
-            f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
+            f'formula "{one_line(text)}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
-    others = [] if verdict else list(_other_readings(reading, replacements))
+    others = [] if verdict.holds else list(_other_readings(reading, replacements))
     with suppress(DeadlineError):
         return guarded(_judge, [reading, *others], budget=count.budget) if others else verdict
     return verdict
 
 
-# Reading
+def judge_number(
+    number: int,
+    text: str,
+    values: Mapping[str, int],
+    rename: Mapping[str, str] | None = None,
+    assumed: Iterable[str] = (),
+    *,
+    exact: bool = False,
+) -> Verdict:
+    """The verdict on `text` as the value of a count at numbers for all its names.
+
+    >>> print(judge_number(28, "n(n + 1)/2", {"n": 7}))
+    n(n + 1)/2: holds for n == 7
+    """
+    for assumption in assumed:
+        if not evaluate(parse_assumption(assumption), values, {}):
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{given} contradicts the assumption {assumption}")
+    known = {name: Number(Fraction(value)) for name, value in values.items()}
+    put = known | {
+        name: substituted(cast(Formula, parse_formula(new, values)), known)
+        for name, new in (rename or {}).items()
+    }
+    claim = parse_claim(text, put)
+    numbers: list[int | Fraction | None] = [number]
+    for side in claim.sides:
+        start, end = side.node.span or (0, len(text))
+        if isinstance(side.node, BigO):
+            if exact:
+                return Verdict(one_line(text), "fails", because=_not_exact(side.text))
+            message = f"{side.text} says how a count grows, and here every size has a number"
+            raise Source("formula", text).error(message, start, end)
+        for node, bound in walk(side.node):
+            if isinstance(node, Symbol) and node.name not in {*put, *bound}:
+                raise _unknown(node.name, [*values], [], text, *(node.span or (start, end)))
+        numbers.append(value_at(substituted(side.node, put), values))
+    where = " and ".join(f"{name} == {value}" for name, value in values.items())
+    for place, (left, right) in enumerate(pairwise(numbers)):
+        if left is None or left != right:
+            claimed = None if right is None else Fraction(right)
+            found = Counterexample(dict(values), claimed, left, place > 0)
+            return Verdict(one_line(text), "fails", counterexample=found, readings=claim.readings)
+    return Verdict(one_line(text), "holds", where, readings=claim.readings)
+
+
+def _not_exact(order: str) -> str:
+    return f"{order} says how the count grows, not what it is"
+
+
+def one_line(text: str) -> str:
+    """A text as a sentence can hold it: rows of a table apart by semicolons."""
+    return "; ".join(" ".join(row.split()) for row in text.strip().splitlines())
+
+
+def _first_difference(reading: _Reading) -> Counterexample | None:
+    """Small numbers at which a single formula is not the count, where no more is known in time."""
+    side, *others = reading.claim.sides
+    if others or isinstance(side.node, BigO):
+        return None
+    return first_difference(reading.count, None, side.node)
 
 
 def _new_name(count: Count, text: str) -> Formula:
@@ -75,27 +170,41 @@ def _new_name(count: Count, text: str) -> Formula:
     return found
 
 
-def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Reading:
-    """The claim that a text makes, with what its names stand for put in."""
+def _read(
+    count: Count, text: str, replacements: Mapping[str, Formula], short: Mapping[str, str] | None = None
+) -> _Reading:
+    """The claim that a text makes, with what its names stand for put in; `short` are names of the count's."""
     known = {*count.names, *count.values, *replacements}
-    claim = parse_claim(text, known)
+    meanings = {name: cast(Formula, parse_formula(meaning, known)) for name, meaning in (short or {}).items()}
+    claim = parse_claim(text, known, meanings)
     try:
         named, said = _named(count, claim, text, known)
-    except UnknownName:  # an index that stands outside of its sum: the bracket was left out
-        for bracketed in claim.bracketed:
+    except UnknownName as error:
+        printed = _short_names(count) if short is None else {}
+        if error.name in printed:
+            return _read(count, text, replacements, printed)
+        for bracketed in claim.bracketed:  # an index that stands outside of its sum: the bracket was left out
             with suppress(TextError):
                 found = _read(count, bracketed, replacements)
                 readings = (f"read as {bracketed}", *found.claim.readings)
                 return replace(found, claim=replace(found.claim, readings=readings), text=text)
         raise
+    words = {*_WORD.findall(text)}
+    said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
     put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
     sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
     said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
 
 
+def _short_names(count: Count) -> dict[str, str]:
+    """What the short names stand for that the count is printed with: N for n // w."""
+    _, where = count.format_pieces()
+    return dict(part.split(" = ") for part in where.split(", ")) if where else {}
+
+
 def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
-    """What the text may have meant: a sum of more than it says, positions that begin at 1."""
+    """What the text may have meant: a longer sum, positions from 1, another count of the rule."""
     count = reading.count
     for text in reading.claim.bracketed:
         with suppress(TextError):
@@ -107,6 +216,10 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
         with suppress(NoClosedForm):
             again = _read(count.counted_from(1), reading.text, replacements)
             yield replace(again, how="with positions from 1, first=1")
+    for other, how in count.related():
+        with suppress(TextError):
+            again = _read(other, reading.text, replacements)
+            yield replace(again, how=f"this is {how}", must_hold=True)
 
 
 def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
@@ -142,39 +255,19 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
 
 
 def _unknown(name: str, known: list[str], options: list[str], text: str, start: int, end: int) -> UnknownName:
+    """The error that a name of a formula is none of the count's."""
     hint = f"say what it stands for: rename={{{name!r}: '…'}}"
     if options:
         hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
-    said = f"this count has no {name}; it has {', '.join(known)}; {hint}"
+    said = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
     error = Source("formula", text).error(said, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
 
 
 def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
     if isinstance(node, BigO):
-        return replace(node, body=_replaced(node.body, replacements))
-    return _replaced(node, replacements)
-
-
-def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
-    """The formula with names replaced; the index of a sum hides a name of the same spelling."""
-    match formula:
-        case Symbol():
-            return replacements.get(formula.name, formula)
-        case Number():
-            return formula
-        case Apply():
-            return Apply(
-                formula.op, tuple(_replaced(arg, replacements) for arg in formula.args), formula.span
-            )
-        case Sum():
-            low, high = _replaced(formula.low, replacements), _replaced(formula.high, replacements)
-            taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Symbol)}
-            index = formula.variable
-            while index in taken:
-                index += "_"  # a replacement must not be caught by the sum
-            inner = {**replacements, formula.variable: Symbol(index)}
-            return Sum(_replaced(formula.body, inner), index, low, high, formula.span)
+        return replace(node, body=substituted(node.body, replacements))
+    return substituted(node, replacements)
 
 
 # Judging
@@ -182,14 +275,19 @@ def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
 
 def _judge(readings: list[_Reading]) -> Verdict:
     """The verdict on the first reading, with those on the others that hold in more places."""
-    first, *others = readings
+    counts = {id(reading.count): reading.count.with_sizes() for reading in readings}
+    first, *others = [replace(reading, count=counts[id(reading.count)]) for reading in readings]
     judged = _judge_claim(first)
-    if judged.verdict:
+    if judged.verdict.holds:
         return judged.verdict
     better: list[tuple[str, Verdict]] = []
     for other in others:
         found = _judge_claim(other)
-        if _is_better(found, judged, other.count is first.count):
+        if other.must_hold:
+            is_better = found.verdict.holds and not isinstance(found.verdict, OrderVerdict)
+        else:
+            is_better = _is_better(found, judged, other.count is first.count)
+        if is_better:
             news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
             better.append((other.how, replace(found.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))
@@ -214,14 +312,16 @@ def _judge_claim(reading: _Reading) -> Judged:
     ]
     if len(links) == 1:
         whole = links[0]
-        return replace(whole, verdict=replace(whole.verdict, claim=reading.text, readings=claim.readings))
+        verdict = replace(whole.verdict, claim=one_line(reading.text), readings=claim.readings)
+        return replace(whole, verdict=verdict)
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed
     status, where = _worst(count, links, agreed)
-    verdict = Verdict(
-        reading.text, status, where, links=tuple(link.verdict for link in links), readings=claim.readings
-    )
+    verdicts = tuple(link.verdict for link in links)
+    is_order = all(isinstance(verdict, OrderVerdict) for verdict in verdicts)
+    kind = OrderVerdict if is_order else Verdict
+    verdict = kind(one_line(reading.text), status, where, links=verdicts, readings=claim.readings)
     return Judged(verdict, agreed)
 
 
@@ -249,8 +349,8 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
             )
             verdict = judge_order(subject, right, text)
         except NoClosedForm as reason:
-            verdict = Verdict(text, "undecided", remaining=str(reason))
-        return Judged(verdict, domain if verdict else domain - domain)
+            verdict = OrderVerdict(text, "undecided", remaining=str(reason))
+        return Judged(verdict, domain if verdict.holds else domain - domain)
     if isinstance(left, BigO):
         raise ValueError("a claim has no formula after an order")
     return judge_equation(count, left, right, text)

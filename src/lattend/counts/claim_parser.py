@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from lattend.counts.formula import BigO, WrittenClaim
+from lattend.counts.formula import BigO, Formula, WrittenClaim
 from lattend.counts.formula_parser import ORDERS, FormulaParser
 from lattend.counts.formula_scan import FUNCTIONS
+from lattend.counts.piecewise_parser import take_definitions
 
 
-def parse_claim(text: str, known: Collection[str] = ()) -> WrittenClaim:
-    """The claim a text makes about a count with the `known` names.
+def parse_claim(
+    text: str, known: Collection[str] = (), definitions: Mapping[str, Formula] | None = None
+) -> WrittenClaim:
+    """The claim a text makes about a count with the `known` names, and short names that are defined already.
 
     >>> [side.text for side in parse_claim("N = 1 + 2 + … + n = n(n + 1)/2", {"n"}).sides]
     ['1 + 2 + … + n', 'n(n + 1)/2']
     """
-    parser = FormulaParser(text, known)
+    parser = FormulaParser(text, known, definitions)
+    take_definitions(parser)
     name = _heading(parser)
     sides = [parser.side()]
     while parser.here.value == "=":

@@ -22,6 +22,7 @@ from lattend.rules.rule import Rule
 from lattend.sets import Bound, PointSet, Region, Space, moduli_of, region_of, within
 from lattend.sets.piece import Piece, uncovered
 
+LARGEST_SIZE, MOST_QUOTIENTS = 10_000, 200  # of a size whose quotients by all numbers are gone through
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
 
 
@@ -116,6 +117,38 @@ def raw_form(rule: Rule) -> Closed:
 def counted_points(points: PointSet) -> Closed:
     """How many points there are, in as few pieces as can be found."""
     return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
+
+
+def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
+    """The pieces at numbers for split sizes whose modulus has none: one for each quotient by it."""
+    for name, size in sizes.items():
+        space = closed.space
+        quotients = {0, *(size // by for by in range(1, size + 1))} if size <= LARGEST_SIZE else set[int]()
+        if len(quotients) > MOST_QUOTIENTS or not quotients:
+            return closed
+        by = space.split[name]
+        kept = tuple(other for other in space.parameters if other != name)
+        rest = Space(kept, (), {other: w for other, w in space.split.items() if other != name})
+        block, offset = (atom for _, atom in space.coordinates((name,)))
+        pieces: list[Piece] = []
+        domain = closed.domain - closed.domain
+        for quotient in sorted(quotients):
+            left = Linear.of([(by, -quotient)], size)  # the remainder at this quotient
+            put = {block: Polynomial.constant(quotient), offset: Polynomial.linear(left)}
+            here = [
+                Bound(Linear(((block, 1),), -quotient), True),
+                Bound(left.plus(Linear(((offset, 1),)), -1), True),
+            ]
+
+            def inside(region: Region, here: list[Bound] = here) -> Region:
+                return region.where(here[0]).where(here[1])
+
+            domain = domain | inside(closed.domain)
+            found = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)
+            pieces += [p for p in found if not p.region.is_empty()]
+        pieces = [Piece(p.region.without(name, rest), p.formula) for p in pieces]
+        closed = Closed(rest, domain.without(name, rest), pieces)
+    return closed
 
 
 def _counted(points: PointSet) -> Closed:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
-from lattend.counts.closed import Closed
+from lattend.counts.closed import Closed, at_sizes
 from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format_pieces, typeset
-from lattend.errors import DeadlineError, DomainError, NamingError
+from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm, NotAffineError
 from lattend.report.shown import Shown
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Condition, Num, Term
+from lattend.rules.language.expr import Condition, Num, Term, Truth
 from lattend.rules.language.linear import Linear, declared_ranges
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
@@ -147,6 +148,15 @@ class Count(Shown):
             return self
         return closed_count(self.rule.baked(), self.fixed, self.budget, self.first)
 
+    def with_sizes(self) -> Count:
+        """The same count without the blocks of sizes that have numbers: at n = 12, n // w is 12, 6, 4, ….
+
+        A condition on w can then say where `w*(n // w) + n % w` is 12.
+        """
+        split = self.closed.space.split
+        sizes = {n: v for n, v in self.values.items() if n in split and split[n] not in self.values}
+        return replace(self, closed=at_sizes(self.closed, sizes)) if sizes else self
+
     def counted_from(self, first: int) -> Count:
         """The same count per query or per key, with positions that begin at another number."""
         from lattend.counts.counting import closed_count
@@ -155,6 +165,25 @@ class Count(Shown):
         for text in self.assumed:
             found = found.assuming(text)
         return found
+
+    def related(self) -> Iterator[tuple[Count, str]]:
+        """Other counts of the same rule, which a formula may be instead, and what they are."""
+        from lattend.counts.counting import closed_count
+
+        if not self.rule.axes:
+            return  # a cost, whose names stand where a count has its rule
+        with suppress(NoClosedForm, NotAffineError):
+            if self.fixed:
+                total = closed_count(self.rule, (), self.budget)
+                yield total, f"the count of all pairs, not per {'query' if self._is_per_query else 'key'}"
+            dense = closed_count(
+                replace(self.rule, condition=Truth(True)), self.fixed, self.budget, self.first
+            )
+            yield dense, "the dense count, of all pairs whether attended or not"
+
+    @property
+    def _is_per_query(self) -> bool:
+        return self.rule.axes[0].query in self.fixed
 
     # Questions
 
@@ -195,12 +224,19 @@ class Count(Shown):
         return guarded(growth, self, variables, budget=self.budget)
 
     def claim(
-        self, formula: str, *, assuming: str | None = None, rename: Mapping[str, str] | None = None
+        self,
+        formula: str,
+        *,
+        assuming: str | None = None,
+        rename: Mapping[str, str] | None = None,
+        exact: bool = False,
     ) -> Verdict:
         """Whether `formula` is this count: proved, or refuted with the smallest counterexample.
 
         It may be a chain of equations, "N = 1 + 2 + … + n = n(n + 1)/2", each of which is judged, or an
         order: O, Θ, Ω, o or ω. `rename` maps its names to the count's, or to formulas of them: {"L": "n"}.
+        The verdict is true as a condition when the formula is the count. That on an order raises if it is
+        taken for a condition: ask for its `holds`. With `exact=True` an order fails.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count().claim("n^2/2")
@@ -209,7 +245,7 @@ class Count(Shown):
         from lattend.counts.claim import judge
 
         count = self.assuming(assuming) if assuming else self._in_numbers()
-        return judge(count, formula, rename, self.values)
+        return judge(count, formula, rename, self.values, exact=exact)
 
     # Forms
 
@@ -223,9 +259,15 @@ class Count(Shown):
 
     @property
     def domain_text(self) -> str:
-        """Where it is defined, in words: the rule's domain and what is assumed."""
-        parts = (expr.text(self.rule.formula_domain), *self.assumed)
-        return " and ".join(part for part in parts if part != "true")
+        """Where it is defined, in words: the rule's domain and what is assumed; each said once."""
+        open_ = [
+            part for part in expr.conjuncts(self.rule.formula_domain) if {*expr.names(part)} - {*self.values}
+        ]
+        if self.assumed:
+            with suppress(NoClosedForm):  # at n = 12 the space cannot say 12 % w == 0
+                known = region_of(expr.all_of(*map(parse_assumption, self.assumed)), self.closed.space)
+                open_ = [part for part in open_ if not known.is_subset(region_of(part, self.closed.space))]
+        return " and ".join([*map(expr.text, open_), *self.assumed])
 
     def covers(self) -> bool:
         """Whether its pieces cover the domain; where they do not, it is 0."""

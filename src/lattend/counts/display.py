@@ -82,7 +82,9 @@ def as_text(count: Count) -> str:
 
 
 def as_latex(count: Count) -> str:
-    """The count as LaTeX: a formula, or cases."""
+    """The count as LaTeX: a formula, or cases; on an image with too many for a reader, those of one axis."""
+    if count.closed.line is not None and len(count.pieces) > MOST_PIECES:
+        return typeset(count).latex
     first, more = _first(count)
     return _cases(*format_pieces(count, True, True, first), more)
 

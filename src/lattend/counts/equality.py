@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from lattend.counts.algebra import factored
@@ -13,7 +15,7 @@ from lattend.counts.formula import Apply, Formula, Number, walk
 from lattend.counts.formula_value import value_at
 from lattend.counts.notation import Notation
 from lattend.counts.prove import never_zero, solved, vanishes
-from lattend.counts.symbolic import ONE, Case, cases, split_name
+from lattend.counts.symbolic import ONE, Case, cases, coordinate
 from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Linear
@@ -43,12 +45,7 @@ def judge_equation(count: Count, left: Formula | None, right: Formula, text: str
         given = replace(count, closed=replace(count.closed, pieces=[], line=None))
         difference = Apply("-", (right, left))
 
-    def compared(values: Mapping[str, int]) -> Counterexample | None:
-        claimed = value_at(right, values)
-        exact = count.number(values) if left is None else value_at(left, values)
-        named = {name: values[name] for name in count.names}
-        return None if claimed == exact else Counterexample(named, claimed, exact, left is not None)
-
+    compared = partial(_compared, count, left, right)
     nothing = count.closed.domain - count.closed.domain
     try:
         agreed, open_ = _where_equal(given, difference)
@@ -67,6 +64,20 @@ def judge_equation(count: Count, left: Formula | None, right: Formula, text: str
         where = open_.text([] if agreed.is_empty() else [words(count, agreed)])
         return Judged(Verdict(text, "fails", where or NOWHERE, found), agreed)
     return Judged(Verdict(text, "holds only where", words(count, agreed), found, open_.text()), agreed)
+
+
+def first_difference(count: Count, left: Formula | None, right: Formula) -> Counterexample | None:
+    """The first small numbers at which a formula is not the count, or not the one on its left."""
+    return _counterexample(count, right, None, partial(_compared, count, left, right))
+
+
+def _compared(
+    count: Count, left: Formula | None, right: Formula, values: Mapping[str, int]
+) -> Counterexample | None:
+    claimed = value_at(right, values)
+    exact = count.number(values) if left is None else value_at(left, values)
+    named = {name: values[name] for name in count.names}
+    return None if claimed == exact else Counterexample(named, claimed, exact, left is not None)
 
 
 def grows(count: Count, region: Region) -> bool:
@@ -99,17 +110,33 @@ class _Open:
         found.append(f"{text} and {bracketed}" if place else text)
 
     def _has_solution(self, equation: Polynomial, region: Region) -> bool:
-        tried = (v for size in range(MAX_SIZE) for v in _points(self.count, self.count.names, size, size + 3))
+        tried = (
+            v for size in range(MAX_SIZE) for v in _points(self.count, self.count.names, {}, size, size + 3)
+        )
         tried = islice(tried, MOST_SOLUTIONS_TRIED)
         return any(equation.value(values) == 0 and region.holds(values) for values in tried)
 
     def text(self, before: list[str] | None = None) -> str:
         """All places, those where it is not known whether there is one last."""
-        certain = " or ".join([*(before or []), *_short(self.solved)])
-        perhaps = " or ".join(_short(self.unsolved))
+        certain = _joined([*(before or []), *_short(self.solved)])
+        perhaps = _joined(_short(self.unsolved))
         if not certain:
             return f"{perhaps}, if anywhere" if perhaps else ""
         return f"{certain}, perhaps also where {perhaps}" if perhaps else certain
+
+
+def _joined(places: list[str]) -> str:
+    """Places joined by `or`, with brackets around each that has conditions joined by `and`."""
+    if len(places) == 1:
+        return places[0]
+    return " or ".join(f"({place})" if _is_conjunction(place) else place for place in places)
+
+
+def _is_conjunction(place: str) -> bool:
+    outside, inner = "", place
+    while outside != inner:
+        outside, inner = inner, re.sub(r"\([^()]*\)", "", inner)
+    return " and " in outside and " or " not in outside
 
 
 def _short(texts: list[str]) -> list[str]:
@@ -129,7 +156,7 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
             here, rest = _zeros(gap, case)
             agreed = agreed | here
             if rest is not None:
-                open_.add(rest, case.region)
+                open_.add(rest, _where_defined(case))
     return agreed, open_
 
 
@@ -168,7 +195,7 @@ def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
     if factor.degree() == 1:
         return region.where(Bound(factor.as_linear()[0], True))
     for name in region.space.split:
-        if factor == split_name(region.space, name):
+        if factor == coordinate(region.space, name):
             for _, atom in region.space.coordinates((name,)):
                 region = region.where(Bound(Linear(((atom, 1),)), True))
             return region
@@ -205,29 +232,43 @@ def _counterexample(
     missed: Region | None,
     compared: Callable[[Mapping[str, int]], Counterexample | None],
 ) -> Counterexample | None:
-    """The first numbers, least size first and then parameters in order, where the two differ.
+    """The first numbers where the two differ: all at least 1, or else at least 0, or else any.
 
-    The least point of `missed`, where they are not known to agree, if the formula is wrong there;
-    nothing before it needs a look. Otherwise numbers are tried in order: for a size n every parameter
-    runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
+    Sizes come first, the least number before others. The least point of `missed`, where the two are not known
+    to agree, is such a point if the formula is wrong there. Otherwise numbers are tried in order: for a size
+    n every parameter runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
     """
-    if missed is not None:
-        least = missed.least(count.names)
-        if least is not None:
-            found = compared({**count.values, **least})
-            if found is not None:
-                return found
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
     numbers = (abs(int(node.value)) for node, _ in walk(formula) if isinstance(node, Number))
     margin += min(MAX_SIZE, max(numbers, default=0))
-    tried = (
-        values for size in range(MAX_SIZE) for values in _points(count, count.names, size, size + margin)
-    )
-    found = (compared(values) for values in islice(tried, MOST_TRIED))
-    return next((wrong for wrong in found if wrong is not None), None)
+    positions = {*count.fixed}
+    for lowest in (1, 0, None):
+        floors = {name: 0 if name in positions and lowest else lowest for name in count.names}
+        least = None if missed is None else _at_least(missed, floors).least(count.names)
+        found = None if least is None else compared({**count.values, **least})
+        if found is not None:
+            return found
+        tried = (
+            v for size in range(MAX_SIZE) for v in _points(count, count.names, floors, size, size + margin)
+        )
+        wrong = (compared(values) for values in islice(tried, MOST_TRIED))
+        found = next((one for one in wrong if one is not None), None)
+        if found is not None:
+            return found
+    return None
 
 
-def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[dict[str, int]]:
+def _at_least(region: Region, floors: Mapping[str, int | None]) -> Region:
+    """The part of a region where no name is below its number; a split name has none below 0."""
+    for name, lowest in floors.items():
+        if lowest is not None and name not in region.space.split:
+            region = region.where(Bound(Linear(((name, 1),), -lowest), False))
+    return region
+
+
+def _points(
+    count: Count, names: list[str], floors: Mapping[str, int | None], size: int, limit: int
+) -> Iterator[dict[str, int]]:
     """All values within `limit` whose first name is `size`, in order; only those of the domain."""
     order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
 
@@ -237,8 +278,10 @@ def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[d
                 yield values
             return
         name = rest[0]
-        lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
-        lowest = 1 if name in count.rule.moduli else lowest
+        lowest = floors.get(name)
+        if lowest is None:
+            lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
+        lowest = max(lowest, 1) if name in count.rule.moduli else lowest
         for value in [size] if name == names[0] else order:
             if value >= lowest:
                 yield from extended({**values, name: value}, rest[1:])

@@ -8,11 +8,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.claim_parser import parse_claim
-from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, WrittenClaim
+from lattend.counts.formula import (
+    Apply,
+    BigO,
+    Condition,
+    Formula,
+    Junction,
+    Number,
+    Piecewise,
+    Sum,
+    Symbol,
+    WrittenClaim,
+)
 from lattend.counts.notation import latex_name
-from lattend.counts.verdict import NOWHERE, Counterexample, Status, Verdict
+from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import LattendError
-from lattend.report.latex import aligned, inline, number
+from lattend.report.latex import aligned, cases, inline, number
 from lattend.report.maths import Maths, Sentence
 from lattend.report.numbers import format_value
 
@@ -99,6 +110,8 @@ def _places(link: Verdict) -> str:
     """Where an equation holds, or is open."""
     if not link.where or link.where == NOWHERE:
         return ""
+    if isinstance(link, OrderVerdict) and link.holds:
+        return rf" \quad \text{{{inline(link.where)}}}"
     where = link.where if _WORDS.search(link.where) else maths(link.where)
     written = where.latex if isinstance(where, Maths) else rf"\text{{{inline(where)}}}"
     return rf" \quad \text{{{PLACES[link.status]} }} {written}"
@@ -198,8 +211,25 @@ def _written(node: Formula) -> tuple[str, int]:
         case Sum():
             index, low, high = latex_name(node.variable), _written(node.low)[0], _written(node.high)[0]
             return rf"\sum_{{{index}={low}}}^{{{high}}} {_in(node.body, SIGMA)}", SIGMA
+        case Piecewise():
+            return cases([(_written(piece)[0], _condition(when)) for piece, when in node.pieces]), WHOLE
         case Apply():
             return _applied(node)
+
+
+def _condition(condition: Condition) -> str:
+    """The condition of a piece; nothing where it always holds."""
+    if isinstance(condition, Junction):
+        joint = rf" \text{{ {condition.op} }} "
+        inner = ((arg, _condition(arg)) for arg in condition.args)
+        return joint.join(f"({text})" if isinstance(arg, Junction) else text for arg, text in inner)
+    left, right = condition.left, condition.right
+    divides = RELATIONS[" divides "] if condition.sign == "==" else RELATIONS[" does not divide "]
+    if isinstance(left, Apply) and left.op == "%" and right == Number(Fraction(0)):
+        of, by = (_in(arg, POWER) for arg in left.args)
+        if condition.sign in ("==", "!="):
+            return f"{by}{divides}{of}"
+    return f"{_written(left)[0]} {RELATIONS[f' {condition.sign} '].strip()} {_written(right)[0]}"
 
 
 def _applied(node: Apply) -> tuple[str, int]:

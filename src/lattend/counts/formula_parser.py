@@ -7,8 +7,8 @@ is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import comb, factorial
@@ -22,22 +22,22 @@ from lattend.counts.formula import (
     Number,
     Op,
     OrderSign,
+    ParsedFormula,
     Sum,
     Symbol,
-    walk,
 )
-from lattend.counts.formula_scan import FUNCTIONS, tokens
-from lattend.counts.progression import Progression, formula_of, progression
+from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
+from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
+from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.polynomial import Polynomial
+from lattend.rules.language.grammar import Parser
 from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
-_ADD, _MULTIPLY, _NEGATE, _POWER = range(1, 5)
-_LEVEL = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "//": _MULTIPLY, "%": _MULTIPLY, "^": _POWER}
+_NEGATE, _POWER = MULTIPLY + 1, MULTIPLY + 2
+_LEVEL = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": _POWER}
 _EXAMPLE = {
     **{
         "floor": "floor(n/w)",
@@ -56,8 +56,6 @@ _LEFT_OVER = {
 }
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
 ORDERS = ("O", "Theta", "Omega", "o", "omega")
-_SHORT = 50  # terms of a summand that is multiplied out to see how it goes on
-_INDICES = ("i", "j", "k", "l", "s", "x", "y", "z")
 
 
 def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
@@ -71,33 +69,20 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
     return FormulaParser(text, known).whole()
 
 
-@dataclass(frozen=True, slots=True)
-class _ParsedFormula(Parsed):
-    """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b.
-
-    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
-    """
-
-    terms: int = 1
-    degree: int = 0
-    quotient: bool = False
-    summands: tuple[_Summand, ...] = ()
-
-
-_Summand = tuple[Op, _ParsedFormula]
-
-
-class FormulaParser(Parser[_ParsedFormula]):
+class FormulaParser(Parser[ParsedFormula]):
     """Reads one text."""
 
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
 
-    def __init__(self, text: str, known: Collection[str]) -> None:
+    def __init__(
+        self, text: str, known: Collection[str], definitions: Mapping[str, Formula] | None = None
+    ) -> None:
         source = Source("formula", text)
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
+        self.definitions = {name: Definition(_known(node)) for name, node in (definitions or {}).items()}
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
@@ -106,6 +91,7 @@ class FormulaParser(Parser[_ParsedFormula]):
 
     def whole(self) -> Formula | BigO:
         """The formula, or the order, that the whole text is."""
+        take_definitions(self)
         found = self.side()
         self.finish()
         return found.node
@@ -116,13 +102,20 @@ class FormulaParser(Parser[_ParsedFormula]):
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.here if self.is_order(self.here, self.after) else None
         self.at += order is not None
-        piece = self.operand(_ADD) if order else self.expression(_ADD)
+        piece = self.operand(ADD) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
         if self.here.kind != "end" and self.here.value != "=":
             raise self.alone(order)
         place = order.start, piece.end
         return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+
+    def formula(self) -> ParsedFormula:
+        """A formula, or rows of them, each with a condition."""
+        piece = self.expression(ADD)
+        if self.here.value in ("when", "otherwise", ";"):
+            piece = read_rows(self, piece)
+        return limited(self, piece) if self.definitions else piece
 
     def written(self, start: int, end: int) -> str:
         """The text from start to end, on one line."""
@@ -136,24 +129,30 @@ class FormulaParser(Parser[_ParsedFormula]):
     # Operators, by precedence
 
     def level(self, token: Token) -> int:
-        begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom")
-        return _MULTIPLY if begins else self.LEVEL.get(token.value, 0)
+        begins = token.kind in ("number", "name") or token.value in (
+            *self.CLOSING,
+            "Σ",
+            "frac",
+            "binom",
+            "begin",
+        )
+        return MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
-    def operator(self, left: _ParsedFormula, sign: Token, level: int) -> _ParsedFormula:
+    def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
-            return self.applied("*", left, self.expression(_MULTIPLY + 1))
+            return self.applied("*", left, self.expression(MULTIPLY + 1))
         if level == _POWER:
             return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
         if self.here.value == "…":
-            return self.continued(left, cast(Op, sign.value))
+            return read_dots(self, left, cast(Op, sign.value))
         right = self.expression(level + 1)
         found = self.applied(cast(Op, sign.value), left, right)
-        if level == _ADD:
-            return replace(found, summands=(*_summands(left), (cast(Op, sign.value), right)))
+        if level == ADD:
+            return replace(found, summands=(*summands(left), (cast(Op, sign.value), right)))
         return replace(found, quotient=sign.value in ("/", "//", "%"))
 
-    def check_reading(self, left: _ParsedFormula, token: Token) -> None:
+    def check_reading(self, left: ParsedFormula, token: Token) -> None:
         """Refuse products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
@@ -164,7 +163,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
-    def applied(self, op: Op, left: _ParsedFormula, right: _ParsedFormula) -> _ParsedFormula:
+    def applied(self, op: Op, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
         terms, degree = left.terms + right.terms, max(left.degree, right.degree)
         if op == "*":
             terms, degree = left.terms * right.terms, left.degree + right.degree
@@ -174,7 +173,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             raise self.error("this divides by 0", *right.span)
         return self.piece(op, (left, right), left.start, right.end, terms, degree)
 
-    def power(self, base: _ParsedFormula, exponent: _ParsedFormula) -> _ParsedFormula:
+    def power(self, base: ParsedFormula, exponent: ParsedFormula) -> ParsedFormula:
         value = exponent.node.value if isinstance(exponent.node, Number) else None
         if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
@@ -183,62 +182,9 @@ class FormulaParser(Parser[_ParsedFormula]):
         terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
         return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
 
-    # Sums with dots
-
-    def continued(self, left: _ParsedFormula, sign: Op) -> _ParsedFormula:
-        """The sum `1 + 2 + … + n`, found from its first and its last terms."""
-        dots = self.here
-        self.at += 1
-        if self.level(self.here) != _ADD or sign not in ("+", "-"):
-            raise self.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
-        before, last = _summands(left), [self.term()]
-        found = self.longest(before, last)
-        while self.level(self.here) == _ADD and self.after.value != "…":
-            resume, more = self.at, [*last, self.term()]
-            longer = self.longest(before, more)
-            if longer is None:
-                self.at = resume
-                break
-            found, last = longer, more
-        end = last[-1][1].end
-        if found is None:
-            shown = self.source.part(left.start, end)
-            example = "1 + 2 + … + n or 1 + 3 + … + (2n - 1)"
-            message = (
-                f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
-            )
-            raise self.error(message, left.start, end)
-        skipped, series = found
-        place = before[skipped][1].start, end
-        self.readings.append(f"{self.written(*place)} read as {series}")
-        body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-        total = self.summed([body, _ParsedFormula(Symbol(series.index), *place), low, high], *place)
-        if skipped == 0:
-            return total
-        rest = before[0][1]
-        for op, term in before[1:skipped]:
-            rest = self.applied(op, rest, term)
-        return replace(self.applied("+", rest, total), summands=(*before[:skipped], ("+", total)))
-
-    def term(self) -> _Summand:
-        """The sign that stands here and the term after it."""
-        sign = cast(Op, self.here.value)
-        self.at += 1
-        return sign, self.expression(_MULTIPLY)
-
-    def longest(self, before: Sequence[_Summand], last: Sequence[_Summand]) -> tuple[int, Progression] | None:
-        """The series with as many of these first terms as fit, and how many do not."""
-        taken = {*self.known, *(token.value for token in self.tokens)}
-        index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
-        if any(term.terms > _SHORT for _, term in (*before, *last)):
-            return None
-        shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
-        tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
-        return next(((skipped, series) for skipped, series in tried if series is not None), None)
-
     # Operands
 
-    def opening(self, token: Token, loosest: int) -> Callable[[Token], _ParsedFormula] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], ParsedFormula] | None:
         if token.value in ("+", "-"):
             return self.signed
         if token.value in self.CLOSING:
@@ -246,71 +192,78 @@ class FormulaParser(Parser[_ParsedFormula]):
         if token.value in ("frac", "binom") and token.kind == "sign":
             return self.stacked
         if token.value == "Σ":
-            return self.sigma
-        return self.call if token.kind == "name" and token.value in FUNCTIONS else None
+            return partial(read_sigma, self)
+        if token.value == "begin":
+            return self.cases
+        is_defined = token.value in self.definitions and self.definitions[token.value].names
+        return self.call if token.kind == "name" and (token.value in FUNCTIONS or is_defined) else None
 
-    def leaf(self, token: Token) -> _ParsedFormula:
+    def leaf(self, token: Token) -> ParsedFormula:
         span = (token.start, token.end)
         if token.kind == "number":
             self.at += 1
             whole, _, decimals = token.value.partition(".")
             integer = self.source.integer(Token("number", whole + decimals, *span))
-            return _ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
+            return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
             if self.is_order(token, self.here):
                 raise self.alone(token)
-            return _ParsedFormula(Symbol(token.value, span), *span, degree=1)
+            if token.value in self.definitions:
+                return self.definitions[token.value].at([], *span)
+            return ParsedFormula(Symbol(token.value, span), *span, degree=1)
         raise self.missing_operand(self.before, token)
 
-    def signed(self, sign: Token) -> _ParsedFormula:
+    def signed(self, sign: Token) -> ParsedFormula:
         arg = self.expression(_NEGATE)
         if sign.value == "+":
             return arg
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
-    def bracket(self, opening: Token) -> _ParsedFormula:
+    def bracket(self, opening: Token) -> ParsedFormula:
         if self.here.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.here.end)
-        inner = self.expression(_ADD)
+        inner = self.expression(ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
             return self.piece(op, (inner,), opening.start, end, inner.terms, inner.degree)
-        return _ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
+        return ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
 
-    def stacked(self, command: Token) -> _ParsedFormula:
+    def stacked(self, command: Token) -> ParsedFormula:
         """The two groups of a fraction or of a binomial coefficient."""
-        groups: list[_ParsedFormula] = []
+        groups: list[ParsedFormula] = []
         for _ in range(2):
             one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
             if self.here.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
-            groups.append(self.operand(_ADD))
+            groups.append(self.operand(ADD))
         top, bottom = groups
         if command.value == "binom":
             return self.binomial(top, bottom, command.start, bottom.end)
         quotient = self.applied("/", top, bottom)
         return self.piece("/", (top, bottom), command.start, bottom.end, quotient.terms, quotient.degree)
 
-    def binomial(self, top: _ParsedFormula, bottom: _ParsedFormula, start: int, end: int) -> _ParsedFormula:
+    def binomial(self, top: ParsedFormula, bottom: ParsedFormula, start: int, end: int) -> ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
         size = bottom.node.value if isinstance(bottom.node, Number) else None
         if size is None or size.denominator != 1 or not 1 <= size <= 8:
             raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
         for i in range(1, int(size)):
-            number = _ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
+            number = ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
-        divisor = _ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
+        divisor = ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
-    def call(self, name: Token) -> _ParsedFormula:
+    def call(self, name: Token) -> ParsedFormula:
         if self.here.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
         args, end = self.arguments()
+        if name.value in self.definitions:
+            return self.defined(self.definitions[name.value], args, name, end)
         wanted = _COUNT.get(name.value)
         if len(args) != wanted if wanted else len(args) < 2:
             message = f"{name.value} is written {_EXAMPLE[name.value]}, and here it has {len(args)} parts"
@@ -322,71 +275,24 @@ class FormulaParser(Parser[_ParsedFormula]):
         terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
         return self.piece(cast(Op, name.value), tuple(args), name.start, end, terms, degree)
 
-    def sigma(self, sign: Token) -> _ParsedFormula:
-        """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
-        lower: tuple[_ParsedFormula | None, _ParsedFormula] | None = None
-        upper: _ParsedFormula | None = None
-        while self.here.value in ("_", "^"):
-            self.at += 1
-            if self.tokens[self.at - 1].value == "^":
-                upper = self.operand(_ADD)
-            else:
-                lower = self.lower_limit(sign)
-        if lower is None or upper is None:
-            raise self.fail("a sum has both its limits, as in Σ_{i=1}^{n} i", sign)
-        body = self.expression(_MULTIPLY)
-        variable, low = lower[0] or self.unnamed_index(body, sign), lower[1]
-        if lower[0] is None:
-            summed, first, last = (self.written(*part.span).strip("{}") for part in (body, low, upper))
-            series = f"the sum of {summed} for {variable.node.name} = {first} to {last}"
-            self.readings.append(f"{self.written(sign.start, body.end)} read as {series}")
-        self.note_open_sum(body)
-        return self.summed([body, variable, low, upper], sign.start, body.end)
+    def defined(
+        self, definition: Definition, args: list[ParsedFormula], name: Token, end: int
+    ) -> ParsedFormula:
+        """The formula that F(n) = … says, with these for n."""
+        if len(args) != len(definition.names):
+            shown = f"{name.value}({', '.join(definition.names)})"
+            raise self.error(f"{shown} is defined, and here it has {len(args)} parts", name.start, end)
+        return self.checked(limited(self, definition.at(args, name.start, end)))
 
-    def lower_limit(self, sign: Token) -> tuple[_ParsedFormula | None, _ParsedFormula]:
-        """The name a sum runs over, if one is written, and where it begins."""
-        opening, name, equals = self.here, *(self.tokens + self.tokens[-1:] * 2)[self.at + 1 : self.at + 3]
-        if opening.value == "{" and name.kind == "name" and equals.value == "=":
-            self.at += 1
-            variable = self.leaf(name)
-            self.at += 1
-            low = self.expression(_ADD)
-            self.close(opening)
-            return variable, low
-        low = self.operand(_ADD)
-        if isinstance(low.node, Symbol) and low.node.name not in self.known:
-            raise self.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
-        return None, low
+    def cases(self, opening: Token) -> ParsedFormula:
+        """The rows between LaTeX's begin and end of cases."""
+        found = read_rows(self, self.expression(ADD))
+        if self.here.value != "end":
+            raise self.left_over(self.here)
+        self.at += 1
+        return replace(found, start=opening.start, end=self.tokens[self.at - 1].end)
 
-    def unnamed_index(self, body: _ParsedFormula, sign: Token) -> _ParsedFormula:
-        """What a sum runs over that does not say it: the one name of its body that is not known."""
-        inside = [
-            node.name
-            for node, bound in walk(body.node)
-            if isinstance(node, Symbol) and node.name not in bound
-        ]
-        names = sorted({name for name in inside if name not in self.known})
-        index = names[0] if len(names) == 1 else next((name for name in _INDICES if name in names), "")
-        if names and not index:
-            message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
-            raise self.fail(message, sign)
-        return _ParsedFormula(Symbol(index or "i", body.span), *body.span)
-
-    def note_open_sum(self, body: _ParsedFormula) -> None:
-        """Remember how far the body would reach if a bracket were left out: up to the next sum."""
-        reach, end, depth = body.end, body.end, 0
-        for token in self.tokens[self.at :]:
-            is_over = token.kind == "end" or token.value in ("=", ",", *self.CLOSING.values())
-            if depth == 0 and (is_over or token.value in ("+", "-")):
-                reach = end  # a term is complete
-            if depth == 0 and (is_over or token.value in ("Σ", "…")):
-                break
-            depth += (token.value in self.CLOSING) - (token.value in self.CLOSING.values())
-            end = token.end
-        if reach > body.end:
-            self.open_sums.append((body.start, reach))
-
-    def summed(self, args: list[_ParsedFormula], start: int, end: int) -> _ParsedFormula:
+    def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args
         if not isinstance(variable.node, Symbol):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
@@ -396,19 +302,19 @@ class FormulaParser(Parser[_ParsedFormula]):
         degree = (body.degree + 1) * max(1, low.degree, high.degree)
         node = Sum(body.node, variable.node.name, low.node, high.node, (start, end))
         depth = 1 + max(arg.depth for arg in args)
-        return self.checked(_ParsedFormula(node, start, end, depth, terms, degree))
+        return self.checked(ParsedFormula(node, start, end, depth, terms, degree))
 
     # What was found, and whether it fits
 
     def piece(
-        self, op: Op, args: tuple[_ParsedFormula, ...], start: int, end: int, terms: int, degree: int
-    ) -> _ParsedFormula:
+        self, op: Op, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
+    ) -> ParsedFormula:
         node = Apply(op, tuple(arg.node for arg in args), (start, end))
         return self.checked(
-            _ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
+            ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
         )
 
-    def checked(self, piece: _ParsedFormula) -> _ParsedFormula:
+    def checked(self, piece: ParsedFormula) -> ParsedFormula:
         self.check_depth(piece.depth, piece.span)
         if piece.degree > MAX_DEGREE:
             message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"
@@ -424,6 +330,8 @@ class FormulaParser(Parser[_ParsedFormula]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
+        if token.value in RELATIONS and token.value not in _LEFT_OVER:
+            return self.fail(NO_RELATION, token)
         message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
         return self.fail(_LEFT_OVER.get(token.value, message), token)
 
@@ -437,14 +345,6 @@ class FormulaParser(Parser[_ParsedFormula]):
         return self.left_over(token)
 
 
-def _summands(piece: _ParsedFormula) -> tuple[_Summand, ...]:
-    return piece.summands or (("+", piece),)
-
-
-def _signed(sign: Op, term: _ParsedFormula) -> Formula:
-    return term.node if sign == "+" else Apply("neg", (term.node,))
-
-
-def _of_polynomial(found: Polynomial, start: int, end: int) -> _ParsedFormula:
-    size, degree = len(found.terms), found.degree()
-    return _ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)
+def _known(node: Formula) -> ParsedFormula:
+    """A formula that is known before the text is read."""
+    return ParsedFormula(node, 0, 0, degree=1)

@@ -11,10 +11,17 @@ from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
-_SIGN = re.compile(r"\*\*|//|==|\.\.\.|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯∈]|\\[{}%]")
+_SIGN = re.compile(
+    r"\*\*|//|==|!=|<=|>=|\.\.\.|does\s+not\s+divide\b|[-+*/%^()\[\]{},;=<>≤≥≠∣∤_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯∈]|\\[{}%]"
+)
 _SAME = {
     **{"**": "^", "·": "*", "×": "*", "⋅": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∑": "Σ"},
     **{"\\{": "{", "\\}": "}", "\\%": "%", "==": "=", "...": "…", "⋯": "…", "∈": "="},
+    **{"≤": "<=", "≥": ">=", "≠": "!="},
+}
+_WORDS = {
+    **{word: word for word in ("when", "otherwise", "where", "and", "or")},
+    **{"if": "when", "always": "otherwise", "divides": "∣"},
 }
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -43,13 +50,21 @@ _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
 # In LaTeX ~ is a space; at the beginning, or between spaces, it says "about"
-_SPACE = re.compile(rf"(?:\s|(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
+_UNSEEN = rf"(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z])"
+_SPACE = re.compile(rf"(?:\s|\\\\|{_UNSEEN})+")
+# A formula in rows: there the end of a line, or LaTeX's, says something
+_ROWS = re.compile(r"\b(?:when|otherwise)\b")
+_LEFT_OUT = re.compile(r"(?:…|\.\.\.) and [\d,]+ more pieces[^}\n]*")
+_SPACE_IN_ROWS = re.compile(rf"(?:[^\S\n]|\\\\|{_UNSEEN})+")
+_SPACE_IN_CASES = re.compile(rf"(?:\s|{_UNSEEN})+")
 
 _COMMANDS = {
     **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ", "in": "="},
     **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
     **dict.fromkeys(("frac", "dfrac", "tfrac"), "frac"),
     **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
+    **{"le": "<=", "leq": "<=", "ge": ">=", "geq": ">=", "lt": "<", "gt": ">", "ne": "!=", "neq": "!="},
+    **{"mid": "∣", "nmid": "∤"},
     **dict.fromkeys(("dots", "ldots", "cdots", "dotsb", "dotsc"), "…"),
 }
 _NAMES = {
@@ -58,11 +73,11 @@ _NAMES = {
 }
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
 _ABOUT = "a claim is exact; for how it grows write Theta(n^2)"
-_BOUND = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
-_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃~": _ABOUT, "≤≥<>≪≫": _BOUND}
+NO_RELATION = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
+_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃~": _ABOUT, "≪≫": NO_RELATION}
 _NO_EQUATION = {
     **dict.fromkeys(("approx", "sim", "simeq"), _ABOUT),
-    **dict.fromkeys(("le", "leq", "ge", "geq", "lt", "gt", "ll", "gg"), _BOUND),
+    **dict.fromkeys(("ll", "gg"), NO_RELATION),
 }
 _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
@@ -73,16 +88,35 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
     mean the same, as N_h means heads.
     """
-    found = scan(source, lambda at: _at(source, at), _SPACE)
+    left_out = _LEFT_OUT.search(source.text)
+    if left_out:
+        raise source.error(
+            "these pieces are left out, and without them it is not the count", *left_out.span()
+        )
+    in_cases = r"\begin{cases}" in source.text
+    has_rows = in_cases or _ROWS.search(source.text) is not None
+    space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
+    found = scan(source, lambda at: _at(source, at), space)
+    found = [_as_word(token) if token.value not in known else token for token in found]
     names = {*known, *_summed(found), *spellings(known)}
     return [part for token in found for part in (_cut(token, names) if known else (token,))]
+
+
+def _as_word(token: Token) -> Token:
+    """The sign that a word stands for, `when` or `divides`; any other token as it is."""
+    if token.kind != "name" or token.value not in _WORDS:
+        return token
+    return Token("sign", _WORDS[token.value], token.start, token.end)
 
 
 def _at(source: Source, at: int) -> list[Token]:
     text = source.text
     sign = _SIGN.match(text, at)
     if sign:
-        return [Token("sign", _SAME.get(sign[0], sign[0]), at, sign.end())]
+        value = "∤" if sign[0].startswith("does") else _SAME.get(sign[0], sign[0])
+        return [Token("sign", value, at, sign.end())]
+    if text[at] == "\n" or text.startswith("\\\\", at):
+        return [Token("sign", ";", at, at + (1 if text[at] == "\n" else 2))]
     decimal = _DECIMAL.match(text, at)
     if decimal:
         return [Token("number", decimal[0], at, decimal.end())]
@@ -131,6 +165,8 @@ def _command(source: Source, at: int) -> Token:
     command = _COMMAND.match(source.text, at)
     word = command[1] if command else ""
     end = command.end() if command else at + 1
+    if word in ("begin", "end") and source.text.startswith("{cases}", end):
+        return Token("sign", word, at, end + len("{cases}"))
     if word in _COMMANDS:
         return Token("sign", _COMMANDS[word], at, end)
     styled = _STYLED.match(source.text, end) if word in _STYLES else None

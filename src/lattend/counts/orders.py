@@ -30,7 +30,7 @@ from lattend.counts.growth import (
     unwrapped,
 )
 from lattend.counts.symbolic import Case, cases
-from lattend.counts.verdict import Verdict
+from lattend.counts.verdict import OrderVerdict
 from lattend.rules.language.linear import Atom, Linear, Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
@@ -49,18 +49,18 @@ class Doubt:
     reason: str
 
 
-def judge_order(count: Count, order: BigO, text: str) -> Verdict:
+def judge_order(count: Count, order: BigO, text: str) -> OrderVerdict:
     """Whether the count is of this order as all its names grow."""
     bound, strictly = order.body, order.sign in ("o", "omega")
     above = _bounded(count, bound, strictly) if order.sign in ("O", "Theta", "o") else ()
     below = _bounding(count, bound, strictly) if order.sign in ("Omega", "Theta", "omega") else ()
     doubt = _first(chain(above, below))
     if doubt is not None and doubt.status == "undecided":
-        return Verdict(text, "undecided", remaining=doubt.reason)
+        return OrderVerdict(text, "undecided", remaining=doubt.reason)
     if doubt is not None:
         reason = doubt.reason if order.sign == "O" else f"{doubt.reason}; {_order_text(count)}"
-        return Verdict(text, "fails", because=reason)
-    verdict = Verdict(text, "holds", count.domain_text)
+        return OrderVerdict(text, "fails", because=reason)
+    verdict = OrderVerdict(text, "holds", _as_names_grow(count))
     if strictly or order.sign == "Theta":
         return replace(verdict, tight=None if strictly else True)
     other = _first((_bounding if order.sign == "O" else _bounded)(count, bound, False))
@@ -68,6 +68,14 @@ def judge_order(count: Count, order: BigO, text: str) -> Verdict:
         return replace(verdict, tight=True if other is None else None)
     own, claimed = _order_text(count), _order_text(_with_formula(count, bound))
     return replace(verdict, tight=False, because=other.reason if own == claimed else own)
+
+
+def _as_names_grow(count: Count) -> str:
+    """`as n and t grow, for t <= n`: the names that can grow, and what is assumed."""
+    names = unbounded(count, count.names)
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+    grows = f"as {listed} grow{'s' if len(names) == 1 else ''}" if names else ""
+    return ", for ".join(part for part in (grows, " and ".join(count.assumed)) if part)
 
 
 def _order_text(count: Count | None) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
+from math import comb
 
-from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
+from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum, Symbol
 from lattend.counts.notation import Notation
 from lattend.errors import TooLarge
 from lattend.rules.language.linear import Monomial, monomial
@@ -145,7 +147,7 @@ def polynomial_of(formula: Formula) -> Polynomial:
             return polynomial_of(base) ** int(power)
         case Apply(op="/", args=(left, Number(value=by))) if by:
             return polynomial_of(left).times(1 / by)
-        case Apply() | Sum():
+        case Apply() | Sum() | Piecewise():
             raise ValueError("no polynomial")
 
 
@@ -163,3 +165,36 @@ def _product(powers: Monomial, coefficient: Fraction) -> Formula:
     for atom, exponent in powers:
         found = Apply("*", (found, Apply("^", (Symbol(str(atom)), Number(Fraction(exponent))))))
     return found
+
+
+def summed_powers(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:
+    """The sum of a polynomial body for the index from `low` to `high`."""
+    total = Polynomial({})
+    for powers, coefficient in body.terms.items():
+        power = dict(powers).get(index, 0)
+        rest = Polynomial({tuple((a, e) for a, e in powers if a != index): coefficient})
+        up_to = power_sum(power)
+        span = _at(up_to, high) - _at(up_to, low - ONE)
+        total = total + rest * span
+    return total
+
+
+def _at(coefficients: tuple[Fraction, ...], value: Polynomial) -> Polynomial:
+    total = Polynomial({})
+    for coefficient in reversed(coefficients):
+        total = total * value + Polynomial.constant(coefficient)
+    return total
+
+
+@lru_cache
+def power_sum(power: int) -> tuple[Fraction, ...]:
+    """Coefficients of the polynomial P with P(x) = 1**power + … + x**power (power 0: P(x) = x).
+
+    (x + 1)**(p + 1) - 1 telescopes into the sum over j <= p of C(p + 1, j) P_j(x): solve it for P_p.
+    """
+    shifted = [Fraction(comb(power + 1, j)) for j in range(power + 2)]
+    shifted[0] -= 1  # (x + 1)**(p + 1) - 1
+    for j in range(power):
+        for place, coefficient in enumerate(power_sum(j)):
+            shifted[place] -= comb(power + 1, j) * coefficient
+    return tuple(coefficient / (power + 1) for coefficient in shifted)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import product
 
 from lattend.errors import NoClosedForm
-from lattend.rules.language.linear import Atom, Linear
+from lattend.rules.language.linear import Atom, Linear, Quotient
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Polyhedron, Region
 
@@ -62,7 +62,12 @@ def never_zero(factor: Polynomial, region: Region) -> bool:
     """
     if len(factor.atoms) == 1 and len(factor.terms) <= MAX_FACTORED:
         return True
-    return any(_has_one_sign(form) for form in _from_zero(factor, region)) or _has_no_residue(factor)
+    return keeps_sign(factor, region) or _has_no_residue(factor)
+
+
+def keeps_sign(polynomial: Polynomial, region: Region) -> bool:
+    """Whether a polynomial is seen to be positive, or negative, at all points of `region`."""
+    return any(_has_one_sign(form) for form in _from_zero(polynomial, region))
 
 
 def _from_zero(polynomial: Polynomial, region: Region) -> Iterator[Polynomial]:
@@ -115,6 +120,54 @@ def _has_no_residue(polynomial: Polynomial) -> bool:
             if all(value % modulus for value in values):
                 return True
     return False
+
+
+def residues(value: Polynomial, divisor: int, region: Region) -> list[tuple[int, Region]]:
+    """Each rest that a polynomial with whole coefficients leaves, and where: from those by prime powers."""
+    found, product_so_far = [(0, region)], 1
+    for power in _prime_powers(divisor):
+        together = product_so_far * power
+        found = [
+            (next(x for x in range(before, together, product_so_far) if x % power == rest), there)
+            for before, here in found
+            for rest, there in _residues_of_power(value, power, here)
+        ]
+        product_so_far = together
+    return found
+
+
+def _prime_powers(number: int) -> list[int]:
+    """The powers of primes that a number is the product of: 12 is 4 times 3."""
+    found: list[int] = []
+    prime = 2
+    while number > 1:
+        power = 1
+        while number % prime == 0:
+            number, power = number // prime, power * prime
+        found += [power] if power > 1 else []
+        prime = prime + 1 if prime * prime <= number else max(number, 2)
+    return found
+
+
+def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tuple[int, Region]]:
+    """The same for one power of a prime, by the rests of the polynomial's atoms."""
+    short = Polynomial({powers: c % power for powers, c in value.terms.items() if c % power})
+    if power ** len(short.atoms) > MAX_RESIDUES:
+        raise NoClosedForm(f"its division by {power} falls into too many cases")
+    names = {atom: f"x{place}" for place, atom in enumerate(short.atoms)}
+    plain = short.substituted({atom: Polynomial.atom(name) for atom, name in names.items()})
+    combinations = [*product(range(power), repeat=len(names))]
+    rests = [plain.value(dict(zip(names.values(), rest, strict=True))) % power for rest in combinations]
+    if len({*rests}) == 1:
+        return [(rests[0], region)]
+    found: dict[int, Region] = {}
+    for rest, combination in zip(rests, combinations, strict=True):
+        here = region
+        for atom, number in zip(names, combination, strict=True):
+            quotient = Quotient(Linear(((atom, 1),)), power)
+            here = here.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
+        found[rest] = found[rest] | here if rest in found else here
+    return [(rest, here) for rest, here in found.items() if not here.is_empty()]
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:

@@ -1,25 +1,42 @@
 """A claimed formula on a region: cases of (region, numerator, denominator), all polynomials.
 
-min, max, abs, //, %, floor and empty sums are decided by splitting the region, so that what is left
-in each case is algebra.
+min, max, abs, //, %, floor, pieces and empty sums are decided by splitting the region, so that what is left
+in each case is algebra. The index of a sum is one more coordinate of the region while its body is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from math import comb
+from math import floor, lcm
 
-from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
+from lattend.counts.algebra import factored
+from lattend.counts.formula import (
+    Apply,
+    Condition,
+    Formula,
+    FormulaRelation,
+    Junction,
+    Number,
+    Piecewise,
+    Sum,
+    Symbol,
+    walk,
+)
+from lattend.counts.progression import summed_powers
+from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
-from lattend.rules.language.linear import Atom, Linear, Quotient
+from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
-from lattend.sets import Bound, Region, Space
+from lattend.sets import Bound, Region, Space, summed
+from lattend.sets.piece import Piece, uncovered
 
 MAX_POWER = 16
-MAX_CARRY = 12
+MAX_CARRY = 24
 MAX_CASES = 200
+
+Indices = Mapping[str, str]  # the coordinate of each sum's index
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,207 +53,344 @@ ONE = Polynomial.constant(1)
 
 def cases(formula: Formula, region: Region) -> list[Case]:
     """The formula on `region`, case by case; NoClosedForm where it is not piecewise rational."""
-    return _Reader(region).read(formula, region, {})
+    return _read(formula, region, {})
 
 
-def split_name(space: Space, name: str) -> Polynomial:
-    """A split name in its coordinates: n is w*(n // w) + n % w."""
+def coordinate(space: Space, name: str) -> Polynomial:
+    """A name in the coordinates of a space: a split n is w*(n // w) + n % w."""
+    if name not in space.split:
+        return Polynomial.atom(name)
     block, offset = (Polynomial.atom(atom) for _, atom in space.coordinates((name,)))
     return Polynomial.atom(space.split[name]) * block + offset
 
 
-class _Reader:
-    def __init__(self, region: Region) -> None:
-        self.split = region.space.split
-        self.space = region.space
-        self.ranges: dict[Atom, tuple[Polynomial, Polynomial]] = {}  # of the indices of sums being read
-
-    def name(self, name: str) -> Polynomial:
-        if name not in self.split:
-            return Polynomial.atom(name)
-        return split_name(self.space, name)
-
-    def read(self, node: Formula, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
-        match node:
-            case Number():
-                return [Case(region, Polynomial.constant(node.value), ONE)]
-            case Symbol():
-                known = bound.get(node.name)
-                return [Case(region, self.name(node.name) if known is None else known, ONE)]
-            case Sum():
-                return self._sum(node, region, bound)
-            case Apply(op="//", args=(left, right)):
-                return self._divided(left, right, region, bound, rest=False)
-            case Apply(op="%", args=(left, right)):
-                return self._divided(left, right, region, bound, rest=True)
-            case Apply(op="floor", args=(Apply(op="/", args=(left, Symbol() as right)),)):
-                return self._divided(left, right, region, bound, rest=False)
-            case Apply(op="floor", args=(arg,)):
-                return self._divided(arg, Number(Fraction(1)), region, bound, rest=False)
-            case Apply(op="ceil", args=(Apply(op="/", args=(left, right)),)):
-                down = Apply("floor", (Apply("/", (Apply("neg", (left,)), right)),))
-                return self._arithmetic(Apply("neg", (down,)), region, bound)
-            case Apply(op="ceil", args=(arg,)):
-                down = Apply("floor", (Apply("neg", (arg,)),))
-                return self._arithmetic(Apply("neg", (down,)), region, bound)
-            case Apply(op="min" | "max"):
-                return self._extreme(node, region, bound)
-            case Apply(op="abs", args=(arg,)):
-                return self._absolute(self.read(arg, region, bound))
-            case Apply(op="^", args=(base, power)):
-                return self._power(base, power, region, bound)
-            case Apply():
-                return self._arithmetic(node, region, bound)
-
-    def _arithmetic(self, node: Apply, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
-        found = self.read(node.args[0], region, bound)
-        if node.op == "neg":
-            return [Case(c.region, c.above.times(-1), c.below) for c in found]
-        for arg in node.args[1:]:
-            found = [
-                _joined(node.op, left, right)
-                for left in found
-                for right in self.read(arg, left.region, bound)
-                if not right.region.is_empty() and not (node.op == "/" and right.above.is_zero)
-            ]
-            if len(found) > MAX_CASES:
-                raise NoClosedForm(f"it falls into more than {MAX_CASES} cases")
-        return found
-
-    def _power(
-        self, base: Formula, power: Formula, region: Region, bound: dict[str, Polynomial]
-    ) -> list[Case]:
-        if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
-            raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
-        exponent = int(power.value)
-        found = self.read(base, region, bound)
-        if exponent == 0:  # 1, but only where the base is defined
-            return [Case(c.region, c.below, c.below) for c in found]
-        return [Case(c.region, c.above**exponent, c.below**exponent) for c in found]
-
-    def _extreme(self, node: Apply, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
-        found = self.read(node.args[0], region, bound)
-        for arg in node.args[1:]:
-            chosen: list[Case] = []
-            for left in found:
-                for right in self.read(arg, left.region, bound):
-                    first, second = self._by_sign(_plain(left) - _plain(right), right.region)
-                    large, small = (left, right) if node.op == "max" else (right, left)
-                    chosen += [Case(first, large.above, ONE), Case(second, small.above, ONE)]
-            found = [case for case in chosen if not case.region.is_empty()]
-        return found
-
-    def _absolute(self, found: list[Case]) -> list[Case]:
-        result: list[Case] = []
-        for case in found:
-            positive, negative = self._by_sign(_plain(case), case.region)
-            result += [Case(positive, case.above, ONE), Case(negative, case.above.times(-1), ONE)]
-        return [case for case in result if not case.region.is_empty()]
-
-    def _by_sign(self, value: Polynomial, region: Region) -> tuple[Region, Region]:
-        """Where `value >= 0` and where it is not.
-
-        A value that depends on the index of a sum must have one sign over the index's whole range,
-        which is decided at its two ends.
-        """
-        indices = [atom for atom in value.atoms if isinstance(atom, str) and atom in self.ranges]
-        if not indices:
-            here = region.where(Bound(value.as_linear()[0], False))
-            return here, region - here
-        if any(sum(e for a, e in m if a in self.ranges) > 1 for m in value.terms):
-            raise NoClosedForm("its terms change form along a sum")
-        low, high = self.ranges[indices[0]]
-        nothing = region - region
-        ends = [self._by_sign(value.substituted({indices[0]: end}), region) for end in (low, high)]
-        if all(negative.is_empty() for _, negative in ends):
-            return region, nothing
-        opposite = [
-            self._by_sign(value.substituted({indices[0]: end}).times(-1), region) for end in (low, high)
-        ]
-        if all(negative.is_empty() for _, negative in opposite):
-            return nothing, region  # at most 0, and at 0 both sides say the same
-        raise NoClosedForm("its terms change form along a sum")
-
-    def _divided(
-        self, left: Formula, right: Formula, region: Region, bound: dict[str, Polynomial], *, rest: bool
-    ) -> list[Case]:
-        """`left // right` or `left % right`, for a divisor that is a number or the modulus."""
-        found: list[Case] = []
-        if isinstance(right, Number) and right.value > 0:
-            for case in self.read(left, region, bound):
-                value = _plain(case)
-                form, scale = value.times(1 / right.value).as_linear()
-                if any(atom in self.ranges for atom in value.atoms):
-                    raise NoClosedForm("it divides the index of a sum")
-                quotient = Polynomial.linear(form) if scale == 1 else Polynomial.atom(Quotient(form, scale))
-                found.append(
-                    Case(case.region, value - quotient.times(right.value) if rest else quotient, ONE)
-                )
-            return found
-        if not isinstance(right, Symbol) or right.name in bound or right.name not in self.split.values():
-            raise NoClosedForm("it divides by something that is neither a number nor the rule's modulus")
-        for case in self.read(left, region, bound):
-            found += self._by_modulus(case, right.name, rest)
-        return found
-
-    def _by_modulus(self, case: Case, modulus: str, rest: bool) -> list[Case]:
-        """Blocks and offsets apart; an offset outside 0 … w - 1 carries into the blocks."""
-        if not _has_whole_coefficients(_plain(case)):
-            raise NoClosedForm(f"it divides fractions by {modulus}")
-        blocks, offsets = Polynomial({}), Polynomial({})
-        for monomial, coefficient in case.above.terms.items():
-            powers = dict(monomial)
-            if powers.get(modulus, 0):
-                powers[modulus] -= 1
-                kept = tuple((a, e) for a, e in powers.items() if e)
-                blocks = blocks + Polynomial({kept: coefficient})
-            else:
-                offsets = offsets + Polynomial({monomial: coefficient})
-        if any(atom in self.ranges for atom in case.above.atoms):
-            raise NoClosedForm("it divides the index of a sum")
-        form, size = offsets.as_linear()[0], Linear(((modulus, 1),))
-        found: list[Case] = []
-        left = case.region
-        for carry in sorted(range(-MAX_CARRY, MAX_CARRY + 1), key=abs):
-            low = form.plus(size, -carry)
-            high = Linear((), -1).plus(size, carry + 1).plus(form, -1)
-            here = case.region.where(Bound(low, False)).where(Bound(high, False))
-            if not here.is_empty():
-                value = offsets - Polynomial.atom(modulus).times(carry) if rest else blocks
-                found.append(Case(here, value if rest else value + Polynomial.constant(carry), ONE))
-                left = left - here
-            if left.is_empty():
-                return found
-        raise NoClosedForm(f"its division by {modulus} falls into too many cases")
-
-    def _sum(self, node: Sum, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
-        found: list[Case] = []
-        index = f"{node.variable} {len(self.ranges)}"  # a name no text can hold
-        inner = {**bound, node.variable: Polynomial.atom(index)}
-        for low in self.read(node.low, region, bound):
-            for high in self.read(node.high, low.region, bound):
-                start, end = _plain(low), _plain(high)
-                if not (_has_whole_coefficients(start) and _has_whole_coefficients(end)):
-                    raise NoClosedForm("a sum whose limits may be fractions cannot be decided")
-                nested = any(atom in self.ranges for atom in (end - start).atoms)
-                some, none = self._by_sign(end - start + ONE if nested else end - start, high.region)
-                if not none.is_empty():
-                    found.append(Case(none, Polynomial({}), ONE))
-                if some.is_empty():
-                    continue
-                self.ranges[index] = (start, end)
-                for body in self.read(node.body, some, inner):
-                    total = _summed(_plain(body), index, start, end)
-                    found.append(Case(body.region, total, ONE))
-                del self.ranges[index]
-        return found
+def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
+    match node:
+        case Number():
+            return [Case(region, Polynomial.constant(node.value), ONE)]
+        case Symbol():
+            return [Case(region, coordinate(region.space, bound.get(node.name, node.name)), ONE)]
+        case Sum():
+            return _sum(node, region, bound)
+        case Piecewise():
+            return _piecewise(node, region, bound)
+        case Apply(op="//", args=args):
+            return _read(Apply("floor", (Apply("/", args),)), region, bound)
+        case Apply(op="%", args=(left, right)):
+            quotient = Apply("floor", (Apply("/", (left, right)),))
+            return _read(Apply("-", (left, Apply("*", (right, quotient)))), region, bound)
+        case Apply(op="floor", args=(arg,)):
+            return [part for case in _read(arg, region, bound) for part in _floored(case)]
+        case Apply(op="ceil", args=(arg,)):
+            down = Apply("floor", (Apply("neg", (arg,)),))
+            return _read(Apply("neg", (down,)), region, bound)
+        case Apply(op="min" | "max"):
+            return _extreme(node, region, bound)
+        case Apply(op="abs", args=(arg,)):
+            return _read(Apply("max", (arg, Apply("neg", (arg,)))), region, bound)
+        case Apply(op="^", args=(base, power)):
+            return _power(base, power, region, bound)
+        case Apply():
+            return _arithmetic(node, region, bound)
 
 
-def _plain(case: Case) -> Polynomial:
-    """The value of a case that is no fraction."""
-    if case.below != ONE:
-        raise NoClosedForm("it compares, divides or sums fractions")
-    return case.above
+def _arithmetic(node: Apply, region: Region, bound: Indices) -> list[Case]:
+    found = _read(node.args[0], region, bound)
+    if node.op == "neg":
+        return [Case(c.region, c.above.times(-1), c.below) for c in found]
+    for arg in node.args[1:]:
+        found = _limited(
+            _joined(node.op, left, right)
+            for left in found
+            for right in _read(arg, left.region, bound)
+            if not right.region.is_empty() and not (node.op == "/" and right.above.is_zero)
+        )
+    return found
+
+
+def _limited(found: Iterator[Case]) -> list[Case]:
+    taken: list[Case] = []
+    for case in found:
+        taken.append(case)
+        if len(taken) > MAX_CASES:
+            raise NoClosedForm(f"it falls into more than {MAX_CASES} cases")
+    return taken
+
+
+def _power(base: Formula, power: Formula, region: Region, bound: Indices) -> list[Case]:
+    if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
+        raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
+    exponent = int(power.value)
+    found = _read(base, region, bound)
+    if exponent == 0:  # 1, but only where the base is defined
+        return [Case(c.region, c.below, c.below) for c in found]
+    return [Case(c.region, c.above**exponent, c.below**exponent) for c in found]
+
+
+def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
+    found = _read(node.args[0], region, bound)
+    for arg in node.args[1:]:
+        chosen: list[Case] = []
+        for left in found:
+            for right in _read(arg, left.region, bound):
+                gap = _joined("-", left, right)
+                first, second = _by_sign(gap.above * gap.below, right.region)
+                large, small = (left, right) if node.op == "max" else (right, left)
+                for here, one, other in ((first, large, small), (second, small, large)):
+                    if not here.is_empty():  # the other one must be defined too
+                        chosen.append(Case(here, one.above * other.below, one.below * other.below))
+        found = _limited(iter(chosen))
+    return found
+
+
+# Conditions
+
+
+def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
+    found: list[Case] = []
+    for piece, when in node.pieces:
+        here, region = _where(when, region, bound)
+        if not here.is_empty():
+            found += _read(piece, here, bound)
+    return found
+
+
+def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region, Region]:
+    """Where the condition holds and where it does not; it may be undefined elsewhere."""
+    nothing = region - region
+    if isinstance(condition, Junction):
+        left, other = region, nothing
+        for arg in condition.args:
+            true, false = _where(arg, left, bound)
+            left, decided = (true, false) if condition.op == "and" else (false, true)
+            other = other | decided
+        return (left, other) if condition.op == "and" else (other, left)
+    holds, fails = nothing, nothing
+    for case in _read(Apply("-", (condition.left, condition.right)), region, bound):
+        true, false = _compared(condition, case.above * case.below, _nonzero(case))
+        holds, fails = holds | true, fails | false
+    return holds, fails
+
+
+def _compared(relation: FormulaRelation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
+    """Where a difference has the sign that the relation asks for, and where it has not."""
+    if relation.sign in ("<=", ">"):
+        least, less = _by_sign(gap.times(-1), region)
+        return (least, less) if relation.sign == "<=" else (less, least)
+    least, less = _by_sign(gap, region)
+    if relation.sign in (">=", "<"):
+        return (least, less) if relation.sign == ">=" else (less, least)
+    zero = least - _by_sign(gap.times(-1), least)[1]
+    return (zero, region - zero) if relation.sign == "==" else (region - zero, zero)
+
+
+def _nonzero(case: Case) -> Region:
+    """The part of a case's region where its denominator is not 0."""
+    if case.below.is_constant:
+        return case.region
+    return _by_sign(case.below, case.region)[1] | _by_sign(case.below.times(-1), case.region)[1]
+
+
+def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
+    """Where `value >= 0` and where it is less: from the signs of its factors."""
+    nothing = region - region
+    if value.is_zero or region.is_empty():
+        return region, nothing
+    if value.degree() <= 1:
+        return _sign_of_factor(value, region)
+    number, factors = factored(value)
+    above, below = (region, nothing) if number > 0 else (nothing, region)  # where it is not 0 so far
+    for factor, power in factors:
+        less = _sign_of_factor(factor, region)[1]
+        more = _sign_of_factor(factor.times(-1), region)[1]
+        if power % 2:
+            above, below = (above & more) | (below & less), (above & less) | (below & more)
+        else:
+            above, below = above & (more | less), below & (more | less)
+    return region - below, below
+
+
+def _sign_of_factor(factor: Polynomial, region: Region) -> tuple[Region, Region]:
+    """Where an irreducible polynomial is at least 0 and where it is less."""
+    if factor.degree() <= 1:
+        here = region.where(Bound(factor.as_linear()[0], False))
+        return here, region - here
+    sample = region.sample()
+    if sample is None:
+        return region, region
+    for modulus in dict.fromkeys(region.space.split.values()):  # n - w is negative where (n - w) // w is
+        if any(dict(powers).get(modulus) for powers in factor.terms):
+            nothing = region - region
+            least, less = nothing, nothing
+            for case in _by_modulus(factor.times(_whole_scale(factor)), 1, modulus, region):
+                more, fewer = _by_sign(case.above, case.region)
+                least, less = least | more, less | fewer
+            return least, less
+    if not keeps_sign(factor, region):
+        raise NoClosedForm("it compares or divides something that is not linear")
+    return (region, region - region) if factor.value(sample) > 0 else (region - region, region)
+
+
+# Quotients
+
+
+def _floored(case: Case) -> list[Case]:
+    """The value of a case rounded down."""
+    if case.below == ONE:
+        return _floored_by_number(case.above, case.region)
+    scale = lcm(_whole_scale(case.above), _whole_scale(case.below))
+    above, below = case.above.times(scale), case.below.times(scale)
+    for modulus in dict.fromkeys(case.region.space.split.values()):
+        times = below.terms.get(((modulus, 1),))
+        if times is not None and len(below.terms) == 1:
+            sign = 1 if times > 0 else -1
+            return _by_modulus(above.times(sign), abs(int(times)), modulus, case.region)
+    below = below.substituted(solved(case.region.equalities()))
+    if below.is_constant and not below.is_zero:
+        return _floored_by_number(above.times(1 / below.terms[()]), case.region)
+    above.as_linear()  # raises where it is not linear
+    found: list[Case] = []
+    for sign in (1, -1):
+        _, here = _by_sign(below.times(-sign), case.region)
+        quotients = _quotients(above.times(sign), below.times(sign), here)
+        found += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
+    return found
+
+
+def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
+    """A polynomial rounded down: itself less the rest that its residues leave."""
+    divisor = _whole_scale(value)
+    if divisor == 1:
+        return [Case(region, value, ONE)]
+    if value.is_constant:
+        return [Case(region, Polynomial.constant(floor(value.terms[()])), ONE)]
+    if value.degree() <= 1:
+        return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
+    found: list[Case] = []
+    for rest, here in residues(value.times(divisor), divisor, region):
+        if not here.is_empty():
+            found.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
+    return found
+
+
+def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> list[Case]:
+    """`value // (times * modulus)`: blocks and offsets apart, what offsets carry added to the blocks."""
+    if _whole_scale(value) > 1:
+        raise NoClosedForm(f"it divides fractions by {modulus}")
+    blocks, offsets = Polynomial({}), Polynomial({})
+    for monomial, coefficient in value.terms.items():
+        powers = dict(monomial)
+        if powers.get(modulus, 0):
+            powers[modulus] -= 1
+            kept = tuple((a, e) for a, e in powers.items() if e)
+            blocks = blocks + Polynomial({kept: coefficient})
+        else:
+            offsets = offsets + Polynomial({monomial: coefficient})
+    offsets.as_linear()  # raises where it is not linear
+    return [
+        case
+        for carry, here in _quotients(offsets, Polynomial.atom(modulus), region)
+        for case in _floored_by_number((blocks + Polynomial.constant(carry)).times(Fraction(1, times)), here)
+    ]
+
+
+def _quotients(value: Polynomial, divisor: Polynomial, region: Region) -> Iterator[tuple[int, Region]]:
+    """Each number that `value // divisor` is, and where, for a divisor that is positive there."""
+    for _ in range(MAX_CARRY):
+        sample = region.sample()
+        if sample is None:
+            return
+        number = int(value.value(sample) // divisor.value(sample))
+        least, less = _by_sign(value - divisor.times(number), region)
+        more, here = _by_sign(value - divisor.times(number + 1), least)
+        yield number, here
+        region = less | more
+    if not region.is_empty():
+        raise NoClosedForm(f"its division by {_plain_text(divisor)} falls into too many cases")
+
+
+def _plain_text(divisor: Polynomial) -> str:
+    """A divisor in words, where it is short."""
+    return " and ".join(map(str, divisor.atoms)) if len(divisor.atoms) == 1 else "a sum"
+
+
+def _whole_scale(polynomial: Polynomial) -> int:
+    """The least number by which the polynomial has whole coefficients."""
+    return lcm(*(c.denominator for c in polynomial.terms.values()))
+
+
+# Sums
+
+
+def _sum(node: Sum, region: Region, bound: Indices) -> list[Case]:
+    found: list[Case] = []
+    for low in _read(Apply("ceil", (node.low,)), region, bound):
+        for high in _read(Apply("floor", (node.high,)), low.region, bound):
+            some, none = _by_sign(high.above - low.above, high.region)
+            if not none.is_empty():
+                found.append(Case(none, Polynomial({}), ONE))
+            if not some.is_empty():
+                found += _summed_over(node, some, low.above, high.above, bound)
+    return found
+
+
+def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, bound: Indices) -> list[Case]:
+    """The sum where it has terms: by the formulas for sums of powers, or of the points of a set."""
+    index = f"_{node.variable}{len(bound)}"  # a name no text can hold
+    modulus = _modulus_of_index(node, region.space, low, high, index)
+    split = {**region.space.split, **({index: modulus} if modulus else {})}
+    space = Space((*region.space.parameters, index), (), split)
+    inner = Region(space, region.points.align_params(space.isl) & space.context.params())
+    if not _is_polynomial(node.body):
+        here = coordinate(space, index)
+        inner = _by_sign(high - here, _by_sign(here - low, inner)[0])[0]
+    bodies = _read(node.body, inner, {**bound, node.variable: index})
+    bodies = [body for body in bodies if not body.region.is_empty()]
+    below = bodies[0].below
+    if any(body.below != below for body in bodies) or any(index in atom_names(atom) for atom in below.atoms):
+        raise NoClosedForm("it sums fractions")
+    if len(bodies) == 1 and not modulus and _is_in_powers_of(index, bodies[0].above):
+        return [Case(region, summed_powers(bodies[0].above, index, low, high), below)]
+    pieces = [Piece(body.region, body.above) for body in bodies]
+    if not uncovered(pieces, inner).is_empty():
+        raise NoClosedForm("its terms are not defined everywhere")
+    found = [Case(piece.region & region, piece.formula, below) for piece in summed(pieces, index)]
+    rest = uncovered([Piece(case.region, case.above) for case in found], region)
+    return _limited(iter([*found, Case(rest, Polynomial({}), below)]))
+
+
+def _is_polynomial(body: Formula) -> bool:
+    """Whether the terms of a sum keep one form whatever its index is."""
+    nodes = (node for node, _ in walk(body))
+    return all(
+        isinstance(node, (Number, Symbol))
+        or (isinstance(node, Apply) and node.op in ("+", "-", "*", "/", "^", "neg"))
+        for node in nodes
+    )
+
+
+def _is_in_powers_of(index: str, formula: Polynomial) -> bool:
+    """Whether the index stands in the formula by itself, in no quotient."""
+    return all(isinstance(atom, str) or index not in atom_names(atom) for atom in formula.atoms)
+
+
+def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial, index: str) -> str | None:
+    """The modulus that the index must be split by: its limits are, or the body divides it by one."""
+    if _is_polynomial(node.body):
+        return None
+    moduli = {*space.split.values()}
+    for limit in (low, high):
+        for powers in limit.terms:
+            found = [atom for atom, _ in powers if atom in moduli]
+            if found and len(powers) > 1:
+                return str(found[0])
+    for part, _ in walk(node.body):
+        if isinstance(part, Apply) and part.op in ("/", "//", "%"):
+            left, right = part.args
+            used = {n.name for n, inner in walk(left) if isinstance(n, Symbol) and n.name not in inner}
+            if isinstance(right, Symbol) and right.name in moduli and node.variable in used:
+                return right.name
+    return None
 
 
 def _joined(op: str, left: Case, right: Case) -> Case:
@@ -254,40 +408,3 @@ def _joined(op: str, left: Case, right: Case) -> Case:
         return Case(region, above, left.below)
     ours, theirs = left.above * right.below, right.above * left.below
     return Case(region, ours + theirs if op == "+" else ours - theirs, left.below * right.below)
-
-
-def _has_whole_coefficients(polynomial: Polynomial) -> bool:
-    return all(c.denominator == 1 for c in polynomial.terms.values())
-
-
-def _summed(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:
-    """The sum of a polynomial body for the index from `low` to `high`."""
-    total = Polynomial({})
-    for monomial, coefficient in body.terms.items():
-        power = dict(monomial).get(index, 0)
-        rest = Polynomial({tuple((a, e) for a, e in monomial if a != index): coefficient})
-        up_to = _power_sum(power)
-        span = _at(up_to, high) - _at(up_to, low - ONE)
-        total = total + rest * span
-    return total
-
-
-def _at(coefficients: tuple[Fraction, ...], value: Polynomial) -> Polynomial:
-    total = Polynomial({})
-    for coefficient in reversed(coefficients):
-        total = total * value + Polynomial.constant(coefficient)
-    return total
-
-
-@lru_cache
-def _power_sum(power: int) -> tuple[Fraction, ...]:
-    """Coefficients of the polynomial P with P(x) = 1**power + … + x**power (power 0: P(x) = x).
-
-    (x + 1)**(p + 1) - 1 telescopes into the sum over j <= p of C(p + 1, j) P_j(x): solve it for P_p.
-    """
-    shifted = [Fraction(comb(power + 1, j)) for j in range(power + 2)]
-    shifted[0] -= 1  # (x + 1)**(p + 1) - 1
-    for j in range(power):
-        for place, coefficient in enumerate(_power_sum(j)):
-            shifted[place] -= comb(power + 1, j) * coefficient
-    return tuple(coefficient / (power + 1) for coefficient in shifted)

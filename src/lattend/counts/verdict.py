@@ -7,6 +7,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any, Literal
 
+from lattend.errors import NamingError
 from lattend.report.shown import Shown
 
 Status = Literal["holds", "holds only where", "fails", "undecided"]
@@ -32,7 +33,7 @@ class Counterexample(Shown):
     is_equation: bool = False
 
     def __str__(self) -> str:
-        at = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        at = ", ".join(f"{name} = {value}" for name, value in self.values.items()) or "these numbers"
         if self.is_equation:
             return f"at {at} the left side {_is(self.exact)}, the right side {_is(self.claimed)}"
         claimed = "is not defined" if self.claimed is None else f"gives {self.claimed}"
@@ -46,7 +47,7 @@ class Counterexample(Shown):
 
 @dataclass(frozen=True)
 class Verdict(Shown):
-    """What is known of a claim; true as a condition when it holds on the whole domain.
+    """What is known of a claim; true as a condition when the formula is the count on the whole domain.
 
     `where` says where the claim holds, or of an undecided one where it is open; `remaining` is the
     equation or question that is left, and `because` the reason a claim about growth fails, or is loose.
@@ -66,8 +67,13 @@ class Verdict(Shown):
     readings: tuple[str, ...] = ()
     instead: tuple[tuple[str, Verdict], ...] = ()
 
-    def __bool__(self) -> bool:
+    @property
+    def holds(self) -> bool:
+        """Whether the claim holds on the whole domain."""
         return self.status == "holds"
+
+    def __bool__(self) -> bool:
+        return self.holds
 
     @property
     def broken(self) -> Verdict | None:
@@ -100,7 +106,7 @@ class Verdict(Shown):
         if self.where == NOWHERE:
             text += "; it agrees nowhere"
         elif self.where:
-            text += f"{LINK[self.status]} {self.where}"
+            text += f"{self._link} {self.where}"
         if self.counterexample is not None:
             text += f"; {self.counterexample}"
         if self.because:
@@ -108,6 +114,11 @@ class Verdict(Shown):
         if self.remaining:
             text += f"; what remains: {self.remaining}"
         return text
+
+    @property
+    def _link(self) -> str:
+        """What joins the status and where that is."""
+        return LINK[self.status]
 
     __repr__ = __str__
 
@@ -133,6 +144,27 @@ class Verdict(Shown):
             "instead": [{"how": how, **verdict.json()} for how, verdict in self.instead],
         }
         return data | ({"links": [link.json() for link in self.links]} if self.links else {})
+
+
+@dataclass(frozen=True, repr=False)
+class OrderVerdict(Verdict):
+    """What is known of a claim about growth, O(n) or its like; `holds` says whether it does.
+
+    It is no condition: a formula can be of the right order without being the count.
+    """
+
+    def __bool__(self) -> bool:
+        raise NamingError(
+            f'"{self.claim}" is about growth, which does not say whether it is the count: ask for .holds, or '
+            "claim(…, exact=True) to accept nothing but the count"
+        )
+
+    @property
+    def _link(self) -> str:
+        return "" if self.holds else super()._link
+
+    def json(self) -> dict[str, Any]:
+        return super().json() | {"is_order": True}
 
 
 def _is(value: int | Fraction | None) -> str:

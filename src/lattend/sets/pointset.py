@@ -12,12 +12,12 @@ from lattend.errors import EngineMissing, NoClosedForm
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num
-from lattend.rules.language.linear import Atom, Monomial
+from lattend.rules.language.linear import Atom, Linear, Monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets.build import Described, describe
 from lattend.sets.piece import Piece
-from lattend.sets.region import Region, nearest_to_zero, quotient_of
+from lattend.sets.region import Region, aff_of, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic
 
@@ -184,24 +184,9 @@ class PointSet:
             )
         pieces = self.points.card().coalesce().get_pieces()
         return [
-            Piece(Region(self.domain.space, where), self._polynomial(formula)) for where, formula in pieces
+            Piece(Region(self.domain.space, where), _from_isl(formula, self.space.atoms))
+            for where, formula in pieces
         ]
-
-    def _polynomial(self, formula: isl.QPolynomial) -> Polynomial:
-        meaning, terms = self.space.atoms, formula.get_terms()
-        places = [
-            (meaning[name], kind, place) for name, (kind, place) in formula.get_space().get_var_dict().items()
-        ]
-        for term in terms[:1]:  # all have the same quotients
-            for place in range(term.dim(isl.dim_type.div)):
-                places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
-        places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
-        found: dict[Monomial, Fraction] = {}
-        for term in terms:
-            exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
-            powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
-            found[powers] = Fraction(str(term.get_coefficient_val()))
-        return Polynomial(found)
 
     def unwrapped(self) -> PointSet:
         """The part where every split name is smaller than its modulus."""
@@ -257,6 +242,59 @@ class PointSet:
 
     def is_empty(self) -> bool:
         return bool(self.points.is_empty())
+
+
+def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
+    """The sum of formulas over the values of one parameter of their regions, which are finitely many.
+
+    The formula i for 1 <= i <= n becomes n(n + 1)/2 for n >= 1.
+    """
+    total: isl.PwQPolynomial | None = None
+    outer = Space((), (), {})
+    for piece in pieces:
+        space = piece.region.space
+        kept = tuple(other for other in space.parameters if other != name)
+        outer = Space(kept, (), {other: w for other, w in space.split.items() if other != name})
+        points = piece.region.points
+        points = points.from_params() if points.is_params() else points
+        for coordinate, _ in space.coordinates((name,)):
+            end, place = points.dim(isl.dim_type.set), points.get_space().get_var_dict()[coordinate][1]
+            points = points.move_dims(isl.dim_type.set, end, isl.dim_type.param, place, 1)
+        formula = _to_isl(piece.formula, points.get_space(), space.atoms)
+        part = isl.PwQPolynomial.alloc(points, formula)
+        total = part if total is None else total.add(part)
+    if total is None:
+        return []
+    found = total.sum().coalesce().get_pieces()
+    return [Piece(Region(outer, where), _from_isl(formula, outer.atoms)) for where, formula in found]
+
+
+def _from_isl(formula: isl.QPolynomial, meaning: Mapping[str, Atom]) -> Polynomial:
+    terms = formula.get_terms()
+    places = [
+        (meaning[name], kind, place) for name, (kind, place) in formula.get_space().get_var_dict().items()
+    ]
+    for term in terms[:1]:  # all have the same quotients
+        for place in range(term.dim(isl.dim_type.div)):
+            places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
+    places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
+    found: dict[Monomial, Fraction] = {}
+    for term in terms:
+        exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
+        powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
+        found[powers] = Fraction(str(term.get_coefficient_val()))
+    return Polynomial(found)
+
+
+def _to_isl(formula: Polynomial, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.QPolynomial:
+    total = isl.QPolynomial.zero_on_domain(space)
+    for powers, coefficient in formula.terms.items():
+        term = isl.QPolynomial.val_on_domain(space, isl.Val(str(coefficient)))
+        for atom, exponent in powers:
+            one = isl.QPolynomial.from_aff(aff_of(Linear(((atom, 1),)), space, meaning))
+            term = term.mul(one.pow(exponent))
+        total = total.add(term)
+    return total
 
 
 def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:

@@ -66,27 +66,11 @@ class Region:
 
     def where(self, bound: Bound) -> Region:
         """The part where `bound` holds: a condition on its own coordinates and quotients of them."""
-        function = isl.PwAff.from_aff(self._aff(bound.form))
+        function = isl.PwAff.from_aff(aff_of(bound.form, self.points.get_space(), self.space.atoms))
         zero = function.scale_val(isl.Val(0))
         return Region(
             self.space, self.points & (function.eq_set(zero) if bound.equal else function.ge_set(zero))
         )
-
-    def _aff(self, form: Linear) -> isl.Aff:
-        space = self.points.get_space()
-        local = isl.LocalSpace.from_space(space)
-        names = {atom: name for name, atom in self.space.atoms.items()}
-        total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
-        for atom, coefficient in form.terms:
-            if atom in names:
-                _, place = space.get_var_dict()[names[atom]]
-                part = isl.Aff.var_on_domain(local, isl.dim_type.param, place)
-            elif isinstance(atom, Quotient) and isinstance(atom.by, int):
-                part = self._aff(atom.of).scale_down_val(isl.Val(str(atom.by))).floor()
-            else:
-                raise ValueError(f"{atom} is not made of this region's coordinates")
-            total = total.add(part.scale_val(isl.Val(str(coefficient))))
-        return total
 
     def is_empty(self) -> bool:
         return bool(self.points.is_empty())
@@ -240,6 +224,14 @@ class Region:
                 points = points.project_out(isl.dim_type.param, found[1], 1)
         return Region(space, points)
 
+    def without(self, name: str, space: Space) -> Region:
+        """The values of the other names for which there is one of this name, which `space` no longer has."""
+        points = self.points
+        for coordinate, _ in self.space.coordinates((name,)):
+            place = points.get_space().get_var_dict()[coordinate][1]
+            points = points.project_out(isl.dim_type.param, place, 1)
+        return Region(space, points)
+
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
         """The part where each of these names equals another, which then stands for both."""
         region = self.aligned(self.space)
@@ -278,6 +270,22 @@ def _restored(space: Space, points: str, clauses: list[list[Bound]] | None) -> R
 
 def _equality_count(hull: isl.BasicSet) -> int:
     return sum(1 for c in hull.get_constraints() if c.is_equality())
+
+
+def aff_of(form: Linear, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.Aff:
+    """The form as a function on a space of isl; raises ValueError where an atom is no coordinate of it."""
+    names = {atom: name for name, atom in meaning.items()}
+    local = isl.LocalSpace.from_space(space)
+    total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
+    for atom, coefficient in form.terms:
+        if atom in names:
+            part = isl.Aff.var_on_domain(local, *space.get_var_dict()[names[atom]])
+        elif isinstance(atom, Quotient) and isinstance(atom.by, int):
+            part = aff_of(atom.of, space, meaning).scale_down_val(isl.Val(str(atom.by))).floor()
+        else:
+            raise ValueError(f"{atom} is not a coordinate here")
+        total = total.add(part.scale_val(isl.Val(str(coefficient))))
+    return total
 
 
 def bound_of(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:

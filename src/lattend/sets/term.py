@@ -15,6 +15,7 @@ import islpy as isl
 from lattend.sets.space import Space
 
 MAX_CARRY = 12
+MAX_CONSTANT = 10_000  # that a symbol may divide
 
 
 class NeedSplit(Exception):
@@ -156,6 +157,10 @@ class Arithmetic:
         def at_least(j: int) -> isl.Set:
             return base.ge_set(size.scale_val(isl.Val(j))) & self.context
 
+        number = constant_of(base)
+        if number is not None and 0 <= number <= MAX_CONSTANT:  # every quotient of a number is known
+            quotients = sorted({0, *(number // by for by in range(1, number + 1))})
+            return [(j, at_least(j) - at_least(j + 1)) for j in quotients]
         low = high = 0
         while not (self.context - at_least(low)).is_empty():
             low -= 1

@@ -32,6 +32,7 @@ class Parsed:
 
 
 P = TypeVar("P", bound=Parsed)
+Read = TypeVar("Read")
 
 
 class Parser(ABC, Generic[P]):
@@ -91,7 +92,7 @@ class Parser(ABC, Generic[P]):
         self.at += 1
         return self.deeper(token, partial(read, token))
 
-    def deeper(self, token: Token, read: Callable[[], P]) -> P:
+    def deeper(self, token: Token, read: Callable[[], Read]) -> Read:
         """What is read one level below `token`; raises where there are too many levels."""
         if self.levels == self.DEEPEST:
             raise self.fail(f"this is more than {self.DEEPEST} levels deep; write it with fewer", token)

@@ -3,8 +3,8 @@
 A pair that is not attended has the weight 0, but in a product of matrices 0 times NaN is NaN. Padding, and
 other sequences of `cu_seqlens`, may hold anything and share tiles with real positions. In calls with either,
 fast kernels mark rows that hold a NaN or an infinity. After each pass, a kernel of this file reads the marks
-and computes the marked rows again from the real positions of their own sequence. Where nothing is marked, that
-is one short launch. Positions behind the last sequence belong to none: their results and gradients are zeros.
+and computes the marked rows again from real positions of their own sequence. Where nothing is marked, that is
+one short launch. Positions behind the last sequence belong to none: their results and gradients are zeros.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types

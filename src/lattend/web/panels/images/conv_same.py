@@ -40,7 +40,7 @@ def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
     same = [
         SamePrice(
             quantity=quantity,
-            holds=bool(verdict),
+            holds=verdict.holds,
             words=str(verdict),
             number=format_value(here.value(quantity)),
         )

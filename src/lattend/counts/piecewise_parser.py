@@ -1,0 +1,209 @@
+r"""Formulas in pieces, as counts are printed: `n when t > n; 0 otherwise`, LaTeX's cases, `where N = n // w`.
+
+    parse_claim("w*N when t <= n; 0 otherwise where N = n // w", {"n", "t", "w"})
+
+A parser of formulas hands over here where a row, a condition or a definition begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, cast
+
+from lattend.counts.formula import (
+    ALWAYS,
+    Apply,
+    Condition,
+    Formula,
+    FormulaRelation,
+    Junction,
+    Number,
+    ParsedFormula,
+    Piecewise,
+    RelationSign,
+    substituted,
+    walk,
+)
+from lattend.rules.language.tokens import Token
+
+if TYPE_CHECKING:
+    from lattend.counts.formula_parser import FormulaParser
+
+RELATIONS = {"=": "==", **{sign: sign for sign in ("!=", "<=", "<", ">=", ">", "∣", "∤")}}
+MAX_SIZE = 5_000  # parts of a formula that holds definitions
+DEFINES = ("where", ",")
+_OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋", "⌉", "end")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a short name stands for, `N = n // w`, or a letter with names it is a formula in, `F(n) = …`."""
+
+    body: ParsedFormula
+    names: tuple[str, ...] = ()
+
+    def at(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
+        """The formula with these for its names."""
+        put = {name: arg.node for name, arg in zip(self.names, args, strict=True)}
+        degree = self.body.degree * max((1, *(arg.degree for arg in args)))
+        depth = self.body.depth + max((0, *(arg.depth for arg in args)))
+        node = substituted(self.body.node, put)
+        return replace(
+            self.body,
+            node=node,
+            start=start,
+            end=end,
+            degree=degree,
+            depth=depth,
+            quotient=False,
+            summands=(),
+        )
+
+
+def take_definitions(parser: FormulaParser) -> None:
+    """Read what follows `where` or a comma, `N = n // w, r = n % w`, and leave the parser what comes before.
+
+    The last is read first: an earlier definition may use it.
+    """
+    whole = parser.tokens
+    starts = [at for at in range(len(whole)) if _defines(parser, at)]
+    for start, end in reversed([*pairwise([*starts, len(whole) - 1])]):
+        parser.tokens = [*_without_rows(whole[start + 1 : end]), Token("end", "", *[whole[end].start] * 2)]
+        parser.at = 0
+        name, names = _head(parser)
+        parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
+        parser.finish()
+    if starts:
+        first = whole[starts[0]].start
+        parser.tokens = [*_without_rows(whole[: starts[0]]), Token("end", "", first, first)]
+        parser.at = 0
+
+
+def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
+    """A formula with definitions put in, which must not have grown too long by them."""
+    if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
+        message = (
+            f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
+        )
+        raise parser.error(message, *piece.span)
+    return piece
+
+
+def _without_rows(tokens: list[Token]) -> list[Token]:
+    """The tokens without ends of lines at either end."""
+    inside = [at for at, token in enumerate(tokens) if token.value != ";"]
+    return tokens[inside[0] : inside[-1] + 1] if inside else []
+
+
+def _defines(parser: FormulaParser, at: int) -> bool:
+    """Whether a definition follows the token here: outside of brackets, a name and an equals sign."""
+    tokens = parser.tokens
+    if tokens[at].value not in DEFINES:
+        return False
+    before = [token.value for token in tokens[:at]]
+    if sum((value in _OPENS) - (value in _CLOSES) for value in before):
+        return False
+    if tokens[at].value == "where":
+        return True
+    end = at + 2
+    if tokens[min(end, len(tokens) - 1)].value == "(":
+        end = next((i + 1 for i in range(end, len(tokens)) if tokens[i].value == ")"), end)
+    return tokens[at + 1].kind == "name" and tokens[min(end, len(tokens) - 1)].value == "="
+
+
+def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
+    """What is defined, `N =` or `F(n, q) =`; the parser goes on after that."""
+    name, *rest = parser.tokens
+    if name.kind != "name":
+        raise parser.fail("after where comes what a short name stands for, as in where N = n // w", name)
+    if name.value in parser.known:
+        message = (
+            f"{name.value} is a name of the count itself; give it a number by at, or say what is assumed"
+        )
+        raise parser.fail(message, name)
+    end = next((at for at, token in enumerate(rest) if token.value == "="), None)
+    head = rest[:end]
+    is_call = len(head) > 1 and head[0].value == "(" and head[-1].value == ")"
+    if end is None or (head and not is_call):
+        raise parser.fail(f"write what {name.value} stands for, as in where {name.value} = n // w", name)
+    parser.at = end + 2
+    parser.at += parser.here.value == ";"
+    return name.value, tuple(token.value for token in head if token.kind == "name")
+
+
+def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
+    """The formula in pieces that begins with this one, whose condition comes next."""
+    rows, pieces = [first], [(cast(Formula, first.node), _when(parser))]
+    while parser.here.value == ";":
+        parser.at += 1
+        if parser.here.kind == "end" or parser.here.value in (";", "end"):
+            continue
+        rows.append(parser.expression(1))
+        pieces.append((rows[-1].node, _when(parser)))
+    start, end = first.start, parser.tokens[parser.at - 1].end
+    terms, degree = max(row.terms for row in rows), max(row.degree for row in rows)
+    depth = 1 + max(row.depth for row in rows)
+    node = Piecewise(tuple(pieces), (start, end))
+    return replace(
+        first, node=node, end=end, depth=depth, terms=terms, degree=degree, quotient=False, summands=()
+    )
+
+
+def _when(parser: FormulaParser) -> Condition:
+    """The condition of a row: `when t <= n`, `otherwise`, or nothing."""
+    word = parser.here.value
+    if word not in ("when", "otherwise"):
+        return ALWAYS
+    parser.at += 1
+    return ALWAYS if word == "otherwise" else _condition(parser, "or")
+
+
+def _condition(parser: FormulaParser, op: str) -> Condition:
+    """Conditions joined by `or`, and those in turn by `and`."""
+    found = _relations(parser) if op == "and" else [_condition(parser, "and")]
+    while parser.here.value == op:
+        parser.at += 1
+        found += _relations(parser) if op == "and" else [_condition(parser, "and")]
+    return found[0] if len(found) == 1 else Junction("or" if op == "or" else "and", tuple(found))
+
+
+def _relations(parser: FormulaParser) -> list[Condition]:
+    """A comparison, a chain of them, `0 <= t <= n`, or a condition in brackets."""
+    opening = parser.here
+    if opening.value == "(" and _holds_condition(parser):
+        parser.at += 1
+        found = parser.deeper(opening, lambda: _condition(parser, "or"))
+        parser.close(opening)
+        return [found]
+    left, relations = parser.expression(1), list[Condition]()
+    while parser.here.value in RELATIONS:
+        sign = RELATIONS[parser.here.value]
+        parser.at += 1
+        right = parser.expression(1)
+        relations.append(_relation(sign, left.node, right.node))
+        left = right
+    if not relations:
+        message = "a condition compares two formulas, as in t <= n or w divides n"
+        raise parser.error(message, *left.span)
+    return relations
+
+
+def _holds_condition(parser: FormulaParser) -> bool:
+    """Whether there is a comparison inside the bracket that opens here."""
+    depth = 0
+    for token in parser.tokens[parser.at :]:
+        depth += (token.value in _OPENS) - (token.value in _CLOSES)
+        if depth == 0:
+            return False
+        if token.value in RELATIONS:
+            return True
+    return False
+
+
+def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
+    if sign in ("∣", "∤"):
+        rest = Apply("%", (right, left))
+        return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
+    return FormulaRelation(cast(RelationSign, sign), left, right)
