@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from lattend import cost
 from lattend.cost.cost import Cost
+from lattend.cost.letters import SizeArgument, check_letters, repeats, size_arguments
 from lattend.cost.sizes import read_size
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
@@ -60,6 +61,7 @@ class _Reading:
     def __init__(self, source: Source, given: Mapping[str, Any]) -> None:
         self.source, self.text, self.given = source, source.text, given
         self.used: set[str] = set()
+        self.sizes: list[SizeArgument] = []  # of all layers, before numbers are put in
 
     def whole(self) -> Cost:
         self.source.check_length()
@@ -89,7 +91,9 @@ class _Reading:
         chosen = layers[0] if layers else max(spans, key=lambda span: span[1] - span[0])
         found = self.layer(*chosen)
         for first, last in (span for span in spans if span != chosen):
-            times = self.number(read_value(self.source, first, last))
+            factor = read_value(self.source, first, last)
+            self.add_sizes(repeats(factor), (first, last))
+            times = self.number(factor)
             found = self.pointing((first, last), partial(found.repeat, times))
         return found
 
@@ -133,9 +137,15 @@ class _Reading:
             if word not in WORDS:
                 lead = f"{word} of {name}: "
                 arguments[word] = self.pointing(place, partial(self.number, value), lead)
+        self.add_sizes(size_arguments(name, {**symbols, **said}, said), (start, end))
         for word, default in symbols.items():
             arguments |= self.open(word, default) if word not in said and word not in WORDS else {}
         return self.pointing((start, end), partial(layer_function(name), **arguments), f"{name}: ")
+
+    def add_sizes(self, sizes: list[SizeArgument], place: Span) -> None:
+        """Note sizes as they are written, and raise where a letter would mean two kinds of size."""
+        self.sizes += sizes
+        self.pointing(place, partial(check_letters, self.sizes))
 
     def open(self, name: str, default: Any) -> dict[str, Any]:
         """A number for an argument that the text leaves open, given under its name or its symbol's."""
