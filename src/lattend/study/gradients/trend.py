@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.report.numbers import format_fixed, format_number
+from lattend.report.numbers import fixed_beside, format_number
 
 # Student's t at 97.5%, by degrees of freedom: of a mean of two to ten numbers
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -49,8 +49,11 @@ class ConfidenceInterval:
         return f"{mean} ({low} to {high})"
 
 
+EXACT = (0, 1, VANISHING, GROWING)  # what a factor is compared with
+
+
 def _format(number: float) -> str:
-    return format_fixed(number, 3) if 0.01 <= abs(number) < 1000 else format_number(number)
+    return fixed_beside(number, 3, *EXACT) if 0.01 <= abs(number) < 1000 else format_number(number)
 
 
 def factor(sizes: NDArray[Any]) -> ConfidenceInterval | None:
