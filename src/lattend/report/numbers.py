@@ -108,12 +108,18 @@ def fixed_beside(number: Number, places: int, *exact: float) -> str:
 
     >>> fixed_beside(0.25, 3, 0, 1), fixed_beside(0.99996, 3, 0, 1), fixed_beside(1, 3, 0, 1)
     ('0.250', '0.99996', '1.000')
+    >>> fixed_beside(1e-12, 3, 0, 1), fixed_beside(1 + 1e-12, 3, 0, 1)
+    ('1e-12', '1 + 1e-12')
     """
-    value = decimal_of(number)
-    text = fixed(number, places)
-    while places < DIGITS and any(Decimal(text) == decimal_of(x) != value for x in exact):
-        places += 1
-        text = fixed(number, places)
+    value, text = decimal_of(number), fixed(number, places)
+    for target in map(decimal_of, exact):
+        gap = context().subtract(value, target)
+        if Decimal(text) != target or not gap:
+            continue
+        if gap.adjusted() >= -9:
+            return fixed(number, -gap.adjusted())
+        sign = "+" if gap > 0 else "−"
+        return f"{target} {sign} {significant(abs(gap), 2)}" if target else significant(gap, 2)
     return text
 
 
@@ -268,8 +274,7 @@ def format_share(share: float, places: int = 1) -> str:
     >>> format_share(0.5906), format_share(0.99996)
     ('59.1%', '99.996%')
     """
-    percentage = 100 * decimal_of(share)
-    return f"{fixed_beside(percentage, places, 0, 100)}%"
+    return f"{fixed_beside(context().multiply(100, decimal_of(share)), places, 0, 100)}%"
 
 
 def seconds(value: float, digits: int = 3) -> str:

@@ -62,8 +62,8 @@ class Head(NamedTuple):
     def log_sharpest(self) -> tuple[float, float]:
         """The logarithms of the greatest weight and of all other weights together.
 
-        >>> Head((0, 0), (100, 0, 100)).log_sharpest()  # the four neighbors: 4e^-100
-        (0.0, -98.61370563888011)
+        >>> Head((0, 0), (100, 0, 100)).log_sharpest()[1]  # the four neighbors: log 4 - 100
+        -98.6137056388801
         """
         least = self.curvatures[1]
         if least <= 0:
