@@ -88,12 +88,14 @@ def repeats(size: object) -> list[SizeArgument]:
 
 def check_letters(sizes: Iterable[SizeArgument]) -> None:
     """Raise where the default letter of one size is used for another kind of size."""
-    known = list(sizes)
-    for default in known:
+    users: dict[str, dict[SizeArgument, None]] = {}
+    for size in sizes:
+        for letter in size.letters:
+            users.setdefault(letter, {})[size] = None
+    for letter, default in ((letter, size) for letter, all_ in users.items() for size in all_):
         if default.written:
             continue
-        letter = default.size
-        other = next((size for size in known if size.shares(letter, default.kind)), None)
+        other = next((size for size in users[letter] if size.shares(letter, default.kind)), None)
         if other is not None:
             raise NamingError(
                 f"{letter} would mean two sizes: {other}, and {default} ({letter} by default); write another "
