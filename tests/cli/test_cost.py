@@ -276,3 +276,19 @@ def test_the_price_of_one_point(lattend):
         "first layer"
     ]["multiplies"] == 3 * (3 + 2)
     assert "--backward does not go with --per" in lattend("cost", "rnn", "--per", "cell", "--backward").err
+
+
+def test_nested_text_and_nested_files_get_one_clear_error(lattend, tmp_path):
+    ran = lattend("cost", "(" * 50_000 + "n" + ")" * 50_000)
+    assert ran.code == 2 and "it has 100,001 characters, and 10,000 are allowed; shorten it" in ran.err
+    ran = lattend("cost", "rnn2d", "--claim", "(" * 50_000)
+    assert (
+        ran.code == 2
+        and '--claim: write "multiplies: n^2 h c", not "((((' in ran.err
+        and len(ran.err) < 2_000
+    )
+    deep = tmp_path / "config.json"
+    deep.write_text("[" * 100_000)
+    for command in ("cost", "heads", "work"):
+        ran = lattend(command, str(deep))
+        assert ran.code == 2 and ran.err.endswith(" has too many brackets inside one another\n")

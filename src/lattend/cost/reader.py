@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,6 +18,7 @@ from lattend.rules.language.expr import Span
 from lattend.rules.language.tokens import Source
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
+from lattend.wording import close_names
 
 EXAMPLE = "rnn(steps=t, hidden=512)"
 WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
@@ -193,7 +193,7 @@ class _Reading:
 
 def _meant(name: str, known: list[str]) -> list[str]:
     """The name that was meant, by other names of layers or by its letters, if there is one."""
-    close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
+    close = close_names(name.lower(), known, 0.6)
     return [MEANT.get(word, word) for word in close]
 
 

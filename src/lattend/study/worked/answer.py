@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from lattend.study.exact.numbers import exact
 from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of, settled
 from lattend.study.worked.inputs import depth
 from lattend.study.worked.interval import DecimalInterval
-from lattend.wording import many, short
+from lattend.wording import close_names, cut, many, short
 
 if TYPE_CHECKING:
     from lattend.study.worked.recipes import Tables
@@ -181,9 +180,9 @@ def _name(worked: Worked, given: str) -> str:
     if name in worked.parts:
         return name
     known = [step.name for step in worked.steps]
-    close = difflib.get_close_matches(given, known, 1)
+    close = close_names(given, known)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise NamingError(f"the work has no step {given}; it has {', '.join(known)}{hint}")
+    raise NamingError(f"the work has no step {cut(given)}; it has {', '.join(known)}{hint}")
 
 
 def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
