@@ -122,6 +122,12 @@ class _Reading:
             if word in self.given and word in wanted and word not in said:
                 said[word] = self.given[word]
                 self.used.add(word)
+        for word, default in wanted.items():  # letters count as written; numbers are put in later
+            letters = [self.given.get(at) for at in (word, default) if isinstance(at, str)]
+            letter = next((letter for letter in letters if isinstance(letter, str)), None)
+            if word not in WORDS and word not in said and letter is not None:
+                said[word] = letter
+                self.used |= {word, default} & {*self.given}
         rule = said.get("rule")
         if rule is not None and not isinstance(rule, Rule):
             said["rule"] = self.pointing(places.get("rule", call.place), partial(read_rule, rule))
