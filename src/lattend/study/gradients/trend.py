@@ -45,15 +45,13 @@ class ConfidenceInterval:
         )
 
     def __str__(self) -> str:
-        mean, low, high = map(_format, (self.mean, self.low, self.high))
-        return f"{mean} ({low} to {high})"
+        low, high = (_format(end, VANISHING, GROWING) for end in (self.low, self.high))
+        return f"{_format(self.mean)} ({low} to {high})"
 
 
-EXACT = (0, 1, VANISHING, GROWING)  # what a factor is compared with
-
-
-def _format(number: float) -> str:
-    return fixed_beside(number, 3, *EXACT) if 0.01 <= abs(number) < 1000 else format_number(number)
+def _format(number: float, *compared: float) -> str:
+    """Three places, and more beside a number that it is compared with."""
+    return fixed_beside(number, 3, *compared) if 0.01 <= abs(number) < 1000 else format_number(number)
 
 
 def factor(sizes: NDArray[Any]) -> ConfidenceInterval | None:
