@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 import lattend as lt
+from lattend.cost.reader import from_text
+from lattend.study.exact.numbers import exact
+from lattend.study.worked.work import EXAMPLE
 
 MANY = " or ".join(f"({i}*q - {i + 3}*k) % {2 * i + 5} <= t - {i}" for i in range(2, 9))
 
@@ -47,6 +51,46 @@ def _joined(times: int) -> lt.Rule:
     for i in range(times):
         rule = rule | lt.rule("q - k == t").at(t=i)
     return rule
+
+
+# Every reader of a person's text, and texts that nest or repeat without end
+READERS: dict[str, Callable[[str], object]] = {
+    "rule": lt.rule,
+    "layer": from_text,
+    "steps of a layer": lambda text: from_text(f"rnn(steps={text})"),
+    "rule of a layer": lambda text: from_text(f"attention({text})"),
+    "a size": lambda text: lt.cost.rnn(hidden=text),
+    "a formula": lambda text: lt.rules.causal().count().claim(text),
+    "a claim about a cost": lambda text: lt.cost.rnn2d().claim("multiplies", text),
+    "a quantity": lambda text: lt.cost.rnn2d().claim(text, "n"),
+    "a game": lt.study.games.Game,
+    "an exact number": exact,
+    "a derivation": lt.study.derive,
+    "a step of an answer": lambda text: lt.study.work(**EXAMPLE).check({text: [[1]]}),
+}
+ENDLESS: dict[str, Callable[[int], str]] = {
+    "brackets": lambda n: "(" * n + "n" + ")" * n,
+    "open brackets": lambda n: "(" * n,
+    "square brackets": lambda n: "[" * n + "]" * n,
+    "signs": lambda n: "-" * n + "n",
+    "nots": lambda n: "not " * n + "q < k",
+    "powers": lambda n: "2^" * n + "2",
+    "calls": lambda n: "abs(" * n + "n" + ")" * n,
+    "LaTeX fractions": lambda n: r"\frac{" * n + "n" + "}{2}" * n,
+    "LaTeX brackets": lambda n: r"\left(" * n + "n" + r"\right)" * n,
+}
+
+
+@pytest.mark.parametrize("many", [150, 2_000, 100_000])
+@pytest.mark.parametrize("shape", ENDLESS)
+@pytest.mark.parametrize("reader", READERS)
+def test_text_without_end_gets_an_answer_or_one_clear_error(reader: str, shape: str, many: int) -> None:
+    began = time.perf_counter()
+    try:
+        READERS[reader](ENDLESS[shape](many))
+    except lt.errors.LattendError as error:
+        assert len(str(error)) < 2_000
+    assert time.perf_counter() - began < 5.0  # a second when nothing else runs
 
 
 @pytest.mark.parametrize("name", CASES)

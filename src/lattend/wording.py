@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from unicodedata import category
 
 UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of characters, line ends
+
+LONGEST_NAME = 60  # characters of a name that may be misspelled
 
 
 def many(count: int, noun: str) -> str:
@@ -36,6 +39,20 @@ def visible(text: str) -> str:
         letter.encode("unicode_escape").decode() if category(letter) in UNSEEN and letter != "\n" else letter
         for letter in text
     )
+
+
+def close_names(text: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The known name that is spelled almost like the text, if there is one; quick for a text of any length.
+
+    >>> close_names("multiplys", ["adds", "multiplies"]), close_names("x" * 10**6, ["x"])
+    (['multiplies'], [])
+    """
+    return get_close_matches(text, [*known], 1, cutoff) if len(text) <= LONGEST_NAME else []
+
+
+def cut(text: str) -> str:
+    """A name that a person wrote, or its beginning where it is too long to be one."""
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
 
 
 def short(value: object) -> str:

@@ -367,7 +367,7 @@ strided (n = 65,536, t = 255)
 k <= q and q - k <= t
 q (1, 8, 65536, 128), bfloat16 on cuda
 
-                      needed    executed          dense
+                      needed  executed by triton          dense
 pairs of a head   16,744,576"""
 
 
@@ -525,3 +525,32 @@ def test_grouped_query_attention_by_numbers() -> None:
     assert found.shapes == ((1, 8, 64, 64), (1, 2, 64, 64), (1, 2, 64, 64))
     with pytest.raises(DomainError, match="leave it out"):
         lt.explain("causal", [(1, 8, 64, 64), (1, 4, 64, 64), (1, 4, 64, 64)], kv_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "pairs"),
+    [
+        ("causal", 1024, 16 * 17 // 2 * 64 * 64),
+        ("causal", 1000, 16 * 17 // 2 * 64 * 64),  # those over an edge are whole too
+        ("windowed(16)", 1024, 16 * 64 * 64),
+        ("full", 130, 3 * 3 * 64 * 64),
+        ("strided(63)", 640, (1 + 9 * 2) * 64 * 64),
+    ],
+)
+def test_executed_pairs_have_a_named_tile_and_are_the_same_everywhere(text: str, n: int, pairs: int) -> None:
+    """One default tile for costs, models and explain; a kernel's own tiles are named by the kernel."""
+    rule = lt.rule(text).at(n=n)
+    assert plan(rule).executed() == pairs
+    cost = lt.cost.attention(text, n=n, heads=1, D_i=1, D_hid=1, projections=None)
+    assert cost.columns("exponentials")[1] == pairs
+    assert "executed, 64 × 64 tiles" in str(cost)
+    for kernel in ("cpu", "dense"):
+        found = lt.explain(text, n=n, kernel=kernel, device="cpu")
+        assert found.tiled == pairs and found.json()["pairs"]["tiled"] == pairs
+        assert f"in 64 × 64 tiles, as lattend cost counts: {pairs:,} pairs" in str(found)
+        assert f"executed by {kernel}" in str(found)
+
+
+def test_a_table_without_attention_names_no_tile() -> None:
+    assert "tiles" not in str(lt.cost.rnn2d(n=8, h=3, c=2))
+    assert "tiles" not in str(lt.cost.attention("causal"))  # not known while a size is open

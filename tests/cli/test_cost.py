@@ -197,7 +197,7 @@ def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
     [
         (["foo"], "no layer is named foo"),
         (["rnn2d", "--at", "q=3"], "rnn2d has no q; it has n, c, h"),
-        (["rnn2d", "--claim", "n^2"], '--claim: write "multiplies: n^2 h c", not "n^2"'),
+        (["rnn2d", "--claim", "n^2"], '--claim: name the quantity too, as in "multiplies: n^2"'),
         (["rnn2d", "--claim", "speed: n"], "a cost has no speed; it has parameters"),
         (["rnn2d", "--length", "5"], "--length is for a config.json"),
         (["rnn2d", "--out", "x.svg"], "a chart needs a number for every size: give --at n=…,c=…,h=…"),
@@ -276,3 +276,57 @@ def test_the_price_of_one_point(lattend):
         "first layer"
     ]["multiplies"] == 3 * (3 + 2)
     assert "--backward does not go with --per" in lattend("cost", "rnn", "--per", "cell", "--backward").err
+
+
+def test_nested_text_and_nested_files_get_one_clear_error(lattend, tmp_path):
+    ran = lattend("cost", "(" * 50_000 + "n" + ")" * 50_000)
+    assert ran.code == 2 and "it has 100,001 characters, and 10,000 are allowed; shorten it" in ran.err
+    ran = lattend("cost", "rnn2d", "--claim", "(" * 50_000)
+    assert ran.code == 2 and 'as in "multiplies: ((((' in ran.err and len(ran.err) < 2_000
+    deep = tmp_path / "config.json"
+    deep.write_text("[" * 100_000)
+    for command in ("cost", "heads", "work"):
+        ran = lattend(command, str(deep))
+        assert ran.code == 2 and ran.err.endswith(" has too many brackets inside one another\n")
+
+
+def test_a_claim_under_an_assumption(lattend):
+    claim = (
+        "cost",
+        "attention",
+        "--rule",
+        "strided",
+        "--at",
+        "heads=1",
+        "--claim",
+        "exponentials: n(t+1) - t(t+1)/2",
+    )
+    assert lattend(*claim).code == 1  # a window longer than the sequence has fewer pairs
+    ran = lattend(*claim, "--assume", "t <= n")
+    assert ran.code == 0 and "holds for n >= 1 and t >= 0" in ran.out and ran.out.endswith("t <= n\n")
+    assert lattend(*claim, "--assume", "t <= n", "--assume", "n >= 3").out.endswith("t <= n and n >= 3\n")
+    ran = lattend("cost", "rnn", "--assume", "t <= 2")
+    assert (
+        ran.code == 2
+        and ran.err == "lattend: --assume is what a claim may take for granted; give --claim too\n"
+    )
+
+
+def test_letters_for_arguments(lattend):
+    letters = ("--at", "kernel=k,c_in=d,c_out=d,rows=s,cols=s")
+    claim = "multiplies: d^2*k^2*(s - k + 1)^2"
+    assert lattend("cost", "conv", *letters, "--claim", claim).code == 0
+    written = lattend("cost", "conv(kernel=k, c_in=d, c_out=d, rows=s, cols=s)", "--claim", claim)
+    assert lattend("cost", "conv", *letters, "--claim", claim).out == written.out
+    short = lattend("cost", "conv", *letters, "--claim", "multiplies: O(k^2 d s^2)")  # d channels in, d out
+    assert short.code == 1 and "fails" in short.out
+    assert (
+        lattend("cost", "rnn", "--at", "steps=n,inputs=d,hidden=d", "--claim", "multiplies: 2n d^2").code == 0
+    )
+    assert (
+        lattend("cost", "rnn", "--at", "steps=t,inputs=d,hidden=d,layers=2", "--at", "d=3").out.count("36t")
+        == 2
+    )
+    clash = lattend("cost", "rnn2d", "--at", "rows=h,cols=w")
+    assert clash.code == 2 and "h would mean two sizes: rows of rnn2d, and h of rnn2d" in clash.err
+    assert "rnn has no z" in lattend("cost", "rnn", "--at", "z=k").err

@@ -262,3 +262,14 @@ def test_the_field(lattend, tmp_path):
     file = tmp_path / "field.svg"
     assert lattend("game", "p*q", "--field", "--out", str(file)).code == 0
     assert file.read_text().startswith("<svg")
+
+
+def test_numbers_of_more_digits_than_python_writes(lattend):
+    # f at the second point has 5,617 digits, and Python's own text of a whole number ends at 4,300
+    ran = lattend("game", "p**20*q**20", "--start", "2,2")
+    assert ran.code == 0 and "10995116277762   5.19907e5617" in ran.out
+    told = json.loads(lattend("game", "p**20*q**20", "--start", "2,2", "--json").out)["orbit"]
+    q = 2 + 20 * 2**20 * 2**19  # q goes first, up f's slope 20 p^20 q^19
+    p = 2 - 20 * 2**19 * q**20
+    assert told["points"][1] == [str(p), str(q)]
+    assert len(told["values"][1]) == 5618

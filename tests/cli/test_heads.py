@@ -31,6 +31,14 @@ def test_text(lattend):
     assert lattend("heads", "--kernel", "1x3", "--alpha", "2") == (0, TAPS, "")
 
 
+def test_no_own_weight_is_exactly_1(lattend):
+    # e^-10 for each of four neighbors, 0.99982 = (1 + 2e^-10)^-2
+    assert lattend("heads", "--kernel", "3", "--alpha", "10").out.count("0.224     0.99982") == 9
+    assert lattend("heads", "--kernel", "3", "--alpha", "100").out.count("1 − 1.5e−43") == 9
+    assert "1 − 8.2e−9 at pixel" in lattend("heads", "--scores", "quadratic", "--alpha", "20").out
+    assert "at most 1.47e−347 of a head's" in lattend("conv", "--kernel", "3", "--alpha", "800").out
+
+
 def test_centres_and_widths(lattend):
     ran = lattend("heads", "--centres", "0,1;-2,2.5", "--alpha", "2,0.5", "--json")
     heads = json.loads(ran.out)["layers"][""]

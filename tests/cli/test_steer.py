@@ -227,3 +227,11 @@ def test_heads_of_a_file(lattend, tmp_path):
     assert data["shape"] == [2] and [head["wanted"][at] for at, head in enumerate(data["heads"])] == [1, 1]
     again = lattend("steer", "--keys", path, "--weights", path, "--values", path, "--json")
     assert again.out == ran.out
+
+
+def test_no_weight_of_a_limit_is_exactly_0_or_1(lattend):
+    sharp = lattend("steer", "--orthonormal", "4", "--weights", "1,0", "--sharpness", "20").out
+    assert "1     20  1 − 6.2e−9" in sharp  # 3e^-20
+    sharper = lattend("steer", "--orthonormal", "4", "--weights", "1,0", "--sharpness", "800").out
+    assert "1 − 1.1e−347" in sharper and sharper.count("3.66787e−348") == 3
+    assert "error      under 1e−300" in sharper and "bound under" in sharper

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import lattend as lt
-from lattend.cost.reader import MEANT, from_text, layer_names
+from lattend.cost.letters import KINDS
+from lattend.cost.reader import MEANT, WORDS, arguments_of, from_text, layer_names
 from lattend.errors import LattendError, NamingError, TextError
 
 
@@ -119,3 +120,86 @@ def test_given_names_that_fit_nowhere():
 def test_what_a_wrong_name_means_is_a_layer():
     assert set(MEANT.values()) <= set(layer_names())
     assert not set(MEANT) & set(layer_names())
+
+
+ONE_LETTER = [
+    ("rnn2d(rows=h, cols=w)", "h would mean two sizes: rows of rnn2d, and h of rnn2d (h by default)"),
+    ("rnn2d(rows=h)", "h would mean two sizes: rows of rnn2d"),
+    ("rnn2d(n=c)", "c would mean two sizes: n of rnn2d, and c of rnn2d"),
+    ("rnn2d(layers=n)", "n would mean two sizes: layers of rnn2d, and n of rnn2d"),
+    ("rnn(steps=c)", "c would mean two sizes: steps of rnn, and inputs of rnn"),
+    ("rnn(hidden=2*t)", "t would mean two sizes: hidden of rnn, and steps of rnn"),
+    ("lstm(steps=h)", "or hidden=h if the two are equal"),
+    ("conv(kernel=c_in)", "c_in would mean two sizes: kernel of conv, and c_in of conv"),
+    ("conv(rows=c_out)", "c_out would mean two sizes: rows of conv, and c_out of conv"),
+    ("patch_embedding(rows=d)", "d would mean two sizes: rows of patch_embedding"),
+    ("attention(strided, n=t)", "t would mean two sizes: n of attention, and t of attention"),
+    ("attention(windowed, D_hid=w)", "w would mean two sizes: D_hid of attention, and w of attention"),
+    ("attention(heads=n)", "n would mean two sizes: heads of attention, and n of attention"),
+    ("transformer_block(n=d)", "d would mean two sizes: n of transformer_block, and d of transformer_block"),
+    ("decoder(layers=n)", "n would mean two sizes: layers of decoder, and n of decoder"),
+    ("linear(n=d_in)", "d_in would mean two sizes: n of linear, and d_in of linear"),
+    ("h * rnn2d", "h would mean two sizes: the number of layers, and h of rnn2d"),
+    ("rnn + attention(strided)", "t would mean two sizes: t of attention, and steps of rnn"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), ONE_LETTER)
+def test_a_default_letter_means_one_size(text, message):
+    with pytest.raises(TextError) as error:
+        from_text(text)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [row for row in ONE_LETTER if row[0][-1] == ")" and "+" not in row[0]]
+)
+def test_numbers_for_the_letter_do_not_hide_it(text, message):
+    with pytest.raises(TextError) as error:
+        from_text(text, dict.fromkeys("hcntdw", 3) | {"d_in": 3, "c_in": 3, "c_out": 3})
+    assert message in str(error.value)
+
+
+def test_a_default_letter_means_one_size_in_python():
+    rnn2d, rnn, attention = lt.cost.rnn2d, lt.cost.rnn, lt.cost.attention
+    for make, message in [
+        (lambda: rnn2d(rows="h", cols="w"), "rows of rnn2d, and h of rnn2d"),
+        (lambda: attention("strided", n="t"), "n of attention, and t of attention"),
+        (lambda: lt.cost.encoder("strided", n="t"), "n of encoder, and t of encoder"),
+        (lambda: rnn() + attention("strided"), "t of attention, and steps of rnn"),
+        (lambda: rnn2d() * "h", "the number of layers, and h of rnn2d"),
+        (lambda: attention("q - k <= D_i"), "has a parameter D_i, which is an argument of attention too"),
+    ]:
+        with pytest.raises(NamingError) as error:
+            make()
+        assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rnn2d(rows=h, cols=w, h=h)",
+        "rnn2d(c=h)",
+        "rnn2d(rows=n, cols=n)",
+        "rnn(steps=t, inputs=n, hidden=n) + attention(n=t)",
+        "attention(strided, n=t, t=t)",
+        "transformer_block(heads=h, hidden=4*heads*h)",
+        "l * attention(n=t) + linear(n=t)",
+    ],
+)
+def test_a_letter_that_is_written_for_both_sizes_is_both(text):
+    assert from_text(text).multiplies
+
+
+def test_every_size_of_every_layer_has_a_kind():
+    switches = {"rule", "radius", "stride", "dilation", "padding", "padding_mode", "directions", "activation"}
+    for layer in layer_names():
+        sizes = {name for name, value in arguments_of(layer).items() if not isinstance(value, bool)}
+        assert sizes - switches - set(WORDS) <= set(KINDS), layer
+
+
+def test_an_image_of_h_by_w_pixels_equals_the_same_image_by_other_letters():
+    named = from_text("rnn2d(rows=h, cols=w, h=d)").multiplies
+    assert (
+        named.number({"h": 3, "w": 4, "d": 5, "c": 2}) == lt.cost.rnn2d(rows=3, cols=4, h=5, c=2).multiplies
+    )

@@ -1,16 +1,27 @@
 """Decimals: halves away from 0, decided exactly; one way of rounding for every number."""
 
 import re
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend
-from lattend.report.numbers import decimal_of, fixed, format_share, rounded, scientific, significant
+from lattend.report.numbers import (
+    decimal_of,
+    fixed,
+    fixed_beside,
+    format_gap,
+    format_share,
+    format_weights,
+    rounded,
+    scientific,
+    significant,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,3 +107,46 @@ def test_decimals_are_written_nowhere_else(name):
 def test_rounded_and_shares():
     assert [rounded(x, 2) for x in (1234.0, 0.125, 1234.5, 100)] == ["1,234", "0.13", "1,234.5", "100"]
     assert (format_share(1.14349), format_share(0.00049, 2)) == ("114.3%", "0.05%")
+
+
+def exact_weights(scores):
+    """The softmax in a thousand digits, an oracle for weights next to 0 and 1."""
+    with localcontext() as context:
+        context.prec = 1000
+        powers = [Decimal(score).exp() for score in scores]
+        return [power / sum(powers) for power in powers]
+
+
+@given(st.lists(st.floats(-600, 600), min_size=1, max_size=6), st.sampled_from([3, 6]))
+def test_a_weight_is_0_or_1_only_where_it_is_exactly_that(scores, digits):
+    texts = format_weights(np.array(scores), digits)
+    for text, weight in zip(texts, exact_weights(scores), strict=True):
+        with localcontext() as context:
+            context.prec = 1000
+            first, _, rest = text.replace(" − ", "~").replace("−", "-").partition("~")
+            shown = Decimal(first) - Decimal(rest or 0)
+            assert (shown in (0, 1)) == (weight in (0, 1)) == (len(scores) == 1)
+            assert abs(shown - weight) <= weight * Decimal(f"0.51e{1 - digits}")
+            if 1 - weight < Decimal(f"0.5e{-digits}"):  # two digits of what is missing to 1
+                assert abs(shown - weight) <= (1 - weight) * Decimal("0.06")
+
+
+def test_the_weight_of_a_sharp_head_is_below_1():
+    assert format_weights(np.array([0.0, -10, -10, -10, -10]))[0] == "0.99982"
+    assert format_weights(np.array([0.0, -100, -100, -100, -100]))[0] == "1 − 1.5e−43"
+
+
+@given(st.floats(0, 1), st.integers(0, 3))
+def test_a_share_is_0_or_100_percent_only_where_it_is_exactly_that(share, places):
+    text = format_share(share, places)
+    assert (re.fullmatch(r"(0|100)(\.0+)?%", text) is not None) == (share in (0, 1))
+
+
+@pytest.mark.parametrize(("number", "text"), [(0.99996, "0.99996"), (1.0, "1.000"), (1.2e-5, "0.00001")])
+def test_a_factor_beside_1(number, text):
+    assert fixed_beside(number, 3, 0, 1) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(-3e-5, "−0.00003"), (3e-16, "0.0000"), (1234.5, "1,234.5000")])
+def test_a_gap_is_0_only_up_to_rounding(number, text):
+    assert format_gap(number) == text

@@ -113,7 +113,7 @@ SAME = {
 @pytest.mark.parametrize("text", SAME)
 def test_a_name_from_elsewhere_is_the_rule(text: str) -> None:
     found, wanted = lt.rule(text), lt.rule(SAME[text])
-    sizes = {"n": 7, "m": 9, "rows": 5, "cols": 6}
+    sizes = {"n": 7, "m": 9, "rows": 6, "cols": 7}
     at = {name: sizes[name] for name in found.free}
     assert (found.mask(**at) == wanted.mask(**at)).all()
     assert found.about is not None

@@ -68,8 +68,9 @@ def natten_axes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[
 def test_natten(axes: tuple[list[int], list[int], list[int], list[bool]], data: st.DataObject) -> None:
     found = lt.rules.natten(*axes)
     number = len(axes[0])
-    longest = {1: 24, 2: 9, 3: 5}[number]
-    lengths = [data.draw(st.integers(1, longest)) for _ in range(number)]
+    more = {1: 24, 2: 9, 3: 5}[number]
+    least = [size * step for size, step in zip(axes[0], axes[2], strict=True)]
+    lengths = [length + data.draw(st.integers(0, max(0, more - length))) for length in least]
     names = {1: ("n",), 2: ("rows", "cols"), 3: ("depth", "rows", "cols")}[number]
     mask = found.mask(**dict(zip(names, lengths, strict=True)))
     for query in itertools.product(*map(range, lengths)):
@@ -77,6 +78,37 @@ def test_natten(axes: tuple[list[int], list[int], list[int], list[bool]], data: 
         wanted = np.zeros(lengths, bool)
         wanted[np.ix_(*keys)] = True
         assert np.array_equal(mask[query], wanted)
+
+
+@given(natten_axes(), st.data())
+def test_natten_refuses_an_axis_shorter_than_kernel_size_times_dilation(
+    axes: tuple[list[int], list[int], list[int], list[bool]], data: st.DataObject
+) -> None:
+    least = [size * step for size, step in zip(axes[0], axes[2], strict=True)]
+    short = data.draw(st.sampled_from(range(len(least))))
+    names = {1: ("n",), 2: ("rows", "cols"), 3: ("depth", "rows", "cols")}[len(least)]
+    lengths = dict(zip(names, least, strict=True))
+    lengths[names[short]] -= 1
+    wanted = f"needs {names[short]} >= {least[short]}, got {names[short]} = {least[short] - 1}"
+    with pytest.raises(DomainError, match=wanted):
+        lt.rules.natten(*axes).mask(**lengths)
+
+
+def test_natten_refuses_tensors_smaller_than_its_window() -> None:
+    torch = pytest.importorskip("torch")
+    q = torch.randn(1, 1, 5, 9, 4)
+    with pytest.raises(DomainError, match="needs rows >= 7, got rows = 5"):
+        lt.attention(q, q, q, lt.rules.natten(7))
+    with pytest.raises(DomainError, match="needs cols >= 10, got cols = 9"):
+        lt.attention(q, q, q, "natten((3, 5), dilation=(1, 2))")
+    assert lt.attention(q, q, q, lt.rules.natten((5, 9))).shape == q.shape
+
+
+def test_a_neighborhood_larger_than_the_image_is_all_of_it() -> None:
+    for edge in ("clip", "shift"):
+        assert lt.rules.neighbourhood(9, edge=edge).mask(rows=3, cols=4).all()
+    dilated = lt.rules.neighbourhood(9, 2, edge="shift").mask(rows=3, cols=3)
+    assert dilated.sum() == (2 * 2 + 1) ** 2  # keys of the query's own remainder: 2, 1 and 2 along an axis
 
 
 @pytest.mark.parametrize(
@@ -98,7 +130,7 @@ def test_natten(axes: tuple[list[int], list[int], list[int], list[bool]], data: 
 def test_the_number_of_keys_is_said(made: lt.Rule) -> None:
     assert made.about is not None
     keys = parse(f"{made.about.keys} == 0")
-    sizes = {name: {"n": 9, "depth": 3, "rows": 6, "cols": 7}[name] for name in made.sizes}
+    sizes = {name: {"n": 9, "depth": 4, "rows": 6, "cols": 7}[name] for name in made.sizes}
     queries = [axis.query for axis in made.axes]
     for place in itertools.product(*(range(sizes[axis.queries]) for axis in made.axes)):
         names = {**sizes, **dict(zip(queries, place, strict=True))}

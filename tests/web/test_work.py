@@ -155,7 +155,7 @@ def test_hostile_input_is_told_what_is_wrong(question: dict[str, Any], message: 
         ({}, "an answer has rows of numbers"),
         ({"sums": [[[""]]]}, "an answer has rows of numbers"),
         ({"wights": [[["1"]]]}, "did you mean weights?"),
-        ({"sums": [[["1"]]]}, "must be 4 rows"),
+        ({"sums": [[["1"]] * 5]}, "must be 4 rows"),
         ({"sums": [[["x"], [""], [""], [""]]]}, "sums, row 1, column 1"),
     ],
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 
 from lattend.ask.question import Question, questions
+from lattend.wording import close_names
 
 # Words that say nothing about what a question is about
 _COMMON = """
@@ -103,7 +103,7 @@ def close_words(words: Sequence[str]) -> list[str]:
     known = {word for one in questions() for word in re.findall(r"[^\W\d_]{3,}", f"{one.topic} {one.asks}")}
     lower = sorted({word.casefold() for word in known})
     unknown = [word for word in _wanted(words) if not any(_has(one, word) for one in questions())]
-    return [near for word in unknown for near in get_close_matches(word, lower, 1, cutoff=0.75)]
+    return [near for word in unknown for near in close_names(word, lower, 0.75)]
 
 
 def other_names(one: Question) -> list[str]:

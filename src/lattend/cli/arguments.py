@@ -78,6 +78,11 @@ def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:
     return _named("--at", texts, "n=12,t=3", _integer)
 
 
+def read_sizes(texts: Sequence[str] | None) -> dict[str, int | str]:
+    """`n=12,kernel=k` as a dictionary of numbers and letters; the option may be repeated."""
+    return _named("--at", texts, "n=12,kernel=k", _integer_or_letter)
+
+
 def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
     """`L=n,i=q+1` as a dictionary from the formula's names to the count's; the option may be repeated."""
     return _named("--rename", texts, "L=n or i=q+1", _new_name)
@@ -178,6 +183,10 @@ def _new_name(name: str, value: str, text: str, start: int, end: int) -> str:
     except TextError as problem:
         raise TextError(f"--rename: {problem.message}", text, start, end) from None
     return value
+
+
+def _integer_or_letter(name: str, value: str, text: str, start: int, end: int) -> int | str:
+    return value if _NAME.fullmatch(value) else _integer(name, value, text, start, end)
 
 
 def _integer(name: str, value: str, text: str, start: int, end: int) -> int:

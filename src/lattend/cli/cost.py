@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames, refuse
+from lattend.cli.arguments import Assume, Json, argument, option, read_renames, read_sizes, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.models import is_model, price_model
 from lattend.cli.output import say, say_json, show, show_report, width
 from lattend.errors import LattendError
+from lattend.wording import cut
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -25,6 +27,8 @@ EXAMPLES = (
     "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
     'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
     'lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"',
+    'lattend cost conv --at kernel=k,c_in=d,c_out=d,rows=n,cols=1 --claim "multiplies: O(k^2 d n)"',
+    'lattend cost attention --rule windowed --at heads=1 --claim "exponentials: n(w+1)/2" --assume "w | n"',
     'lattend cost rnn2d --per cell --claim "inner multiplies: hc + 2h^2"',
     "lattend cost decoder --per step",
     "lattend cost vit --out vit.svg",
@@ -42,7 +46,7 @@ ALONE = {
     "--parameters": (),
     "--statements": ("--backward",),
     "--out": ("--backward",),
-    "--per": ("--claim", "--order", "--latex"),
+    "--per": ("--claim", "--assume", "--order", "--latex"),
 }
 
 
@@ -52,7 +56,9 @@ def cost(
         argument("LAYER", "rnn2d, rnn(steps=t), l * attention, or a config.json; without it, all layers."),
     ] = None,
     rule: Annotated[str | None, option("RULE", "The attention mask, as a rule.", "--rule")] = None,
-    at: At = None,
+    at: Annotated[
+        list[str] | None, option("n=12,kernel=k", "Numbers for sizes, or letters for arguments.", "--at")
+    ] = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
     per: Annotated[
         str | None, option("score|cell|step", "The price of one score, one cell, one decoding step.", "--per")
@@ -67,6 +73,7 @@ def cost(
         bool, typer.Option("--check", help="Run plain code at these sizes, and compare what it counts.")
     ] = False,
     claim: Annotated[list[str] | None, option("QUANTITY:FORMULA", "Decide a formula or a big-O.")] = None,
+    assume: Assume = None,
     rename: Annotated[list[str] | None, option("N_h=heads", "Letters of a claim, and ours for them.")] = None,
     order: Annotated[str | None, option("QUANTITY", "The big-O of a quantity.")] = None,
     latex: Annotated[str | None, option("QUANTITY", "A quantity as LaTeX.")] = None,
@@ -109,6 +116,7 @@ def cost(
     serve it: FLOPs a token, bytes of weights and KV cache, least times on a machine, what fits.
     """
     given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
+    given |= {"--assume": assume}
     given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
     given |= {"--parameters": parameters, "--per": per}
     if layer is None:
@@ -132,10 +140,12 @@ def cost(
         if given[alone]:
             others = [name for name in given if name not in (alone, "--rule", "--at", *takes)]
             refuse(given, others, f"does not go with {alone}; ask for one of the two")
-    numbers = read_numbers(at)
+    if assume and not claim:
+        raise LattendError("--assume is what a claim may take for granted; give --claim too")
+    sizes = read_sizes(at)
     if check:
-        return _check(layer, rule, numbers, json)
-    found = _layer(layer, rule, numbers)
+        return _check(layer, rule, sizes, json)
+    found = _layer(layer, rule, sizes)
     if parameters:
         show_report(found.parameters_by_matrix(), json)
     elif statements:
@@ -147,23 +157,22 @@ def cost(
         show(replace(chosen.draw(), data=chosen.json()), out, json)
     else:
         asked = found.per(per) if per is not None else found.backward if backward else found
-        return _answer(asked, claim, read_renames(rename), order, latex, json)
+        verdicts = _judged(asked, claim or [], read_renames(rename), " and ".join(assume or ()))
+        return _answer(asked, verdicts, order, latex, json)
     return YES
 
 
 def _answer(
     found: Cost | PerPoint,
-    claims: list[str] | None,
-    rename: dict[str, str],
+    verdicts: list[tuple[str, Verdict]],
     order: str | None,
     latex: str | None,
     json: bool,
 ) -> int:
     """What was asked of a price: claims, orders and formulas, or all of it."""
-    if not claims and order is None and latex is None:
+    if not verdicts and order is None and latex is None:
         show_report(found, json)
         return YES
-    verdicts = _judged(found, claims or [], rename)
     asked = {"order": str(found.order(order))} if order is not None else {}
     asked |= {"latex": found.latex(latex)} if latex is not None else {}
     if json:
@@ -177,7 +186,7 @@ def _answer(
     return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
 
 
-def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
+def _layer(text: str, rule: str | None, values: Mapping[str, int | str]) -> Cost:
     """The layer with its numbers: those it takes as arguments first, so that tiles can be counted."""
     from lattend.cost.reader import from_text
 
@@ -187,22 +196,26 @@ def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
     return from_text(text, given)
 
 
-def _check(text: str, rule: str | None, values: dict[str, int], json: bool) -> int:
+def _check(text: str, rule: str | None, values: dict[str, int | str], json: bool) -> int:
     """Formulas keep their symbols, which get numbers after; the other numbers are arguments of the layer."""
-    symbols = _layer(text, rule, {}).names
-    numbers = {name: value for name, value in values.items() if name in symbols}
-    rest = {name: value for name, value in values.items() if name not in symbols}
+    letters = {name: value for name, value in values.items() if isinstance(value, str)}
+    symbols = _layer(text, rule, letters).names
+    numbers = {name: value for name, value in values.items() if name in symbols and isinstance(value, int)}
+    rest = {name: value for name, value in values.items() if name not in numbers}
     found = _layer(text, rule, rest).check(**numbers)
     show_report(found, json)
     return YES if found else NO
 
 
-def _judged(found: Cost | PerPoint, claims: list[str], rename: dict[str, str]) -> list[tuple[str, Verdict]]:
+def _judged(
+    found: Cost | PerPoint, claims: list[str], rename: dict[str, str], assuming: str
+) -> list[tuple[str, Verdict]]:
     """Each claim's quantity, and the verdict on it."""
     verdicts: list[tuple[str, Verdict]] = []
     for text in claims:
         quantity, colon, formula = (part.strip() for part in text.partition(":"))
         if not colon or not formula:
-            raise LattendError(f'--claim: write "multiplies: n^2 h c", not "{text}"')
-        verdicts.append((quantity, found.claim(quantity, formula, rename=rename)))
+            raise LattendError(f'--claim: name the quantity too, as in "multiplies: {cut(text)}"')
+        verdict = found.claim(quantity, formula, assuming=assuming or None, rename=rename)
+        verdicts.append((quantity, verdict))
     return verdicts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from lattend.cli.arguments import (
@@ -19,6 +18,7 @@ from lattend.cli.arguments import (
 from lattend.cli.output import show
 from lattend.errors import NamingError
 from lattend.nn.images.size_text import read_size
+from lattend.wording import close_names
 
 EXAMPLES = (
     "lattend heads --kernel 3 --alpha 2",
@@ -76,7 +76,7 @@ def heads(
 
     if file is not None:
         refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads; leave it out")
-        close = get_close_matches(file, TRAINING, 1)
+        close = close_names(file, TRAINING)
         if close:
             raise NamingError(f'there is no file "{file}"; did you mean `lattend heads {close[0]}`?')
         show(draw_heads(file, size=image, pixel=place), out, json)

@@ -26,10 +26,13 @@ def is_model(text: str) -> bool:
     from lattend.cost.reader import layer_names
 
     path = Path(text)
-    if text.endswith(".json") or path.is_file() or (path / "config.json").is_file():
-        return True
-    if path.is_dir():
-        return text not in layer_names()
+    try:
+        if text.endswith(".json") or path.is_file() or (path / "config.json").is_file():
+            return True
+        if path.is_dir():
+            return text not in layer_names()
+    except OSError:  # too long for a path
+        return False
     if _PATH.fullmatch(text):
         raise _not_there(text)
     return False

@@ -55,8 +55,13 @@ def show_report(found: Answer, json: bool) -> None:
         say(found.text(width()) if isinstance(found, Report | Printed) else str(found))
 
 
+LONGEST_MESSAGE = 1600  # characters of an error
+
+
 def complain(message: str, marked: str = "") -> None:
     """Print `lattend: message` on standard error, and below it the marked text."""
+    if len(message) > LONGEST_MESSAGE:  # it quotes a text that nobody reads to its end
+        message = f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
     _print(f"lattend: {visible(message)}", sys.stderr)
     for line in marked.splitlines():
         _print(f"  {line}".rstrip(), sys.stderr)

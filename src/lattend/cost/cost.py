@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, ReferenceRun
+from lattend.cost.letters import check_letters, repeats
 from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
 from lattend.cost.recipe import Recipe
 from lattend.cost.result import MultiplyAdds, Result
@@ -217,6 +218,7 @@ class Cost(Drawn, Result):
                 "costs that are added have the same column, way, width and numbers: add first, then ask for "
                 "backward or dense, or put numbers in with at"
             )
+        check_letters(size for _, recipe in self.recipes + other.recipes for size in recipe.sizes)
         runs = self.runs + other.runs if self.runs and other.runs else ()
         recipes = self.recipes + other.recipes if self.recipes and other.recipes else ()
         name, parts = f"{self.name} + {other.name}", self.parts + other.parts
@@ -229,6 +231,7 @@ class Cost(Drawn, Result):
 
     def repeat(self, times: Size) -> Cost:
         """So many of these in sequence, with parameters of their own."""
+        check_letters([*repeats(times), *(size for _, recipe in self.recipes for size in recipe.sizes)])
         return replace(self.times(Amount.of(read_size("times", times))), name=f"{times} × {self.name}")
 
     def times(self, factor: Amount) -> Cost:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from lattend.cost.sizes import multiply, number_of
 from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed, counted_points
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
-from lattend.plans.plan import plan
+from lattend.plans.plan import TILE, plan
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
@@ -26,9 +25,7 @@ from lattend.rules.rule import Rule
 from lattend.sets import PointSet
 from lattend.sets.guard import guarded, remembered
 
-TILE = 64  # queries and keys of a tile, where it is said what is executed
 MOST_MASK = 1 << 24
-MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 
 
 @dataclass(frozen=True)
@@ -104,22 +101,13 @@ def executed_pairs(bound: Rule, tile: int = TILE) -> int:
 
 @lru_cache(maxsize=64)
 def _tiled(bound: Rule, heads: int, tile: int = TILE) -> Amount | None:
-    positions = prod(bound.values[axis.queries] for axis in bound.axes)
-    if positions > MOST_POSITIONS:
-        raise TooLarge(f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are")
     try:
         found = plan(bound)
     except DeadlineError:
         raise
     except LattendError:  # there is no plan
         return None
-    total = 0
-    for place, part in enumerate(found.parts):
-        shape = (tile,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
-        tiles = found.tiles(place, shape)
-        every = int((-(-tiles.inner // tile)).sum()) * tile * tile
-        total += every if len(tiles.table) > 1 else every * heads
-    return Amount.number(total)
+    return Amount.number(found.executed(tile, heads))
 
 
 def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:

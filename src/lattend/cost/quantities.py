@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, overload
 
 from lattend.cost.layer import MULTIPLY_ADDS
 from lattend.cost.statement import OPERATIONS
 from lattend.errors import NamingError
+from lattend.wording import close_names, cut
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -91,13 +91,15 @@ def quantity_named(text: str) -> str:
     known = {**labels, **_SAME, **{name: name for name in QUANTITIES}}
     if typed in known:
         return known[typed]
-    near = difflib.get_close_matches(typed, [*known, *_MEANT], 1, 0.7)
+    near = close_names(typed, [*known, *_MEANT], 0.7)
     meant = [_MEANT.get(word) or known[word] for word in near]
     hint = f". Did you mean {meant[0]}?" if meant else ""
-    raise NamingError(f"a cost has no {text}; it has {', '.join(QUANTITIES)}{hint}")
+    raise NamingError(f"a cost has no {cut(text)}; it has {', '.join(QUANTITIES)}{hint}")
 
 
 def _typed(text: str) -> str:
     """`KV cache, numbers (cache)` as kv_cache: without what stands behind a comma or in brackets."""
-    bare = re.sub(r"\(.*\)", "", text.partition(",")[0]).strip()
+    bare = text.partition(",")[0]
+    begin, end = bare.find("("), bare.rfind(")")
+    bare = (bare[:begin] + bare[end + 1 :] if 0 <= begin < end else bare).strip()
     return re.sub(r"[\s_-]+", "_", bare).lower()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, cast
 
 from lattend import cost
 from lattend.cost.cost import Cost
+from lattend.cost.letters import SizeArgument, check_letters, repeats, size_arguments
 from lattend.cost.sizes import read_size
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
@@ -18,6 +18,7 @@ from lattend.rules.language.expr import Span
 from lattend.rules.language.tokens import Source
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
+from lattend.wording import close_names
 
 EXAMPLE = "rnn(steps=t, hidden=512)"
 WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
@@ -60,6 +61,7 @@ class _Reading:
     def __init__(self, source: Source, given: Mapping[str, Any]) -> None:
         self.source, self.text, self.given = source, source.text, given
         self.used: set[str] = set()
+        self.sizes: list[SizeArgument] = []  # of all layers, before numbers are put in
 
     def whole(self) -> Cost:
         self.source.check_length()
@@ -89,7 +91,9 @@ class _Reading:
         chosen = layers[0] if layers else max(spans, key=lambda span: span[1] - span[0])
         found = self.layer(*chosen)
         for first, last in (span for span in spans if span != chosen):
-            times = self.number(read_value(self.source, first, last))
+            factor = read_value(self.source, first, last)
+            self.add_sizes(repeats(factor), (first, last))
+            times = self.number(factor)
             found = self.pointing((first, last), partial(found.repeat, times))
         return found
 
@@ -118,6 +122,12 @@ class _Reading:
             if word in self.given and word in wanted and word not in said:
                 said[word] = self.given[word]
                 self.used.add(word)
+        for word, default in wanted.items():  # letters count as written; numbers are put in later
+            letters = [self.given.get(at) for at in (word, default) if isinstance(at, str)]
+            letter = next((letter for letter in letters if isinstance(letter, str)), None)
+            if word not in WORDS and word not in said and letter is not None:
+                said[word] = letter
+                self.used |= {word, default} & {*self.given}
         rule = said.get("rule")
         if rule is not None and not isinstance(rule, Rule):
             said["rule"] = self.pointing(places.get("rule", call.place), partial(read_rule, rule))
@@ -133,9 +143,15 @@ class _Reading:
             if word not in WORDS:
                 lead = f"{word} of {name}: "
                 arguments[word] = self.pointing(place, partial(self.number, value), lead)
+        self.add_sizes(size_arguments(name, {**symbols, **said}, said), (start, end))
         for word, default in symbols.items():
             arguments |= self.open(word, default) if word not in said and word not in WORDS else {}
         return self.pointing((start, end), partial(layer_function(name), **arguments), f"{name}: ")
+
+    def add_sizes(self, sizes: list[SizeArgument], place: Span) -> None:
+        """Note sizes as they are written, and raise where a letter would mean two kinds of size."""
+        self.sizes += sizes
+        self.pointing(place, partial(check_letters, self.sizes))
 
     def open(self, name: str, default: Any) -> dict[str, Any]:
         """A number for an argument that the text leaves open, given under its name or its symbol's."""
@@ -183,7 +199,7 @@ class _Reading:
 
 def _meant(name: str, known: list[str]) -> list[str]:
     """The name that was meant, by other names of layers or by its letters, if there is one."""
-    close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
+    close = close_names(name.lower(), known, 0.6)
     return [MEANT.get(word, word) for word in close]
 
 

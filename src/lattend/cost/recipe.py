@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from lattend.cost.amount import ONE, ZERO, Amount
+from lattend.cost.letters import SizeArgument, check_letters, check_parameters, size_arguments
 from lattend.cost.sizes import read_size
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Recipe:
     name: str
     make: Callable[..., Cost]
     arguments: Mapping[str, Any]
+    sizes: tuple[SizeArgument, ...] = ()  # the arguments that are letters or formulas
 
     def made(self, **changes: Any) -> Cost:
         """The same layer with some arguments changed."""
@@ -62,13 +64,17 @@ def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
     @wraps(make)
     def made(*args: P.args, **kwargs: P.kwargs) -> Cost:
         bound = signature.bind(*args, **kwargs)
+        written = {*bound.arguments, *kwargs}
         bound.apply_defaults()
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name, value in bound.arguments.items():
             gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
-            given |= value if gathered else {name: value}
-        found = make(*args, **kwargs)
-        return replace(found, recipes=((ONE, Recipe(make.__name__, made, given)),))
+            arguments |= value if gathered else {name: value}
+        check_parameters(make.__name__, arguments, signature.parameters)
+        sizes = size_arguments(make.__name__, arguments, written)
+        check_letters(sizes)
+        recipe = Recipe(make.__name__, made, arguments, tuple(sizes))
+        return replace(make(*args, **kwargs), recipes=((ONE, recipe),))
 
     return made
 

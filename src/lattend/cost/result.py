@@ -76,10 +76,11 @@ def not_counted(unknown: Mapping[str, int]) -> str:
     return f"not counted: {', '.join(told)}"
 
 
-def totals(parameters: object, rows: Mapping[str, tuple[object, object, object]]) -> Table:
-    """The table that every result begins with; `=` says as needed."""
+def totals(parameters: object, rows: Mapping[str, tuple[object, object, object]], tiles: str = "") -> Table:
+    """The table that every result begins with; `=` says as needed, `tiles` in which pairs are executed."""
     lines: list[tuple[str, ...]] = [("parameters", format_value(parameters), SAME, SAME)]
     for name, columns in rows.items():
         needed, *others = map(format_value, columns)
         lines.append((name, needed, *(SAME if cell == needed else cell for cell in others)))
-    return Table(("", *COLUMNS), lines)
+    head = (f"{name}, {tiles}" if name == "executed" and tiles else name for name in COLUMNS)
+    return Table(("", *head), lines)

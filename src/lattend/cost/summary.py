@@ -15,6 +15,7 @@ from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
+from lattend.plans.plan import tile_text
 from lattend.report.numbers import format_value
 from lattend.report.report import Report
 from lattend.report.table import Table
@@ -39,12 +40,18 @@ def report_of(cost: Cost) -> Report:
     """The cost as people read it; what is not found within the budget is said."""
     cost = within_budget(cost)
     rows = {label_and_name(name): columns for name, columns in work_of(cost)}
-    parts: list[Table | str] = [totals(found_or_why(lambda: cost.parameters), rows)]
+    parts: list[Table | str] = [totals(found_or_why(lambda: cost.parameters), rows, _tiles(rows))]
     if len(cost.parts) > 1:
         parts.append(by_layer(cost))
     if cost.way == "forward":
         parts.append(Table(("", ""), [*_lines(cost), *_dependences(cost)]))
     return Report(cost.heading, parts)
+
+
+def _tiles(rows: dict[str, tuple[Any, Any, Any]]) -> str:
+    """The tiles in which attended pairs are executed, where there are any and all numbers are known."""
+    _, executed, _ = rows.get("exponentials", (None, None, None))
+    return "" if executed is None else tile_text()
 
 
 def within_budget(cost: Cost) -> Cost:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
-from lattend.errors import NamingError
+from lattend.errors import NamingError, TooLarge
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
 from lattend.plans.magnitudes import largest
@@ -22,6 +23,8 @@ from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
 PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # shapes at which windows and classes are compared
+TILE = 64  # queries and keys of a tile, by default, where the executed pairs are counted for no kernel
+MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 BEGIN = 10_000  # what a tile costs beside its pairs, in pairs
 
 
@@ -57,6 +60,33 @@ class Plan:
             known = one.block_table is not None and not one.cut_by and one.block_table.array in self.rule.data
             self._tables[key] = with_lists(one, found, self.rule.data) if known else found
         return self._tables[key]
+
+    def executed(self, tile: int = TILE, heads: int = 1) -> int:
+        """The pairs of whole tiles that it touches, of so many queries by so many keys, over all heads.
+
+        This is what executed means where no kernel is named; a kernel cuts tiles of its own.
+
+        >>> from lattend.rules import causal
+        >>> plan(causal(), n=128).executed()  # three of four tiles: 3 * 64 * 64
+        12288
+        """
+        positions = prod(axis.outer_size for axis in self.axes)
+        if positions > MOST_POSITIONS:
+            raise TooLarge(
+                f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are"
+            )
+        total = 0
+        for place, part in enumerate(self.parts):
+            shape = (tile,) if len(part.axes) == 1 else PROBE[len(part.axes)]
+            found = self.tiles(place, shape)
+            pairs = int((-(-found.inner // tile)).sum()) * tile * tile
+            total += pairs if len(found.table) > 1 else pairs * heads
+        return total
+
+
+def tile_text(tile: int = TILE) -> str:
+    """`64 × 64 tiles`, as executed pairs are labeled."""
+    return f"{tile} × {tile} tiles"
 
 
 def plan(rule: Rule, /, **values: int) -> Plan:

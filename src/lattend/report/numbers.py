@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from math import floor, isfinite, log10
 from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
 
 DIGITS = 60
 ROUNDING = 1e-6  # an error below it is rounding
@@ -100,6 +103,76 @@ def format_number(number: Number, digits: int = 3) -> str:
     return significant(number, digits).replace("-", "−")
 
 
+def fixed_beside(number: Number, places: int, *exact: float) -> str:
+    """The number with so many places, and with more where it would read as one of `exact` but is not.
+
+    >>> fixed_beside(0.25, 3, 0, 1), fixed_beside(0.99996, 3, 0, 1), fixed_beside(1, 3, 0, 1)
+    ('0.250', '0.99996', '1.000')
+    >>> fixed_beside(1e-12, 3, 0, 1), fixed_beside(1 + 1e-12, 3, 0, 1)
+    ('1e-12', '1 + 1e-12')
+    """
+    value, text = decimal_of(number), fixed(number, places)
+    for target in map(decimal_of, exact):
+        gap = context().subtract(value, target)
+        if Decimal(text) != target or not gap:
+            continue
+        if gap.adjusted() >= -9:
+            return fixed(number, -gap.adjusted())
+        sign = "+" if gap > 0 else "−"
+        return f"{target} {sign} {significant(abs(gap), 2)}" if target else significant(gap, 2)
+    return text
+
+
+def format_exponential(logarithm: float, digits: int = 3) -> str:
+    """E to this power, however small.
+
+    >>> format_exponential(-800), format_exponential(0)
+    ('3.67e−348', '1')
+    """
+    return format_number(Decimal(logarithm).exp(context(DIGITS)), digits)
+
+
+def format_weight(log_weight: float, log_rest: float, digits: int = 3) -> str:
+    """A weight from its logarithm and that of all other weights: 0 or 1 only where it is exactly that.
+
+    >>> format_weight(math.log(0.25), math.log(0.75)), format_weight(-1.8e-4, math.log(1.8e-4))
+    ('0.25', '0.99982')
+    >>> format_weight(0.0, -20.0), format_weight(-800.0, 0.0), format_weight(0.0, -math.inf)
+    ('1 − 2.1e−9', '3.67e−348', '1')
+    """
+    text = format_exponential(log_weight, digits)
+    if text != "1" or log_rest == -math.inf:
+        return text
+    rest = Decimal(log_rest).exp(context(DIGITS))
+    if log_rest < math.log(ROUNDING):
+        return f"1 − {format_number(rest, 2)}"
+    return rounded(1 - rest, 1 - rest.adjusted())
+
+
+def log_sum(scores: NDArray[np.float64]) -> float:
+    """The logarithm of the sum of e^score; -inf of none.
+
+    >>> log_sum(np.array([-1000.0, -1000.0]))  # log 2 - 1000
+    -999.3068528194401
+    """
+    top = float(scores.max(initial=-math.inf))
+    return top if math.isinf(top) else top + math.log(float(np.exp(scores - top).sum()))
+
+
+def format_weights(scores: NDArray[np.float64], digits: int = 3) -> list[str]:
+    """The softmax of scores: a weight is 0 or 1 only where it is exactly that.
+
+    >>> format_weights(np.array([0.0, 10.0])), format_weights(np.array([1.0]))
+    (['4.54e−5', '0.999955'], ['1'])
+    """
+    leader, total = int(scores.argmax()), log_sum(scores)
+    rest = log_sum(np.delete(scores, leader)) - total
+    return [
+        format_weight(score - total, rest if at == leader else 0.0, digits)
+        for at, score in enumerate(scores.tolist())
+    ]
+
+
 def format_fixed(number: Number, places: int = 2) -> str:
     """The number with so many places, thousands apart and a minus sign that is one.
 
@@ -110,15 +183,26 @@ def format_fixed(number: Number, places: int = 2) -> str:
 
 
 def format_error(number: float, error: float | None = None) -> str:
-    """The number with two digits of its error; four places where there is none but rounding.
+    """The number with two digits of its error; at least four places where there is none but rounding.
 
     >>> format_error(-84.3123, 0.0512)
     '−84.312 ± 0.051'
     """
-    if not error or error < ROUNDING or not isfinite(error):
-        return format_fixed(number, 4)
-    places = max(0, 1 - floor(log10(error)))
+    if not error or error < ROUNDING or not math.isfinite(error):
+        return format_gap(number)
+    places = max(0, 1 - math.floor(math.log10(error)))
     return f"{format_fixed(number, places)} ± {format_fixed(error, places)}"
+
+
+def format_gap(number: float) -> str:
+    """The number with four places, or more where these are 0; 0.0000 is nothing but rounding.
+
+    >>> format_gap(0.35), format_gap(2.1e-5), format_gap(1e-15)
+    ('0.3500', '0.00002', '0.0000')
+    """
+    if ROUNDING <= abs(number) < 5e-5:
+        return fixed_beside(number, 4, 0).replace("-", "−")
+    return format_fixed(number, 4)
 
 
 def format_value(value: object) -> str:
@@ -185,12 +269,12 @@ def percent(count: int, total: int) -> str:
 
 
 def format_share(share: float, places: int = 1) -> str:
-    """A share in percent.
+    """A share in percent: 0% and 100% only where exact.
 
-    >>> format_share(0.5906)
-    '59.1%'
+    >>> format_share(0.5906), format_share(0.99996)
+    ('59.1%', '99.996%')
     """
-    return f"{fixed(100 * share, places)}%"
+    return f"{fixed_beside(context().multiply(100, decimal_of(share)), places, 0, 100)}%"
 
 
 def seconds(value: float, digits: int = 3) -> str:

@@ -120,9 +120,9 @@ def test_the_work_as_printed() -> None:
         [
             "gpt2, forward, length 8, batch 2",
             "",
-            "               needed  executed  dense",
-            "parameters        420         =      =",
-            "multiply-adds   4,352    69,312  4,800",
+            "               needed  executed, 64 × 64 tiles  dense",
+            "parameters        420                        =      =",
+            "multiply-adds   4,352                   69,312  4,800",
             "",
             "multiply-adds  needed  executed  dense",
             "projections     1,024     1,024  1,024",  # 16 tokens, 4*4*4

@@ -125,7 +125,7 @@ def test_the_curve_falls_and_stays_below_its_bound() -> None:
     (dots,) = curve.dots
     assert (dots.points, dots.labels) == ([(3.0, place.leak)], ["α = 3"])
     # at α = 10 a corner leaks e^-10 to each of two neighbours
-    assert "α = 10: leak 9.08e-05" in picture.words
+    assert "α = 10: leak 9.08e−5" in picture.words
     assert picture.png().startswith(b"\x89PNG") and "<svg" in picture.svg()
     assert "5 × 5 pixels, query (0, 0)" in picture.terminal(width=100)
 

@@ -121,7 +121,9 @@ def test_alpha_and_error():
     assert (corner[:, 1] <= worst[:, 1] + 1e-15).all() and (worst[:, 1] <= bound[:, 1]).all()
     assert bound[:, 1] == pytest.approx(1 / np.cosh(bound[:, 0] / 2) ** 2)
     sharp = draw_conv(3, size=8, alpha=5000.0)
-    assert sharp.charts[0].dots == () and dict(sharp.facts)["α = 5e3"].startswith("at most 0 ")
+    assert sharp.charts[0].dots == () and dict(sharp.facts)["α = 5e3"].startswith(
+        "at most 1.35e−2171 "
+    )  # 4e^-5000
 
 
 def test_the_panels():

@@ -122,4 +122,7 @@ function greatest(maps: number[][][]): number[][] {
 
 const same = (one: number[], other: number[]) => one[0] === other[0] && one[1] === other[1];
 const place = (pixel: number[]) => `(${pixel.join(", ").replaceAll("-", "−")})`;
-const share = (weight: number) => (weight === 0 ? "under 0.000001" : Number(weight.toPrecision(3)).toString());
+
+/** A weight of six places: 0 and 1 are rounded, and one next to 1 keeps its places. */
+const share = (weight: number) =>
+  weight === 0 ? "under 0.000001" : weight === 1 ? "over 0.999999" : (weight > 0.999 ? weight : Number(weight.toPrecision(3))).toString();

@@ -42,7 +42,7 @@ export function LayerView({ state, menus }: ViewProps) {
       </div>
       <Panel
         title={found?.title ?? "What a layer costs"}
-        about="A layer is a set of points, one for every multiplication; its price is the number of points. Needed: those of attended pairs. Executed: those in the tiles that run. Dense: what a tool reports that ignores the attention mask. An equals sign means: as needed."
+        about="A layer is a set of points, one for every multiplication; its price is the number of points. Needed: those of attended pairs. Executed: those in whole tiles of 64 × 64. Dense: what a tool reports that ignores the attention mask. An equals sign means: as needed."
         panel="cost"
         question={question}
         reading={typed || masked ? { ...cost, problem: null } : cost}

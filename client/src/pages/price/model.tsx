@@ -40,7 +40,7 @@ export function ModelView({ state, menus }: ViewProps) {
       </div>
       <Panel
         title={found?.title ?? "A model from its config.json"}
-        about="The model that transformers builds from this config, counted without building it. Multiply-adds of matrix products: needed for attended pairs, executed in whole tiles of 128 × 128, dense as a counter reports them that ignores the attention mask."
+        about="The model that transformers builds from this config, counted without building it. Multiply-adds of matrix products: needed for attended pairs, executed in whole tiles of 64 × 64, dense as a counter reports them that ignores the attention mask."
         panel="model"
         question={question}
         reading={reading}

@@ -10,7 +10,7 @@ import type { RuleProps, RuleState } from "./state";
 import { TileMap } from "./tile-map";
 
 const ABOUT =
-  "What lt.attention would do, found without doing it. Needed: pairs the rule attends. Executed: pairs in the tiles that run. Dense: all pairs. " +
+  "What lt.attention would do, found without doing it. Needed: pairs the rule attends. Executed: pairs in the tiles of the kernel that runs. Dense: all pairs. " +
   "No GPU is needed to ask about one. The map shows where tiles run: zoom from all positions down to single pairs.";
 const DTYPES = ["bfloat16", "float16", "float32", "float64"];
 const KERNELS = ["sdpa", "triton", "native", "cpu", "dense", "reference"];

@@ -23,6 +23,7 @@ from lattend.attend.explain.prediction import (
     executed_work,
     format_gradients,
     masks_of,
+    pairs_of_default_tiles,
     predicted_time,
 )
 from lattend.attend.explain.text import (
@@ -149,6 +150,11 @@ class Explanation(Printed):
         """The share of executed pairs that are needed."""
         return None if self.needed is None or not self.executed else self.needed / self.executed
 
+    @cached_property
+    def tiled(self) -> int | None:
+        """The pairs of whole 64 × 64 tiles, as lt.cost counts executed ones; None for several masks."""
+        return pairs_of_default_tiles(self._asked.call) if self.grids == 1 else None
+
     @property
     def why(self) -> str:
         """Why it is no faster than dense, or much of its work is wasted; nothing where it is fine."""
@@ -248,6 +254,7 @@ class Explanation(Printed):
                 "needed": self.needed,
                 "not_counted": self.not_counted,
                 "executed": self.executed,
+                "tiled": self.tiled,
                 "bound": self.bound,
                 "dense": self.dense,
             },

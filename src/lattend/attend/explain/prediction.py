@@ -25,6 +25,7 @@ from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, step
 from lattend.attend.kernels.triton.tables import is_wide, refined
 from lattend.attend.kernels.triton.turns import rows_of, sequence
 from lattend.attend.tape import Tape
+from lattend.errors import TooLarge
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
@@ -121,6 +122,16 @@ def executed_work(
             return ExecutedWork((), needed)
         case _:
             return ExecutedWork((), None)
+
+
+def pairs_of_default_tiles(call: AttentionCall) -> int | None:
+    """The pairs of whole tiles of the size that costs count in, whatever the kernel takes."""
+    if call.key_range is not None or call.rule.open:
+        return None
+    try:
+        return plan(call.rule).executed()
+    except TooLarge:
+        return None
 
 
 def cuts_of(kernel: str, call: AttentionCall, found: Plan, q: Tensor, v: Tensor) -> list[PartCut]:

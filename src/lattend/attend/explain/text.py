@@ -13,6 +13,7 @@ from lattend.attend.padding import real_keys
 from lattend.attend.varlen import rule_within
 from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
+from lattend.plans.plan import tile_text
 from lattend.report.numbers import format_number, percent
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
@@ -193,6 +194,8 @@ def explanation_report(found: Explanation) -> Report:
         parts.append("no pair is attended")
     elif found.executed:
         parts.append(found.useful_text)
+    if found.tiled is not None:
+        parts.append(f"in {tile_text()}, as lattend cost counts: {found.tiled:,} pairs")
     if found.why:
         parts.append(f"why: {found.why}")
     parts += found.notes
@@ -218,7 +221,7 @@ def explanation_report(found: Explanation) -> Report:
 
 def _pairs(found: Explanation) -> Table:
     """Needed, executed and dense beside each other."""
-    needed, executed, dense = values = (found.needed, found.executed, found.dense)
+    needed, _, dense = values = (found.needed, found.executed, found.dense)
     rows = [(f"pairs {found.of}", *("-" if value is None else f"{value:,}" for value in values))]
     if needed:
         times = ["-" if value is None else format_number(value / needed) for value in values]
@@ -226,8 +229,14 @@ def _pairs(found: Explanation) -> Table:
     if dense:
         shares = ["-" if value is None else share_text(value, dense) for value in values]
         rows.append(("of the dense", *shares))
-    head = ("", "needed", f"executed, {found.bound}" if found.bound and executed else "executed", "dense")
-    return Table(head, rows)
+    return Table(("", "needed", executed_label(found), "dense"), rows)
+
+
+def executed_label(found: Explanation) -> str:
+    """`executed by native`, or `executed by sdpa, at most` where that is not exact."""
+    if found.kernel is None or found.executed is None:
+        return "executed"
+    return f"executed by {found.kernel}{f', {found.bound}' if found.bound and found.executed else ''}"
 
 
 def share_text(value: int, of: int) -> str:

@@ -10,9 +10,9 @@ from typing import Any, Never
 from lattend.cost.models.model import GroupCount, Model, check_positive
 from lattend.cost.models.parts import ATTENTION, Attention, ModelLayer, ModelPart
 from lattend.cost.models.work import ModelWork, gathered
-from lattend.cost.pairs import TILE
 from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError
+from lattend.plans.plan import TILE
 from lattend.report.report import Report
 from lattend.rules.reader import RuleLike
 

@@ -214,6 +214,8 @@ def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:
         raise LattendError(f"{path} cannot be read: {reason.strerror}") from None
     except ValueError as reason:
         raise LattendError(f"{path} is not JSON: {reason}") from None
+    except RecursionError:
+        raise LattendError(f"{path} has too many brackets inside one another") from None
     if not isinstance(data, dict):
         raise LattendError(f"{path} holds {type(data).__name__}, not the fields of a model")
     return cast("dict[str, Any]", data), str(path)

@@ -10,9 +10,9 @@ from typing import Any
 from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
 from lattend.cost.models.rule_span import rule_span
 from lattend.cost.models.work import ModelWork, gathered
-from lattend.cost.pairs import TILE
 from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError, NamingError
+from lattend.plans.plan import TILE
 from lattend.report.report import Printed, Report
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import check_integer

@@ -8,10 +8,11 @@ from typing import Any
 
 from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
-from lattend.cost.models.model import TILE, Model
+from lattend.cost.models.model import Model
 from lattend.cost.models.reasons import reasons
 from lattend.errors import DomainError, NamingError
 from lattend.machines import DATA_SHEET, MACHINES
+from lattend.plans.plan import tile_text
 from lattend.report.numbers import fixed, format_share, scientific, significant
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
@@ -168,7 +169,7 @@ def _descriptions(model: Model, checkpointing: bool) -> dict[str, str]:
         "dense": f"6N + 12·l·d·n, N = {model.active:,}" if model.image is None else "as counters report",
         "all experts": "the same with N of all experts",
         "dense, recomputed": "4/3 of it, for checkpointing",
-        "executed": f"{TILE} × {TILE} tiles, scores{' and layers' if checkpointing else ''} again",
+        "executed": f"{tile_text()}, scores{' and layers' if checkpointing else ''} again",
     }
 
 

@@ -10,6 +10,7 @@ from lattend.cost.models.parts import GROUPS
 from lattend.cost.result import Counted, MultiplyAdds, Result, totals
 from lattend.cost.statement import COLUMNS
 from lattend.errors import NamingError
+from lattend.plans.plan import tile_text
 from lattend.report.report import Report
 from lattend.report.table import Table
 
@@ -57,7 +58,10 @@ class ModelWork(Result):
         """What it prints."""
         rows = [(name, *(f"{value:,}" for value in columns)) for name, columns in self.parts.items()]
         parts = Table(("multiply-adds", *COLUMNS), rows)
-        return Report(self.heading, [totals(self.parameters, {"multiply-adds": self.multiply_adds}), parts])
+        return Report(
+            self.heading,
+            [totals(self.parameters, {"multiply-adds": self.multiply_adds}, tile_text(self.tile)), parts],
+        )
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers and texts, as JSON holds them."""

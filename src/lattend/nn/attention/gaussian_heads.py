@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
+from lattend.report.numbers import log_sum
 
 Floats = NDArray[np.float64]
 SEEN = 40.0  # scores so far below the best weigh under 1e-17
@@ -56,15 +57,28 @@ class Head(NamedTuple):
 
     def sharpest(self) -> float:
         """The greatest weight of a pixel on an image without edges; 0 where the head has no finite width."""
+        return math.exp(self.log_sharpest()[0])
+
+    def log_sharpest(self) -> tuple[float, float]:
+        """The logarithms of the greatest weight and of all other weights together.
+
+        >>> Head((0, 0), (100, 0, 100)).log_sharpest()[1]  # the four neighbors: log 4 - 100
+        -98.6137056388801
+        """
         least = self.curvatures[1]
         if least <= 0:
-            return 0.0
+            return -math.inf, 0.0
         reach = math.ceil(math.sqrt(SEEN / least)) + 1
         if reach > MOST_REACH:  # so wide that the sum over pixels is the integral
-            return math.sqrt(self.curvatures[0] * least) / math.pi
+            share = math.sqrt(self.curvatures[0] * least) / math.pi
+            return math.log(share), math.log1p(-share)
         offsets = [math.floor(along) for along in self.centre]
         y, x = (np.arange(-reach, reach + 2, dtype=float) + offset for offset in offsets)
-        return float(softmax(self.scores(y[:, None], x[None, :])).max())
+        scores = self.scores(y[:, None], x[None, :]).ravel()
+        top = scores.argmax()
+        others = np.delete(scores, top)
+        total = log_sum(scores)
+        return float(scores[top]) - total, log_sum(others) - total
 
 
 def shifts(rows: int, cols: int, query: tuple[int, int]) -> tuple[Floats, Floats]:

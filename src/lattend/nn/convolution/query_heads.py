@@ -35,7 +35,12 @@ class QueryHeads(NamedTuple):
     @property
     def leak(self) -> float:
         """The greatest share of a head's weight that misses its tap."""
-        return max(head.sharpness.leak for head in self.heads)
+        return self.worst.leak
+
+    @property
+    def worst(self) -> Sharpness:
+        """That of the head that leaks most."""
+        return max((head.sharpness for head in self.heads), key=lambda sharpness: sharpness.log_leak)
 
 
 def query_heads(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from lattend.errors import DomainError, NamingError
+from lattend.report.numbers import format_exponential, format_weight
 from lattend.report.shown import Shown
 from lattend.rules.rule import check_integer
 
@@ -72,6 +73,10 @@ class Sharpness(Shown):
         """The natural logarithm of the leak, which is finite where the leak itself is too small to hold."""
         return self._log_leak(self._given)
 
+    def leak_text(self, digits: int = 3) -> str:
+        """The leak as text; it is 0 only where no other pixel is left."""
+        return format_exponential(self.log_leak, digits)
+
     @property
     def bound(self) -> float:
         """1/cosh²(α/2), which the leak does not pass."""
@@ -114,7 +119,7 @@ class Sharpness(Shown):
         own, dots = self.alpha, ()
         if own and low <= own <= high and self.leak > 0:
             dots = (Dots([(own, self.leak)], colour=TEXT, size=3.0, shape="square", labels=[f"α = {own:g}"]),)
-        ends = tuple((f"α = {alpha:g}", f"leak {self.at(alpha).leak:.3g}") for alpha in (low, high))
+        ends = tuple((f"α = {alpha:g}", f"leak {self.at(alpha).leak_text()}") for alpha in (low, high))
         chart = Chart("", "α", "leak", shown, dots, log_y=10)
         title = "Leaked weight as α grows"
         return Picture(title, subtitle=(self.place,), charts=(chart,), facts=ends).onto(ax)
@@ -126,7 +131,8 @@ class Sharpness(Shown):
     def __str__(self) -> str:
         if self.alpha is None:
             return f"sharpness of {self.place}"
-        return f"α = {self.alpha:g}, {self.place}: weight {self.weight:.12g}, leak {self.leak:.6g}"
+        weight = format_weight(math.log1p(-self.leak), self.log_leak, 12)
+        return f"α = {self.alpha:g}, {self.place}: weight {weight}, leak {self.leak_text(6)}"
 
     @property
     def place(self) -> str:
@@ -240,6 +246,11 @@ def enough(eps: float) -> float:
 def bound(alpha: float) -> float:
     """1/cosh²(α/2), written so that it does not overflow."""
     return 4 * math.exp(-alpha) / (1 + math.exp(-alpha)) ** 2
+
+
+def bound_text(alpha: float, digits: int = 3) -> str:
+    """The same as text, which is never 0."""
+    return format_exponential(math.log(4) - alpha - 2 * math.log1p(math.exp(-alpha)), digits)
 
 
 class _ScaledSum(NamedTuple):

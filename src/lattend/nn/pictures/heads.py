@@ -28,7 +28,7 @@ from lattend.nn.attention.gaussian_heads import (
 )
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.saved_heads import heads_of_arrays, read_heads
-from lattend.report.numbers import format_number
+from lattend.report.numbers import format_number, format_weight
 
 Pixel = tuple[int, int]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00", "#7d8590")
@@ -366,7 +366,7 @@ def _table(layers: Mapping[str, Sequence[Head]]) -> Iterator[tuple[str, ...]]:
                 str(number),
                 *map(format_number, head.centre),
                 width,
-                format_number(head.sharpest()),
+                format_weight(*head.log_sharpest()),
             )
 
 
@@ -384,6 +384,7 @@ def _data(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> dict[st
                 "precision": list(head.precision),
                 "widths": [width if math.isfinite(width) else None for width in head.widths],
                 "weight": head.sharpest(),
+                "rest": math.exp(head.log_sharpest()[1]),
             }
             for head in heads
         ]

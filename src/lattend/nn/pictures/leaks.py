@@ -48,7 +48,7 @@ class Leaks:
         """What this α leaks, and which α this error needs."""
         found: list[tuple[str, str]] = []
         if alpha is not None:
-            leak = format_number(self.worst.at(alpha).leak)
+            leak = self.worst.at(alpha).leak_text()
             found.append(
                 (f"α = {format_number(alpha)}", f"at most {leak} of a head's weight misses its pixel")
             )

@@ -146,6 +146,8 @@ def _from_json(path: Path) -> Layers:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LattendError(f'cannot read "{path}" as JSON: {error}') from None
+    except RecursionError:
+        raise LattendError(f'"{path}" has too many brackets inside one another') from None
     if isinstance(data, Mapping) and isinstance(data.get("layers"), Mapping):
         data = data["layers"]
     if isinstance(data, Mapping) and "centres" in data:

@@ -16,7 +16,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import softmax
 from lattend.nn.attention.score_terms import Floats, ScoreTerm, quadratic_vector, shift_vector, terms
 from lattend.nn.images.patch_grid import pair
-from lattend.report.numbers import format_number
+from lattend.report.numbers import format_number, format_weights
 
 Pixel = tuple[int, int]
 LARGEST = 64  # rows or columns of an example
@@ -66,7 +66,8 @@ def draw_scores(
         facts += _vectors(centre, sharpness)
     best = np.unravel_index(int(weights.argmax()), weights.shape)
     most = (int(best[0]), int(best[1]))
-    facts.append(("greatest weight", f"{format_number(float(weights[most]))} at pixel {most}"))
+    max_weight = format_weights(total.ravel())[int(weights.argmax())]
+    facts.append(("greatest weight", f"{max_weight} at pixel {most}"))
     dy, dx, sharp = map(format_number, (*centre, sharpness))
     made = (
         f"exact: centre Δ = ({dy}, {dx}), α = {sharp}, and W_q = W_k = 0"

@@ -4,7 +4,8 @@ Along an axis that is not causal the window of kernel_size keys has kernel_size 
 and is moved inside at the border, so every query has kernel_size keys. Along a causal one it ends at the
 query: itself and the kernel_size - 1 before it, and fewer near the start. With a stride, so many queries in a
 row share the window of their middle one (of 2 the second), of the last where it is causal. With a dilation
-the keys are those with the query's remainder modulo dilation.
+the keys are those with the query's remainder modulo dilation. An axis has at least kernel_size * dilation
+positions, as NATTEN demands.
 
     not causal  causal  stride 2     one axis of 5 positions, kernel_size = 3
     ###..       #....   ###..
@@ -19,11 +20,14 @@ Reference: Hassani et al. 2023, Neighborhood Attention Transformer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
 from lattend.rules.catalogue.neighbourhood import neighbourhood
+from lattend.rules.language import expr
+from lattend.rules.language.parser import parse
 from lattend.rules.rule import About, Rule, check_integer
 
 _AXES = {
@@ -60,8 +64,13 @@ def natten(
     windows = [*zip(sizes, strides, steps, causal, strict=True)]
     for window in windows:
         _check(*window)
+    where = " and ".join(
+        f"{length} >= {size * step}"
+        for (_, length), size, step in zip(_AXES[number], sizes, steps, strict=True)
+    )
     if number == 2 and len({*windows}) == 1 and windows[0][0] % 2 and windows[0][1::2] == (1, False):
-        return neighbourhood(sizes[0] // 2, None if steps[0] == 1 else steps[0], "shift")
+        plain = neighbourhood(sizes[0] // 2, None if steps[0] == 1 else steps[0], "shift")
+        return replace(plain, where=expr.all_of(plain.where, parse(where)))
     made = [
         (_causal if one else _around)(*axis, size, stride, step)
         for axis, (size, stride, step, one) in zip(_AXES[number], windows, strict=True)
@@ -72,7 +81,7 @@ def natten(
         keys="*".join(f"({keys})" for _, keys in made),
         reference="Hassani et al. 2023, Neighborhood Attention Transformer",
     )
-    return entry(" and ".join(condition for condition, _ in made), about)
+    return entry(" and ".join(condition for condition, _ in made), about, where=where)
 
 
 def _each(name: str, given: int | Sequence[int], number: int) -> list[int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from lattend.errors import NamingError
 from lattend.study.derivations.derivation import Derivation
 from lattend.study.derivations.draft import Draft, checked
+from lattend.wording import close_names, cut
 
 # The file that each one is written in, in the order they are listed
 HOMES: Mapping[str, str] = {
@@ -44,9 +44,9 @@ def derive(name: str, **options: Any) -> Derivation:
 def draft(name: str) -> Callable[..., Draft]:
     """What writes the derivation of this name down."""
     if name not in HOMES:
-        close = get_close_matches(str(name).lower(), HOMES, 1)
+        close = close_names(str(name).lower(), HOMES)
         hint = f"did you mean {close[0]}? There" if close else "there"
-        raise NamingError(f'there is no derivation "{name}"; {hint} are {", ".join(HOMES)}')
+        raise NamingError(f'there is no derivation "{cut(str(name))}"; {hint} are {", ".join(HOMES)}')
     return getattr(import_module(f"lattend.study.derivations.{HOMES[name]}"), name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -57,9 +58,9 @@ def fraction(value: Any) -> Fraction:
 def _format(value: Any) -> tuple[str, int]:
     """The text, and how tightly it holds together."""
     if value.is_Integer:
-        return str(value), ATOM if value >= 0 else SUM
+        return integer_text(value.p), ATOM if value >= 0 else SUM
     if value.is_Rational:
-        return f"{value.p}/{value.q}", PRODUCT if value > 0 else SUM
+        return f"{integer_text(value.p)}/{integer_text(value.q)}", PRODUCT if value > 0 else SUM
     if value.is_Add:
         return _sum(value), SUM
     if value.is_Mul:
@@ -75,6 +76,11 @@ def _format(value: Any) -> tuple[str, int]:
     if value.is_Function:
         return f"{value.func.__name__}({', '.join(format_exact(part) for part in value.args)})", ATOM
     return str(value).replace("**", "^"), ATOM if value.is_Atom else SUM
+
+
+def integer_text(number: int) -> str:
+    """All digits of a whole number; Python's own text ends at 4,300."""
+    return f"{Decimal(int(number)):f}"
 
 
 def _sum(value: Any) -> str:

@@ -16,7 +16,7 @@ from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
-from lattend.report.numbers import significant
+from lattend.report.numbers import format_share, significant
 from lattend.report.shown import Drawn
 from lattend.study.exact.writing import format_exact
 
@@ -82,7 +82,8 @@ class Moment:
         return sum(self.shares)
 
     def __repr__(self) -> str:
-        return f"<Moment step {self.step}: {self.covered} of {len(self.shares)} modes, {self.near:.0%} near>"
+        near = format_share(self.near, 0)
+        return f"<Moment step {self.step}: {self.covered} of {len(self.shares)} modes, {near} near>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,8 @@ class RingRun(Drawn):
             last = self.moments[-1].step if self.moments else 0
             return f"left for infinity after step {last:,}"
         end = self.moments[-1]
-        said = f"{end.covered} of {self.ring.modes} modes at the end, {end.near:.0%} of samples on them"
+        near = format_share(end.near, 0)
+        said = f"{end.covered} of {self.ring.modes} modes at the end, {near} of samples on them"
         if self.covered_from is not None:
             return f"{said}; all from step {self.covered_from:,} on"
         return f"{said}; {min_max(self)}"
@@ -193,7 +195,7 @@ def _outcome(runs: Sequence[RingRun]) -> str:
         return f"seed {runs[0].seed}: {runs[0].sentence()}"
     seeds = ", ".join(str(run.seed) for run in runs)
     ends = ", ".join(str(run.moments[-1].covered) if run.finished else "lost" for run in runs)
-    near = ", ".join(f"{run.moments[-1].near:.0%}" for run in runs)
+    near = ", ".join(format_share(run.moments[-1].near, 0) for run in runs)
     kept = [f"{run.covered_from:,}" for run in runs if run.covered_from is not None]
     since = f", from step {', '.join(kept)} on" if kept else ""
     return (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from lattend.errors import NamingError
 from lattend.study.games.game import Game, Names, dirac
+from lattend.wording import close_names
 
 DIRAC, RING = "dirac", "ring"
 
@@ -19,7 +18,7 @@ def read_game(text: str, minimise: Names = None, maximise: Names = None, loss: s
     text = text.strip()
     if text == DIRAC:
         return dirac(loss)
-    close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []
+    close = close_names(text.lower(), (DIRAC, RING)) if text.isidentifier() else []
     if close:
         raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
     return Game(text, minimise, maximise)

@@ -267,7 +267,8 @@ def _finite(number: Any) -> float | None:
 def format_coordinate(number: Any) -> str:
     """The number exactly where that is short, else its first six digits, as of a float."""
     if not isinstance(number, float):
-        if len(exactly := format_exact(number)) <= LONGEST_EXACT or number.free_symbols:
+        long = number.is_Rational and max(map(abs, number.as_numer_denom())) >= 10**LONGEST_EXACT
+        if not long and (len(exactly := format_exact(number)) <= LONGEST_EXACT or number.free_symbols):
             return exactly
         number = Decimal(str(number.evalf(12)))
     return significant(number, 6)

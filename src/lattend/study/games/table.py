@@ -14,7 +14,7 @@ from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError
-from lattend.report.numbers import fixed, significant
+from lattend.report.numbers import fixed_beside, significant
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import decimal, format_exact
 from lattend.study.games.analysis import Analysis, Here
@@ -108,7 +108,7 @@ def _word(here: Here) -> str:
     if here.kind not in ("converges", "diverges"):
         return here.kind
     factor = float(here.factor)
-    return fixed(factor, 3) if factor < 9.9995 else significant(factor, 3)
+    return fixed_beside(factor, 3, 0, 1) if factor < 9.9995 else significant(factor, 3)
 
 
 def _reading(cells: Sequence[Sequence[Here]]) -> str:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
-from lattend.report.numbers import format_fixed, format_number, significant
+from lattend.report.numbers import format_fixed, format_gap, format_number, significant
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.generative.checks import count, finite, floating, require, together
@@ -48,7 +48,7 @@ class Identity(Printed):
         terms = f"reconstruction {format_fixed(said['reconstruction'], 4)}, KL {format_fixed(said['kl'], 4)}"
         facts = (
             ("ELBO", f"{format_fixed(said['elbo'], 4)} nats: {terms}"),
-            ("gap", f"{format_fixed(said['gap'], 4)}, the KL of q and the posterior"),
+            ("gap", f"{format_gap(said['gap'])}, the KL of q and the posterior"),
             ("log p(x)", format_fixed(said["log_prob"], 4)),
             ("identity", f"ELBO + gap = log p(x) within {format_number(self.error, 1)}, for each example"),
         )
@@ -56,7 +56,7 @@ class Identity(Printed):
 
     def __repr__(self) -> str:
         said = self.json()
-        return f"<Identity ELBO {format_fixed(said['elbo'], 4)} + gap {format_fixed(said['gap'], 4)} nats>"
+        return f"<Identity ELBO {format_fixed(said['elbo'], 4)} + gap {format_gap(said['gap'])} nats>"
 
 
 class LinearGaussian:

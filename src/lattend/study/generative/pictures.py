@@ -18,7 +18,7 @@ from lattend.draw.formats.palette import AMOUNTS, STEPS
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, TensorError
-from lattend.report.numbers import format_fixed
+from lattend.report.numbers import format_fixed, format_share
 from lattend.study.generative.checks import count, seeded
 from lattend.study.generative.distributions import Gaussian
 from lattend.study.generative.divergence import closed
@@ -174,7 +174,8 @@ def _placed(q: Gaussian) -> tuple[list[tuple[float, float]], str, str, str]:
     two = axes[:2]
     two = two * two.gather(1, two.abs().argmax(1, keepdim=True)).sign()  # the same picture every time
     share = sizes[:2].square().sum() / sizes.square().sum().clamp_min(1e-300)
-    about = f"means of q(z|x) along their two principal axes, which have {share:.0%} of the variance"
+    variance = format_share(share.item(), 0)
+    about = f"means of q(z|x) along their two principal axes, which have {variance} of the variance"
     return _points(centred @ two.T), "first axis", "second axis", about
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torch.nn import functional
 
 from lattend.errors import NamingError
 from lattend.nn.grid.rnn import GridRNN
+from lattend.wording import close_names
 
 KERNEL = 5  # taps of the convolution
 
@@ -114,7 +114,7 @@ def named_kinds(names: Sequence[str]) -> dict[str, NetworkKind]:
     """The kinds of these names; all where there are none."""
     for name in names:
         if name not in KINDS:
-            close = difflib.get_close_matches(name.lower(), KINDS, 1)
+            close = close_names(name.lower(), KINDS)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise NamingError(f"no network is named {name}; there are {', '.join(KINDS)}{hint}")
     return {name: KINDS[name] for name in KINDS if not names or name in names}

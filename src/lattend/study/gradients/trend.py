@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.report.numbers import format_fixed, format_number
+from lattend.report.numbers import fixed_beside, format_number
 
 # Student's t at 97.5%, by degrees of freedom: of a mean of two to ten numbers
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -45,12 +45,13 @@ class ConfidenceInterval:
         )
 
     def __str__(self) -> str:
-        mean, low, high = map(_format, (self.mean, self.low, self.high))
-        return f"{mean} ({low} to {high})"
+        low, high = (_format(end, VANISHING, GROWING) for end in (self.low, self.high))
+        return f"{_format(self.mean)} ({low} to {high})"
 
 
-def _format(number: float) -> str:
-    return format_fixed(number, 3) if 0.01 <= abs(number) < 1000 else format_number(number)
+def _format(number: float, *compared: float) -> str:
+    """Three places, and more beside a number that it is compared with."""
+    return fixed_beside(number, 3, *compared) if 0.01 <= abs(number) < 1000 else format_number(number)
 
 
 def factor(sizes: NDArray[Any]) -> ConfidenceInterval | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.report.numbers import format_number
+from lattend.report.numbers import format_number, format_weight, format_weights, log_sum
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.steering.ray import EXACTLY, LIMIT, NEVER, Certificate, Ray
@@ -51,8 +51,9 @@ def heads_report(steered: SteeredHeads) -> Report:
     for name, head in named_heads(steered)[:MOST_ROWS]:
         beta = "" if head.ray.face.all() else six_digits(one(head.sharpness))
         reach = "never, nearest by KL" if head.reach == NEVER else head.reach
-        bound = "" if head.ray.face.all() else six_digits(one(head.bound))
-        rows.append((name, reach, beta, six_digits(one(head.error)), bound))
+        error, bound = one(head.error), one(head.bound)
+        texts = (six_digits(error), "") if head.ray.face.all() else (positive(error), positive(bound))
+        rows.append((name, reach, beta, *texts))
     if heads > MOST_ROWS:
         rows.append((f"{heads - MOST_ROWS:,} more", "", "", "", ""))
     table = Table(("head", "reached", "sharpness", "error", "bound"), rows)
@@ -82,8 +83,10 @@ def _facts(steered: Steered) -> Facts:
         facts += why(ray.certificate, ray.wanted)
     total = "half the sum of the differences of weights"
     error, bound = one(steered.error), one(steered.bound)
-    said = "" if ray.face.all() else f"; bound {six_digits(bound)}"  # else the error itself
-    facts.append(("error", f"{six_digits(error)}, {total}{said}"))
+    if ray.face.all():  # the bound is the error itself
+        facts.append(("error", f"{six_digits(error)}, {total}"))
+    else:
+        facts.append(("error", f"{positive(error)}, {total}; bound {positive(bound)}"))
     if steered.output is not None:
         facts.append(("output", format_vector(plain(steered.output))))
         facts.append(("wanted", format_vector(plain(steered.wanted_output))))
@@ -113,18 +116,33 @@ def key_table(wanted: Any, logits: Any, weights: Any) -> Table:
     shown = len(weights)
     if shown > MOST_ROWS:
         shown = min(MOST_ROWS, int((wish > 0).sum()) + MOST_OTHERS)
+    texts = weight_texts(logits, weights)
     order = sorted(np.lexsort((-weights, -wish))[:shown].tolist())
     rows: list[tuple[str, ...]] = []
     for at in order:
-        want, logit, got = (float(column[at]) for column in (wish, logits, weights))
-        rows.append((str(at), six_digits(want), six_digits(logit), six_digits(got)))
+        want, logit = float(wish[at]), float(logits[at])
+        rows.append((str(at), six_digits(want), six_digits(logit), texts[at]))
     rest = np.setdiff1d(np.arange(len(weights)), order)
     if len(rest):
-        most, want, got = (float(x) for x in (logits[rest].max(), wish[rest].sum(), weights[rest].sum()))
-        rows.append((f"{len(rest):,} more", six_digits(want), f"≤ {six_digits(most)}", six_digits(got)))
+        most, want = float(logits[rest].max()), float(wish[rest].sum())
+        total = log_sum(logits)
+        got = format_weight(log_sum(logits[rest]) - total, log_sum(logits[order]) - total, 6)
+        rows.append((f"{len(rest):,} more", six_digits(want), f"≤ {six_digits(most)}", got))
     if wanted is None:
         return Table(("key", "logit", "weight"), [(name, *cells) for name, _, *cells in rows])
     return Table(("key", "wanted", "logit", "weight"), rows)
+
+
+def weight_texts(logits: Any, weights: Any) -> list[str]:
+    """The weights as text; one that a float rounds to 0 or 1 comes from the logits."""
+    exact = format_weights(logits, 6)
+    texts = map(six_digits, weights.tolist())
+    return [other if text in ("0", "1") else text for text, other in zip(texts, exact, strict=True)]
+
+
+def positive(number: float) -> str:
+    """A number above 0 that a float may round to 0."""
+    return six_digits(number) if number else "under 1e−300"
 
 
 def how(steered: Steered) -> str:

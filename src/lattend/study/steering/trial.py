@@ -15,7 +15,7 @@ from lattend.report.table import Facts
 from lattend.study.steering.fit import Floats, divergence, softmax
 from lattend.study.steering.linear import dots, heights
 from lattend.study.steering.numbers import NumberArray, check_scale, check_shapes, check_values, read
-from lattend.study.steering.reports import format_keys, format_vector, key_table, six_digits
+from lattend.study.steering.reports import format_keys, format_vector, key_table, positive, six_digits
 from lattend.study.steering.steer import normal, steer
 from lattend.study.steering.steered import Steered, one, plain
 from lattend.wording import many
@@ -206,10 +206,12 @@ class Trial(Drawn, Printed):
     def _distances(self) -> list[tuple[str, str]]:
         if self.max_error is None or self.error is None or self.divergence is None or self.best is None:
             return []
+        # A softmax never gives a key the wanted weight 0
+        format_error = positive if self.wanted is not None and not self.wanted.all() else six_digits
         facts = [
-            ("max error", f"{six_digits(self.max_error)}, the greatest difference of a weight"),
-            ("error", f"{six_digits(self.error)}, half the sum of the differences of weights"),
-            ("KL", f"{six_digits(self.divergence)} nats, of the wanted weights from these"),
+            ("max error", f"{format_error(self.max_error)}, the greatest difference of a weight"),
+            ("error", f"{format_error(self.error)}, half the sum of the differences of weights"),
+            ("KL", f"{format_error(self.divergence)} nats, of the wanted weights from these"),
         ]
         if self.wanted_output is not None and self.output is not None:
             apart = float(np.linalg.norm(self.output - self.wanted_output))

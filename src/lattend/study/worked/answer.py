@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from lattend.study.exact.numbers import exact
 from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of, settled
 from lattend.study.worked.inputs import depth
 from lattend.study.worked.interval import DecimalInterval
-from lattend.wording import many, short
+from lattend.wording import close_names, cut, many, short
 
 if TYPE_CHECKING:
     from lattend.study.worked.recipes import Tables
@@ -181,9 +180,9 @@ def _name(worked: Worked, given: str) -> str:
     if name in worked.parts:
         return name
     known = [step.name for step in worked.steps]
-    close = difflib.get_close_matches(given, known, 1)
+    close = close_names(given, known)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise NamingError(f"the work has no step {given}; it has {', '.join(known)}{hint}")
+    raise NamingError(f"the work has no step {cut(given)}; it has {', '.join(known)}{hint}")
 
 
 def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
@@ -220,6 +219,8 @@ def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where:
         return [_filled(None, shape[1:], levels[1:]) for _ in range(shape[0])]
     if not isinstance(values, list):
         raise _Misfit(f"{where} is {short(values)}")
+    if levels[0] == "row" and 0 < len(values) < shape[0]:  # the last ones are not given
+        values = [*values, *[None] * (shape[0] - len(values))]
     if len(values) != shape[0]:
         commas = '; decimal commas need quotes, "0,5", or write 0.5' if len(values) == 2 * shape[0] else ""
         raise _Misfit(

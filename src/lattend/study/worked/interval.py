@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 ZERO = Decimal(0)
+MOST_DIGITS = 12  # before the point of a number that is rounded
+_OTHER = {ROUND_HALF_UP: ROUND_HALF_DOWN, ROUND_HALF_DOWN: ROUND_HALF_UP}  # "up" is away from 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,17 @@ class DecimalInterval:
     def __rtruediv__(self, other: Decimal) -> DecimalInterval:
         return interval(other) / self
 
+    def rounded(self, places: int, *, significant: bool = False) -> DecimalInterval:
+        """The numbers and what they round to, halves either way; small ones to as many digits if asked for.
+
+        >>> found = DecimalInterval(Decimal("0.25"), Decimal("0.25"), Decimal("0.26")).rounded(1)
+        >>> str(found.low), str(found.high)
+        ('0.2', '0.3')
+        """
+        low = min(self.low, _round(self.low, places, ROUND_HALF_DOWN, significant))
+        high = max(self.high, _round(self.high, places, ROUND_HALF_UP, significant))
+        return DecimalInterval(low, self.value, high)
+
     def exp(self) -> DecimalInterval:
         """E to the power of each number."""
         return DecimalInterval(self.low.exp(), self.value.exp(), self.high.exp())
@@ -62,6 +75,14 @@ def interval(number: Decimal | DecimalInterval) -> DecimalInterval:
 def hull(value: Decimal, *others: Decimal) -> DecimalInterval:
     """From the least to the greatest of the numbers; the first is the one written."""
     return DecimalInterval(min(value, *others), value, max(value, *others))
+
+
+def _round(number: Decimal, places: int, halves: str, significant: bool) -> Decimal:
+    if not number.is_finite() or number.adjusted() > MOST_DIGITS:
+        return number
+    if significant and number:
+        places = max(places, places - 1 - number.adjusted())
+    return number.quantize(Decimal(1).scaleb(-places), halves if number >= 0 else _OTHER[halves])
 
 
 def _times(x: Decimal, y: Decimal) -> Decimal:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.report.shown import Shown
 from lattend.study.worked.answer import Place, StrayNumbers, WrittenNumber, read_answer
-from lattend.study.worked.entry import CONTEXT, settled
+from lattend.study.worked.entry import CONTEXT, MOST_PLACES, settled
 from lattend.study.worked.inputs import Exercise
 from lattend.study.worked.interval import DecimalInterval, hull, interval
 from lattend.study.worked.recipes import ORDER, Have, Tables, follow
@@ -95,7 +95,8 @@ class _Judge:
 
     A given number stands for all that its writer may have gone on with: the digits written down, or those a
     pocket calculator still held. A number that is off follows if it rounds one of those that the steps make
-    of these. Steps are tried from the nearest one back, with every step in between worked out anew.
+    of these. Steps are tried from the nearest one back, with every step in between worked out anew: first
+    as it is, then with each number that is not handed in rounded to the places of the one that is judged.
     """
 
     worked: Worked
@@ -119,15 +120,47 @@ class _Judge:
         exact, own = entry.value, settled(reached.value)
         if written.near(exact):
             return NumberVerdict(place, written, exact, RIGHT, own)
-        for last in reversed(range(step)):
-            if ORDER[last] not in self._given:
-                continue
-            leads_to = interval(at(self._chain(last), place))
+        given = [last for last in reversed(range(step)) if ORDER[last] in self._given]
+        for last, leads_to in self._ways(place, step, given):
             if written.near(leads_to):
                 self.reached[place] = leads_to
                 roots = self._roots(place, last)
                 return NumberVerdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
         return NumberVerdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
+
+    def _ways(self, place: Place, step: int, given: list[int]) -> Iterator[tuple[int, DecimalInterval]]:
+        """What a number may have been worked out as: from each given step, then with rounding after it."""
+        for last in given:
+            yield last, interval(at(self._chain(last), place))
+        places = self.written[place].places
+        if 0 < places <= MOST_PLACES:
+            for last in (*given, -1):
+                yield last, interval(at(self._rounded_chain(last, step, places), place))
+
+    def _rounded_chain(self, last: int, step: int, places: int) -> Have:
+        """The chain with numbers between two steps rounded to so many places, where the answer lacks them."""
+        have = dict(self._chain(last))
+        for name in ORDER[last + 1 : step + 1]:
+            have[name] = follow(name, have, self.worked.given)
+            if name != ORDER[step] and not (self.worked.given.direct and name in ("q", "k", "v")):
+                have[name] = self._with_rounding(name, have[name], places)
+        return have
+
+    def _with_rounding(self, name: str, tables: Tables, places: int) -> Tables:
+        """The numbers of a step that the answer lacks, as they are and rounded."""
+        digits = name in ("exponentials", "sums")  # a small power of e keeps its digits
+        return tuple(
+            tuple(
+                tuple(
+                    value
+                    if (name, head, row, column) in self.written
+                    else interval(value).rounded(places, significant=digits)
+                    for column, value in enumerate(values)
+                )
+                for row, values in enumerate(table)
+            )
+            for head, table in enumerate(tables)
+        )
 
     @cached_property
     def _given(self) -> set[str]:

@@ -277,12 +277,13 @@ class Worked(Shown):
     def check(self, answer: Any, places: int | None = None) -> Judgement:
         """A given answer, judged number by number: right, a slip, or following from an earlier slip.
 
-        `answer` has rows of numbers for any of the steps, or a list of such rows for each head; None where a
-        number, row or head is not given. A number passes within half a unit of its last digit, so give it as
-        text where that matters: "0.1050". With `places`, a number with fewer decimals must be exact.
+        `answer` has rows of numbers for any of the steps, or a list of such rows for each head. None stands
+        for a number, row or head that is not given; a step or its last rows may be left out. A number passes
+        within half a unit of its last digit, so give it as text where that matters: "0.1050". With `places`,
+        a number with fewer decimals must be exact.
 
-        >>> print(work(**EXAMPLE).check({"sums": [["13.8256"], ["70.3764"], [4], ["13.8256"]]}))
-        row 2, sum: you have 70.3764, exact 70.3763
+        >>> print(work(**EXAMPLE).check({"sums": [["13.8256"], ["70.3774"], [4], ["13.8256"]]}))
+        row 2, sum: you have 70.3774, exact 70.3763
         4 numbers: 3 right, 1 slip
         """
         from lattend.study.worked.judge import judge

@@ -28,6 +28,7 @@ class CostClaimQuestion(Question):
     rule: LayerText = ""
     backward: bool = False
     per: Per = ""
+    assume: str = Field("", max_length=200)
     rename: dict[Name, Name] = Field(default_factory=dict, max_length=MANY)
 
 
@@ -49,7 +50,8 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
         raise LattendError('write the quantity, a colon and the formula, as in "multiplies: n^2 h c"')
     whole = read_layer(question.layer, question.rule, {}).open
     cost = whole.per(question.per) if question.per else whole.backward if question.backward else whole
-    verdict = cost.claim(quantity, formula, rename=question.rename)
+    assuming = question.assume.strip() or None
+    verdict = cost.claim(quantity, formula, assuming=assuming, rename=question.rename)
     parsed = parse_claim(formula, {*whole.names, *question.rename})
     asked = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
     return CostClaimAnswer(
@@ -60,7 +62,13 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
                 question.layer,
                 question.rule,
                 {},
-                show(f"layer{asked}.claim", quantity, formula, rename=question.rename or None),
+                show(
+                    f"layer{asked}.claim",
+                    quantity,
+                    formula,
+                    assuming=assuming,
+                    rename=question.rename or None,
+                ),
             ),
             command=command(
                 "cost",
@@ -69,6 +77,7 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
                 per=question.per,
                 backward=question.backward and not question.per,
                 claim=question.claim,
+                assume=assuming or "",
                 rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
             ),
             latex=verdict_latex(parsed, verdict, rf"\text{{{escape(quantity)}}}"),

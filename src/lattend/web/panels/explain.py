@@ -123,10 +123,9 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
 
 
 def _amounts(found: Explanation) -> list[Amount]:
-    from lattend.attend.explain.text import share_text
+    from lattend.attend.explain.text import executed_label, share_text
 
-    executed = f"executed, {found.bound}" if found.bound and found.executed else "executed"
-    values = {"needed": found.needed, executed: found.executed, "dense": found.dense}
+    values = {"needed": found.needed, executed_label(found): found.executed, "dense": found.dense}
     return [
         Amount(
             name=name,

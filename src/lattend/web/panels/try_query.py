@@ -72,10 +72,11 @@ def answer(question: TryQueryQuestion) -> TryQueryAnswer:
     """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
     from lattend.study.steering.cones import winning_cones
     from lattend.study.steering.latex import trial_latex
-    from lattend.study.steering.reports import six_digits
+    from lattend.study.steering.reports import six_digits, weight_texts
 
     trial = tried(question)
     rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)
+    texts = weight_texts(trial.logits, trial.weights)
     wanted = [0.0] * len(trial.keys) if trial.wanted is None else trial.wanted.tolist()
     report = trial.report()
     cones = winning_cones(question.keys, question.scale) if trial.keys.shape[1] == 2 else ()
@@ -84,10 +85,8 @@ def answer(question: TryQueryQuestion) -> TryQueryAnswer:
         values=[] if trial.values is None else trial.values.tolist(),
         query=trial.query.tolist(),
         weights=[
-            KeyWeight(
-                logit=six_digits(logit), weight=six_digits(share), share=share, limit=limit, wanted=wish
-            )
-            for (logit, share, limit), wish in zip(rows, wanted, strict=True)
+            KeyWeight(logit=six_digits(logit), weight=text, share=share, limit=limit, wanted=wish)
+            for (logit, share, limit), wish, text in zip(rows, wanted, texts, strict=True)
         ],
         how=trial.how,
         report=view(report),

@@ -62,10 +62,9 @@ class ConvAnswer(Answer):
 def answer(question: ConvQuestion) -> ConvAnswer:
     """Where each head of a kernel attends for one query, and how much of its weight misses its pixel."""
     from lattend.nn.convolution.query_heads import query_heads
-    from lattend.nn.convolution.sharpness import bound
+    from lattend.nn.convolution.sharpness import bound_text
     from lattend.nn.images.size_text import read_pixel
     from lattend.nn.pictures.conv import KernelHeads
-    from lattend.report.numbers import format_number
 
     geometry, rows, cols = question.small()
     kernel = KernelHeads(geometry, rows, cols)
@@ -87,13 +86,13 @@ def answer(question: ConvQuestion) -> ConvAnswer:
                 shift=head.shift,
                 tap=head.tap,
                 weights=head.weights.round(PLACES).tolist(),
-                leak=format_number(head.sharpness.leak),
+                leak=head.sharpness.leak_text(),
             )
             for head in found.heads
         ],
         radius=found.radius,
-        leak=format_number(found.leak),
-        bound=format_number(bound(question.alpha)),
+        leak=found.worst.leak_text(),
+        bound=bound_text(question.alpha),
         latex=LATEX,
         copies=Copies(
             python=python(

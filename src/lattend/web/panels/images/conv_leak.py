@@ -49,7 +49,7 @@ class LeakAnswer(Answer):
 
 def answer(question: LeakQuestion) -> LeakAnswer:
     """The leak of the worst pixel and of the corner against α, below the bound of every pixel."""
-    from lattend.nn.convolution.sharpness import BOUND_LATEX, check_alpha
+    from lattend.nn.convolution.sharpness import BOUND_LATEX, bound_text, check_alpha
     from lattend.nn.pictures.leaks import Leaks
     from lattend.report.numbers import format_number
 
@@ -64,10 +64,10 @@ def answer(question: LeakQuestion) -> LeakAnswer:
             LeakCurve(name=name, values=[leak if leak > 0 else None for _, leak in points])
             for name, points in curve.items()
         ],
-        leak=format_number(worst.leak),
+        leak=worst.leak_text(),
         level=worst.leak,
-        corner=format_number(leaks.corner.at(question.alpha).leak),
-        bound=format_number(worst.bound),
+        corner=leaks.corner.at(question.alpha).leak_text(),
+        bound=bound_text(question.alpha),
         needed=[
             NeededAlpha(
                 error=format_number(error),
