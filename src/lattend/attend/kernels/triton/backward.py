@@ -41,7 +41,7 @@ from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 def store_sum(
     Sum, Final, OfRows, first, place, inside, batch, head, final_batch, final_head, final_row, value,
     SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, SOME: tl.constexpr,
-    MARKS: tl.constexpr = 1,
+    MARKS: tl.constexpr,
 ):  # fmt: skip
     """Adds rows to the float32 sums of earlier parts, whose row 0 is `first`; if SOME rows have none, the
     first of OfRows says which have. The last part writes the gradient itself, which lies in memory as its
@@ -189,7 +189,7 @@ def attention_bwd_dq_kernel(
 
     store_sum(
         SumQ, GradQ, OfRows, (batch * heads + head) * rows, place, inside, batch, head,
-        dq_batch, dq_head, dq_row, acc * scale, D, DP, CONTINUES, ENDS, SOME,
+        dq_batch, dq_head, dq_row, acc * scale, D, DP, CONTINUES, ENDS, SOME, 1,
     )  # fmt: skip
 
 
@@ -316,7 +316,7 @@ def attention_bwd_dkdv_kernel(
         place = tl.arange(0, BLOCK_M)
     store_sum(
         SumK, GradK, OfRows, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
-        acc_k * scale, D, DP, CONTINUES, ENDS, SOME,
+        acc_k * scale, D, DP, CONTINUES, ENDS, SOME, 1,
     )  # fmt: skip
     store_sum(
         SumV, GradV, OfRows, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,

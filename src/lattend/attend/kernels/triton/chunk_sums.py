@@ -58,7 +58,7 @@ def chunk_sums_kernel(
     first_key = (batch * kv_heads + kv_head) * keys
     store_sum(
         SumK, GradK, OfRows, first_key, place, inside, batch, kv_head, dk_batch, dk_head, dk_row,
-        summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS, SOME,
+        summed(ShareK, at, count, TILE, inside, D, DP), D, DP, CONTINUES, ENDS, SOME, 1,
     )  # fmt: skip
     store_sum(
         SumV, GradV, OfRows, first_key, place, inside, batch, kv_head, dv_batch, dv_head, dv_row,
