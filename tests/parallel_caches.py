@@ -85,7 +85,8 @@ def _check_held(group: Any, cache: KVCache, texts: Texts) -> None:
     longer = Texts(texts.rule, 1)
     longer.rows[0] = [longer.token() for _ in range(n + more)]
     reached = longer.attended(0)[..., n:, :n]
-    assert {*np.flatnonzero(reached.reshape(-1, n).any(0)).tolist()} <= {*together}
+    kept = np.flatnonzero(reached.any(tuple(range(reached.ndim - 1))))
+    assert {*kept.tolist()} <= {*together}
 
 
 def _refused(group: Any, cache: KVCache, texts: Texts, draw: np.random.Generator) -> None:

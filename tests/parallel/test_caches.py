@@ -41,7 +41,7 @@ def test_random_steps(crew: Crew, ranks: int) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_many_random_steps(crew: Crew, ranks: int) -> None:
-    crew.run(ranks, plays, range(100, 140))
+    crew.run(ranks, plays, range(100, 130))
 
 
 def test_steps_that_do_not_fit(crew: Crew) -> None:
