@@ -69,10 +69,8 @@ def tensors(tokens: list[list[Token]]) -> list[torch.Tensor]:
     """q, k and v of the tokens of each row, [batch, heads, s, D]."""
     if not tokens[0]:
         return [torch.zeros(len(tokens), heads, 0, size).double() for heads, size in SHAPES]
-    return [
-        torch.stack([torch.stack([token[i] for token in row], 1) for row in tokens])
-        for i in range(len(SHAPES))
-    ]
+    every = [[token[:3] for token in row] for row in tokens]
+    return [torch.stack([torch.stack([x[i] for x in row], 1) for row in every]) for i in range(3)]
 
 
 def _check_held(group: Any, cache: KVCache, texts: Texts) -> None:

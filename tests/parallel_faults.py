@@ -101,7 +101,7 @@ def filled(group: Any, wrong: str) -> str:
 def destroyed(_: Any) -> tuple[bool, bool, int, str]:
     """Whether a destroyed group and its backend on CPUs are gone, its threads left, and a cache's error."""
     threads = _threads()
-    own = dist.new_group()
+    own: Any = dist.new_group()
     reference, x = weakref.ref(own), torch.ones(1, 1, 1, 2)
     cache = KVCache("k <= q", mesh=own, heads=1)
     cache.attend(x, x, x)

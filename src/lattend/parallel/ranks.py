@@ -26,7 +26,7 @@ from lattend.recent import Recent
 SEQUENCE, HEADS = "sequence", "heads"  # the names of dimensions of a mesh
 AXES = ("depth", "rows", "cols")  # and of those that cut an image or a volume into blocks
 GRACE = 3.0  # seconds in which those that are there say so, once one is missing
-MOMENT = 0.05  # seconds; less is "at once"
+MOMENT = 0.05  # seconds; sooner is "at once"
 MOST_GROUPS, MOST_WORKS = 32, 64
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ class Ranks:
             lost = f"a message did not arrive {who}, which all answer now"
         limit = self.timeout.total_seconds()
         timeout = f"timeout of {limit:g} s, which init_process_group(timeout=…) sets"
-        if waited < limit:
+        if limit - waited > MOMENT:  # a clock may be ahead
             after = f"after {waited:.1f} s" if waited >= MOMENT else "at once"
             how = f"The connection was lost {after}, before the {timeout}"
         else:
@@ -183,7 +183,10 @@ _KNOWN: Recent[Any, Ranks] = Recent(MOST_GROUPS)
 
 
 def ranks_of(mesh: object) -> Ranks:
-    """The ranks of a mesh, of a process group, or of the world where that is None; remembered without it."""
+    """The ranks of a mesh, of a process group, or of the world where that is None.
+
+    They are remembered, and do not keep their process groups from ending.
+    """
     if not (dist.is_available() and dist.is_initialized()):
         raise LattendError(
             "lt.parallel needs torch.distributed with its process group: start the program with torchrun, "
