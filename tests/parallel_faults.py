@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
+import weakref
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 
 from lattend.errors import LattendError
+from lattend.nn.grid.over_ranks import grid_rnn
+from lattend.nn.grid.rnn import GridRNN
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.kv_cache import KVCache
 from lattend.parallel.sharded_attention import attention
@@ -91,3 +96,42 @@ def filled(group: Any, wrong: str) -> str:
     except LattendError as error:
         return str(error)
     return ""
+
+
+def destroyed(_: Any) -> tuple[bool, bool, int, str]:
+    """Whether a destroyed group and its backend on CPUs are gone, its threads left, and a cache's error."""
+    threads = _threads()
+    own: Any = dist.new_group()
+    reference, x = weakref.ref(own), torch.ones(1, 1, 1, 2)
+    cache = KVCache("k <= q", mesh=own, heads=1)
+    cache.attend(x, x, x)
+    _call(own).sum().backward()
+    grid_rnn(GridRNN(2, 2), torch.ones(1, 2, 3, 2), mesh=own).sum().backward()
+    backend = cache.ranks.control
+    assert backend is not None and backend() is not None
+    dist.destroy_process_group(own)
+    del own
+    try:
+        cache.attend(x, x, x)
+    except LattendError as error:
+        said = f"{type(error).__name__}: {error}"
+    else:
+        said = ""
+    return reference() is None, backend() is None, _threads() - threads, said
+
+
+def _threads() -> int:
+    """The threads of this process; 0 where the system does not list them."""
+    path = Path("/proc/self/task")
+    return len([*path.iterdir()]) if path.exists() else 0
+
+
+def begun_again(_: Any, port: int) -> list[float]:
+    """What calls over an equal mesh give in one world, and in one that follows it."""
+    rank, size, found = dist.get_rank(), dist.get_world_size(), list[float]()
+    for world in range(2):
+        dist.destroy_process_group()
+        dist.init_process_group("gloo", f"tcp://127.0.0.1:{port + world}", rank=rank, world_size=size)
+        mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("sequence",))
+        found.append(float(_call(mesh).detach().sum()))
+    return found

@@ -34,6 +34,7 @@ class Case:
     h: int = H
     dtype: torch.dtype = torch.float64
     device: str = "cpu"
+    batch: int = BATCH
 
     @property
     def ranks(self) -> int:
@@ -50,7 +51,7 @@ class Case:
 
     def image(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """The whole image, slopes of its states, and where it has pixels."""
-        shape = (BATCH, sum(self.rows), self.cols)
+        shape = (self.batch, sum(self.rows), self.cols)
         image, slopes = (
             torch.randn(*shape, n, dtype=torch.float64).to(self.device, self.dtype)
             for n in (C, self.h * self.directions)
@@ -85,7 +86,7 @@ def over_ranks(group: Any, case: Case) -> tuple[list[float], list[int]]:
         share = (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).double().cpu()
         dist.all_reduce(share, group=group)
         errors.append(_far(share, one.cpu()))
-    sizes = (BATCH, case.cols), case.rows, case.dtype.itemsize
+    sizes = (case.batch, case.cols), case.rows, case.dtype.itemsize
     predicted = [border_bytes(net, *sizes, back)[rank] for back in (False, True)]
     return errors, [forward["messages"] - predicted[0], backward["messages"] - predicted[1]]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from typing import Any
 
 import pytest
 import torch
 from gloo_ranks import Crew
-from parallel_faults import dies, different, filled, is_slow
+from parallel_faults import begun_again, destroyed, dies, different, filled, is_slow
 
 import lattend as lt
 from lattend.parallel.cut import of_lengths
@@ -157,6 +159,10 @@ def test_a_rank_that_dies() -> None:
             assert said.startswith(f"RankError: lt.parallel, rank {rank}, ")
             assert "no answer of rank 1 of ranks 0, 1, 2" in said
             assert seconds < 20
+            lost = r"The connection was lost (at once|after \d+\.\d s), before the timeout of 15 s, which "
+            assert re.search(
+                lost + r"init_process_group\(timeout=…\) sets\. Look for the first error", said
+            ), said
 
 
 def test_a_rank_that_is_slow() -> None:
@@ -166,6 +172,25 @@ def test_a_rank_that_is_slow() -> None:
         late = crew.answer(1)
     assert kind == "gave"
     assert "RankError: lt.parallel, rank 0, agreeing on a call: no answer of rank 1 of ranks 0, 1" in said
-    assert "of a timeout of 8 s, which init_process_group(timeout=…) sets" in said
+    assert "Nothing came within the timeout of 8 s, which init_process_group(timeout=…) sets. Look" in said
     assert seconds < 13
     assert late[1][0].startswith("RankError: ")
+
+
+def test_groups_that_are_destroyed() -> None:
+    """They are let go: a thread of gloo that is left when Python exits can abort it.
+
+    An equal mesh of a world that was destroyed says nothing about the next.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Crew(2) as crew:
+        gone = crew.run(2, destroyed)
+        sums = crew.run(2, begun_again, port)
+    said = (
+        "RankError: the process group of these ranks was destroyed: after destroy_process_group() and "
+        "init_process_group(), make meshes and caches again"
+    )
+    assert gone == [(True, True, 0, said)] * 2
+    assert sums == [sums[0]] * 2 and sums[0][0] == sums[0][1] > 0

@@ -55,6 +55,7 @@ def check(crew: Crew, case: Case) -> None:
         Case((1, 2, 0, 1, 1, 3, 0, 1), "lstm", directions=4, layers=2, columns=7),
         Case((1, 1, 1, 1, 1, 1, 1, 1), "rnn", directions=4, masked=True, cols=9, columns=2),
         Case((1, 1, 2, 1, 1, 1, 1, 1), "gru", directions=2, shift=True, layers=2, cols=5, columns=1),
+        Case((2, 0, 3), "lstm", directions=4, layers=2, masked=True, batch=0),
     ],
 )
 def test_strips_of_rows_are_the_whole_image(crew: Crew, case: Case) -> None:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import torch
-
+from lattend.attend.compiled import left_to_python
 from lattend.attend.elsewhere import RUNNERS
 from lattend.errors import LattendError, NamingError
 from lattend.parallel import agreement
@@ -32,7 +31,7 @@ class _OverRanks:
     strategy: str | None
     cluster: str | Cluster | None
 
-    @torch.compiler.disable
+    @left_to_python
     def attention(
         self, q: Any, k: Any, v: Any, rule: Any, how: Mapping[str, Any], values: Mapping[str, Any]
     ) -> Any:
@@ -70,8 +69,8 @@ def sharded(
     """
     ranks_of(mesh)  # whoever has no process group hears of it here
     one = _OverRanks(mesh, cut, strategy, cluster)
-    RUNNERS.append(one)  # pyright: ignore[reportArgumentType]  (torch.compiler.disable has no types)
+    RUNNERS.append(one)
     try:
         yield
     finally:
-        RUNNERS.remove(one)  # pyright: ignore[reportArgumentType]
+        RUNNERS.remove(one)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.decode.step import Scoring, StepMask, attend
+from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
+from lattend.attend.record import WithoutAutocast
 from lattend.attend.rule_names import rule_names
 from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
@@ -58,58 +59,82 @@ class KVCache:
 
     def fill(self, k: Tensor, v: Tensor, *, cut: Cut | str | None = None) -> None:
         """Takes the first keys, of which each rank has a shard; the cache must be empty."""
-        if k.shape[:3] != v.shape[:3]:
-            shapes = f"k has shape {shape_text(k)} and v {shape_text(v)}"
-            refuse(self.ranks, TensorError(f"{shapes}: a prompt has as many keys as values"))
-        said = {**self._said(k, v, "fill"), "cut": cut.pieces if isinstance(cut, Cut) else cut}
-        agreed = agree(self.ranks, said, {}, k.shape[2], v.shape[2], 0, False)
+        try:
+            for name, x in (("k", k), ("v", v)):
+                if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
+                if x.dim() != 4:
+                    wanted = "(batch, kv_heads, n of this rank, D)"
+                    raise TensorError(f"{name} has shape {shape_text(x)}, and a prompt takes {wanted}")
+            if k.shape[:3] != v.shape[:3]:
+                shapes = f"k has shape {shape_text(k)} and v {shape_text(v)}"
+                raise TensorError(f"{shapes}: a prompt has as many keys as values")
+            if k.shape[1] < 1 or self.heads % k.shape[1]:
+                raise DomainError(f"heads = {self.heads} is not a multiple of the {k.shape[1]} heads of k")
+            as_queries = k[:, :1].expand(-1, self.heads, -1, -1)
+            _, k, v = self._checked(as_queries, k, v)
+        except LattendError as error:
+            refuse(self.ranks, error)
+        call = {**self._call(k, v, "fill"), "cut": cut.pieces if isinstance(cut, Cut) else cut}
+        agreed = agree(self.ranks, call, {}, k.shape[2], v.shape[2], 0, False)
         if self.length:  # on every rank
             raise DomainError(f"the cache has {self.length} positions already: a prompt comes first")
-        found = cut_of(cut, agreed.keys, "keys")
-        pieces = [np.arange(a, b) for a, b in found.pieces[self.ranks.rank]]
-        self._keep(k, v, np.concatenate([np.zeros(0, np.int64), *pieces]))
-        self.counts, self.length = [*agreed.keys], found.n
+        cut = cut_of(cut, agreed.keys, "keys")
+        check_length(0, cut.n, self.retention.length)
+        pieces = [np.arange(a, b) for a, b in cut.pieces[self.ranks.rank]]
+        self._write(k, v)
+        self.places = np.concatenate([np.zeros(0, np.int64), *pieces])
+        self.counts, self.length = [*agreed.keys], cut.n
         self._drop()
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None, softcap: float | None = None,
         sinks: Tensor | None = None, return_lse: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-        """The output [batch, heads, s, Dv] of the next s positions, whose keys and values join the cache."""
+        """The output [batch, heads, s, Dv] of the next s positions, whose keys and values join the cache.
+
+        A step that fails on some rank fails on all, and changes nothing.
+        """
         try:
             check_scoring(scale, softcap, 0.0)
             check_shapes(rule_names(self.rule.key), q, k, v)
-            q, k, v = as_one_kind(q, k, v)
+            q, k, v = self._checked(q, k, v)
             check_sinks(sinks, q)
-            if q.shape[1] != self.heads or k.shape[2] != q.shape[2]:
-                raise DomainError(
-                    f"the cache is for {self.heads} heads, and a step has as many keys as queries; got "
-                    f"{q.shape[1]} heads, {q.shape[2]} queries and {k.shape[2]} keys"
-                )
+            check_length(self.length, q.shape[2], self.retention.length)
         except LattendError as error:
             refuse(self.ranks, error)
         options = (None if scale is None else float(scale), None if softcap is None else float(softcap))
-        said = {**self._said(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
+        call = {**self._call(k, v, "attend"), "scale and softcap": options, "sinks": sinks is not None}
         now = {"positions": self.length, "new positions": q.shape[2]}
-        agree(self.ranks, said, now, q.shape[2], k.shape[2], 0, False)
+        agree(self.ranks, call, now, q.shape[2], k.shape[2], 0, False)
         make_ready(self.ranks, q.device)
         new = np.arange(self.length, self.length + q.shape[2])
-        owners = [self._owner() for _ in new]
-        mine = np.flatnonzero(np.array(owners) == self.ranks.rank)
+        counts = [*self.counts]
+        owners = np.array([_next_owner(counts) for _ in new], np.int64)
+        mine = np.flatnonzero(owners == self.ranks.rank)
+        places = np.concatenate([self.places, new[mine]])
+        mask = torch.from_numpy(np.ascontiguousarray(self._mask.on_host(new, places))).to(q.device)
         chosen = torch.from_numpy(mine).to(k.device)
-        self._keep(k.index_select(2, chosen), v.index_select(2, chosen), new[mine])
-        self.length += q.shape[2]
+        self._write(k.index_select(2, chosen), v.index_select(2, chosen))
         how = Scoring(q.shape[3] ** -0.5 if scale is None else scale, softcap, return_lse=True)
-        keys, values = (x[:, :, : len(self.places)] for x in self._room)
-        mask = torch.from_numpy(np.ascontiguousarray(self._mask.on_host(new, self.places))).to(q.device)
-        out, lse = attend(q, keys, values, mask, how)
+        keys, values = (x[:, :, : len(places)] for x in self._room)
+        with WithoutAutocast(q):
+            out, lse = attend(q, keys, values, mask, how)
         assert lse is not None
         out, lse = self._merged(q, out, lse)
         if sinks is not None:
             out, lse = with_sinks(out, lse, sinks)
+        self.places, self.counts, self.length = places, counts, self.length + q.shape[2]
         self._drop()
         out = out.to(q.dtype)
         return (out, lse) if return_lse else out
+
+    def _checked(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The tensors, cast where autocast says so; raises unless they fit each other and the keys held."""
+        q, k, v = as_one_kind(q, k, v)
+        keys, values = self._room or (k, v)
+        check_step(q, k, v, (keys, values), self.heads, sized=False)
+        return q, k, v
 
     def _merged(self, q: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
         """The parts of all ranks, merged in their order: the same bits on every rank."""
@@ -125,23 +150,18 @@ class KVCache:
             merged.add(every, part[..., :-1].contiguous(), part[..., -1].contiguous())
         return merged.out, merged.lse
 
-    def _owner(self) -> int:
-        """The rank that gets the next key; on all ranks the same."""
-        rank = min(range(self.ranks.size), key=self.counts.__getitem__)
-        self.counts[rank] += 1
-        return rank
-
-    def _keep(self, k: Tensor, v: Tensor, places: NDArray[np.int64]) -> None:
-        used, more = len(self.places), len(places)
+    def _write(self, k: Tensor, v: Tensor) -> None:
+        """Writes keys and values behind those that are held, which only their places make the cache's."""
+        used, more = len(self.places), k.shape[2]
         if not self._room or self._room[0].shape[2] < used + more:
             size = max(LEAST_ROOM, 2 * (used + more))
-            room = [x.new_zeros((*x.shape[:2], size, x.shape[3])) for x in (k, v)]
+            with torch.inference_mode(False):  # else they could not be written to outside of it
+                room = [x.new_zeros((*x.shape[:2], size, x.shape[3])) for x in (k, v)]
             for new, old in zip(room, self._room, strict=False):
                 new[:, :, :used] = old[:, :, :used]
             self._room = room
         for room, x in zip(self._room, (k, v), strict=True):
             room[:, :, used : used + more] = x.detach()
-        self.places = np.concatenate([self.places, places])
 
     def _drop(self) -> None:
         """Forgets keys that no query from now on reaches, where they are half of all."""
@@ -152,9 +172,9 @@ class KVCache:
                 room[:, :, : len(kept)] = room.index_select(2, chosen)
             self.places = self.places[kept]
 
-    def _said(self, k: Tensor, v: Tensor, what: str) -> dict[str, Any]:
+    def _call(self, k: Tensor, v: Tensor, method: str) -> dict[str, Any]:
         return {
-            "a cache's": what,
+            "a cache's": method,
             "rule": self.rule.key,
             "heads": self.heads,
             "batch": k.shape[0],
@@ -162,4 +182,12 @@ class KVCache:
             "head dimension": k.shape[3],
             "value dimension": v.shape[3],
             "dtype": dtype_name(k.dtype),
+            "device": k.device.type,
         }
+
+
+def _next_owner(counts: list[int]) -> int:
+    """The rank that gets the next key, which is counted; on all ranks the same."""
+    rank = min(range(len(counts)), key=counts.__getitem__)
+    counts[rank] += 1
+    return rank

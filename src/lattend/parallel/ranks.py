@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,18 +26,28 @@ from lattend.recent import Recent
 SEQUENCE, HEADS = "sequence", "heads"  # the names of dimensions of a mesh
 AXES = ("depth", "rows", "cols")  # and of those that cut an image or a volume into blocks
 GRACE = 3.0  # seconds in which those that are there say so, once one is missing
+MOMENT = 0.05  # seconds; sooner is "at once"
 MOST_GROUPS, MOST_WORKS = 32, 64
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Ranks that exchange tensors: a process group, this rank's number among them, and how many there are."""
+    """Ranks that exchange tensors: a process group, this rank's number among them, and how many there are.
 
-    group: Any  # a process group; None where there is one rank
+    The reference is weak: torch ends the threads of a process group once nobody holds it, and a thread that
+    is left when Python exits can abort the process.
+    """
+
+    reference: Callable[[], Any] | None  # to a process group; None where there is one rank
     rank: int
     size: int
     members: tuple[int, ...] | None = None  # their numbers in the process group, where it has others too
+
+    @property
+    def group(self) -> Any:
+        """The process group, None where there is one rank; raises where it was destroyed."""
+        return None if self.reference is None else alive(self.reference)
 
     def peer(self, rank: int) -> int:
         """What the process group calls one of these."""
@@ -45,7 +56,18 @@ class Group:
     @staticmethod
     def of(group: Any) -> Group:
         """The ranks of a process group."""
-        return Group(group, dist.get_rank(group), dist.get_world_size(group))
+        return Group(weakref.ref(group), dist.get_rank(group), dist.get_world_size(group))
+
+
+def alive(reference: Callable[[], Any]) -> Any:
+    """What a weak reference refers to; raises where that was destroyed."""
+    found = reference()
+    if found is None:
+        raise RankError(
+            "the process group of these ranks was destroyed: after destroy_process_group() and "
+            "init_process_group(), make meshes and caches again"
+        )
+    return found
 
 
 ALONE = Group(None, 0, 1)
@@ -63,7 +85,7 @@ class Ranks:
     across: Group  # exchange heads
     places: tuple[tuple[int, int], ...]
     names: tuple[int, ...]  # what the world calls them
-    control: Any  # a backend on CPUs, for what must be agreed on
+    control: Callable[[], Any] | None  # refers to a backend on CPUs, for what must be agreed on
     timeout: timedelta
     axes: tuple[tuple[str, int], ...] = ()  # of an image, along which a mesh cuts it over so many ranks
     connected: set[str] = field(default_factory=set[str])  # kinds of devices between which messages went
@@ -104,7 +126,9 @@ class Ranks:
         return [pickle.loads(x[:length].numpy().tobytes()) for x, length in zip(found, lengths, strict=True)]
 
     def _all_gather(self, found: list[Tensor], mine: Tensor) -> None:
-        self.guarded("agreeing on a call", lambda: self.control.allgather([found], [mine]).wait())
+        assert self.control is not None
+        control = alive(self.control)
+        self.guarded("agreeing on a call", lambda: control.allgather([found], [mine]).wait())
 
     def guarded(self, doing: str, run: Callable[[], T]) -> T:
         """What `run` gives; where ranks fail to answer, an error that says who is missing."""
@@ -126,11 +150,17 @@ class Ranks:
         elif absent:
             lost = f"no answer of rank {', '.join(str(names[i]) for i in absent)} {who}"
         else:
-            lost = f"a message did not arrive {who}, which all answer now: one was slower than the timeout"
+            lost = f"a message did not arrive {who}, which all answer now"
+        limit = self.timeout.total_seconds()
+        timeout = f"timeout of {limit:g} s, which init_process_group(timeout=…) sets"
+        if limit - waited > MOMENT:  # a clock may be ahead
+            after = f"after {waited:.1f} s" if waited >= MOMENT else "at once"
+            how = f"The connection was lost {after}, before the {timeout}"
+        else:
+            how = f"Nothing came within the {timeout}"
         return RankError(
-            f"lt.parallel, rank {names[self.rank]}, {doing}: {lost}. It waited {waited:.1f} s of a "
-            f"timeout of {self.timeout.total_seconds():g} s, which init_process_group(timeout=…) sets; look "
-            f"for the first error in that rank's log, and start all ranks again. torch says: {first}"
+            f"lt.parallel, rank {names[self.rank]}, {doing}: {lost}. {how}. Look for the first error in that "
+            f"rank's log, and start all ranks again. torch says: {first}"
         )
 
     def _absent(self) -> list[int] | None:
@@ -153,29 +183,31 @@ _KNOWN: Recent[Any, Ranks] = Recent(MOST_GROUPS)
 
 
 def ranks_of(mesh: object) -> Ranks:
-    """The ranks of a mesh, of a process group, or of the world where that is None; remembered."""
+    """The ranks of a mesh, of a process group, or of the world where that is None.
+
+    They are remembered, and do not keep their process groups from ending.
+    """
     if not (dist.is_available() and dist.is_initialized()):
         raise LattendError(
             "lt.parallel needs torch.distributed with its process group: start the program with torchrun, "
             "and call torch.distributed.init_process_group() first"
         )
-    key = dist.group.WORLD if mesh is None else mesh
-    known = _KNOWN.get(key)
-    if known is None:
-        made = _of_mesh(key) if isinstance(key, DeviceMesh) else _of_group(key)
-        known = _KNOWN.find(key, lambda: made)
-    return known
-
-
-def _of_group(group: object) -> Ranks:
+    if isinstance(mesh, DeviceMesh):  # one that is equal may follow in another world
+        key = weakref.ref(_world()), mesh.mesh_dim_names, str(mesh.mesh.tolist())
+        return _KNOWN.find(key, lambda: _of_mesh(mesh))
+    group = _world() if mesh is None else mesh
     if not isinstance(group, dist.ProcessGroup):
         raise NamingError(
             "mesh is a DeviceMesh, a process group, or None for all ranks of the world; "
             f"got {type(group).__name__}"
         )
+    return _KNOWN.find(weakref.ref(group), lambda: _of_group(group))
+
+
+def _of_group(group: Any) -> Ranks:
     whole, names, timeout = Group.of(group), tuple(dist.get_process_group_ranks(group)), timeout_of(group)
     places = tuple((0, i) for i in range(whole.size))
-    return Ranks(whole, whole, ALONE, places, names, _control(names, timeout), timeout)
+    return Ranks(whole, whole, ALONE, places, names, _control(group, names, timeout), timeout)
 
 
 def _of_mesh(mesh: DeviceMesh) -> Ranks:
@@ -201,12 +233,11 @@ def _of_mesh(mesh: DeviceMesh) -> Ranks:
     flip = own == (SEQUENCE, HEADS)
     places = [divmod(i, table.shape[1]) for i in range(len(order))]
     along, across = (mesh.get_group(name) for name in (SEQUENCE, HEADS))
-    whole, timeout = (
-        Group(dist.group.WORLD, order.index(dist.get_rank()), len(order), order),
-        timeout_of(along),
-    )
+    world, timeout = _world(), timeout_of(along)
+    whole = Group(weakref.ref(world), order.index(dist.get_rank()), len(order), order)
     placed = tuple((b, a) if flip else (a, b) for a, b in places)
-    return Ranks(whole, Group.of(along), Group.of(across), placed, order, _control(order, timeout), timeout)
+    control = _control(world, order, timeout)
+    return Ranks(whole, Group.of(along), Group.of(across), placed, order, control, timeout)
 
 
 def _of_blocks(mesh: DeviceMesh, names: tuple[str, ...]) -> Ranks:
@@ -226,8 +257,8 @@ def _of_blocks(mesh: DeviceMesh, names: tuple[str, ...]) -> Ranks:
 _MADE: Counter[tuple[int, ...]] = Counter()
 
 
-def _control(names: tuple[int, ...], timeout: timedelta) -> Any:
-    """A backend on CPUs for these ranks.
+def _control(group: Any, names: tuple[int, ...], timeout: timedelta) -> Callable[[], Any] | None:
+    """A reference to a backend on CPUs for these ranks, which ends with the group or when Python exits.
 
     Not a group of torch's: to name one, all ranks of the world must have made equally many before.
     """
@@ -235,11 +266,21 @@ def _control(names: tuple[int, ...], timeout: timedelta) -> Any:
         return None
     _MADE[names] += 1
     store = PrefixStore(f"lattend/{'-'.join(map(str, names))}/{_MADE[names]}", _store())
-    return dist.ProcessGroupGloo(store, names.index(dist.get_rank()), len(names), timeout)
+    made = dist.ProcessGroupGloo(store, names.index(dist.get_rank()), len(names), timeout)
+    weakref.finalize(group, _let_go, made)
+    return weakref.ref(made)
+
+
+def _let_go(_: Any) -> None:
+    """Takes the last reference to a backend, whose threads end with it."""
+
+
+def _world() -> Any:
+    return cast(Any, dist.group.WORLD)
 
 
 def _store() -> Any:
-    return cast(Any, dist.group.WORLD).get_group_store()
+    return _world().get_group_store()
 
 
 def timeout_of(group: Any) -> timedelta:

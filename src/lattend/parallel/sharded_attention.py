@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
+from lattend.attend.compiled import left_to_python
 from lattend.attend.dropout import new_seed
 from lattend.errors import LattendError
 from lattend.parallel.agreement import agree, refuse
@@ -42,7 +43,7 @@ def attention(
     dropout: float = ..., return_lse: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
-@torch.compiler.disable
+@left_to_python
 def attention(
     q: Tensor,
     k: Tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -205,3 +206,46 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native.library, "function", lambda name: lambda *given: 1)
     with pytest.raises(MemoryError, match="a grid needs some rows of memory for each thread"):
         GridRNN(2, 3, kernel="native")(torch.zeros(1, 2, 2, 2))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("cell", range(3))
+@pytest.mark.parametrize(
+    ("directions", "batch", "rows", "cols", "channels", "size"),
+    [
+        (1, 0, 3, 4, 2, 5), (4, 0, 1, 1, 1, 1), (2, 0, 0, 0, 3, 3), (0, 2, 3, 4, 2, 5),  # no images
+        (1, 2, 0, 4, 2, 5), (4, 2, 3, 0, 2, 5), (2, 1, 0, 0, 2, 5),  # no pixels
+        (2, 2, 3, 4, 0, 5), (2, 2, 3, 4, 2, 0), (1, 1, 1, 1, 0, 0),  # no numbers
+        (2, 2, 3, 4, 2, 1), (1, 2, 3, 4, 3, 16), (2, 1, 3, 4, 1, 17),
+    ],
+)  # fmt: skip
+def test_entry_points_take_empty_tensors(
+    level: str, cell: int, directions: int, batch: int, rows: int, cols: int, channels: int, size: int
+) -> None:
+    """Forward and backward of empty images, called without Python's checks: gradients are zeros."""
+    gates, together = (1, 5, 4)[cell], min(batch, 2)
+    sizes = (cell, 0, directions, batch, rows, cols, channels, size, together, together)
+    shape = native.GridStruct(*sizes, parallel=library.parallel())
+
+    def numbers(*axes: int) -> Tensor:
+        return torch.randn(directions, *axes)
+
+    weights = [numbers(gates * size, n) for n in (channels, 1, size, size)]
+    edges = [numbers(batch, n, size) for n in (rows, cols) * 2]
+    states = [torch.full((directions, batch, rows + 1, cols + 1, size), math.nan) for _ in range(2)]
+    of_pixels = [numbers(batch, rows, cols, n) for n in (5 * size, size, size, channels)]
+    partial = numbers(batch, channels + 2 * size + 1, gates * (-(-size // 16) * 16))
+    gradients = [torch.full_like(x, math.nan) for x in weights]
+    given = [
+        torch.randn(batch, rows, cols, channels), None, *weights, *edges, *states, *of_pixels[:3], partial,
+        of_pixels[3], *gradients, *[torch.zeros_like(x) for x in edges],
+    ]  # fmt: skip
+    addresses = torch.tensor([0 if x is None else x.data_ptr() for x in given])
+    with library.at_level(level):
+        for name in ("grid_forward", "grid_backward"):
+            assert library.function(name)(ctypes.addressof(shape), addresses.data_ptr(), 2) == 0
+    assert not any(x.isnan().any() for x in gradients)
+    if not batch * rows * cols:
+        assert not any(x.any() for x in gradients)
+    else:
+        assert not states[0][:, :, 1:, 1:].isnan().any()

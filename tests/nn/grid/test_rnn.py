@@ -254,6 +254,21 @@ def test_what_it_says_of_itself() -> None:
     assert repr(lt.nn.GridRNN(3, 8, "gru", recompute=True)) == "GridRNN(3, 8, cell='gru', recompute=True)"
 
 
+@pytest.mark.parametrize("kernel", [None, "native", "cpu", "diagonals", "reference"])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize(("directions", "shift"), [(1, True), (2, False), (4, False)])
+def test_an_empty_batch(kernel: str | None, cell: str, directions: int, shift: bool) -> None:
+    net = lt.nn.GridRNN(3, 5, cell, directions, bias=True, layers=2, shift=shift, kernel=kernel)
+    x, mask = torch.zeros(0, 2, 4, 3, requires_grad=True), torch.ones(0, 2, 4, dtype=torch.bool)
+    for _ in range(2):  # the second call repeats the first
+        out, states = net(x, return_states=True)
+        again = net(x, states, mask)
+        assert out.shape == again.shape == net(x).shape == (0, 2, 4, 5 * directions)
+        grads = torch.autograd.grad(net(x).sum() + again.sum(), [x, *net.parameters()])
+        for grad, of in zip(grads, [x, *net.parameters()], strict=True):
+            assert grad.shape == of.shape and not grad.any()
+
+
 # Errors
 
 X = torch.zeros(2, 3, 4, 5)
@@ -298,6 +313,7 @@ X = torch.zeros(2, 3, 4, 5)
             "x must be floats [batch, rows, cols, c] with c = 5, got int64 [2, 3, 4, 5]",
         ),
         (lambda: lt.nn.GridRNN(5, 3)(X[:, :0]), "x has no pixels: it is float32 [2, 0, 4, 5]"),
+        (lambda: lt.nn.GridRNN(5, 3)(X[:0, :, :0]), "x has no pixels: it is float32 [0, 3, 0, 5]"),
         (
             lambda: lt.nn.GridRNN(5, 3)(X.double()),
             "x is float64 [2, 3, 4, 5] and the weights are torch.float32; cast one of them",

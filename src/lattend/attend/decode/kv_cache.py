@@ -29,7 +29,7 @@ from lattend.attend.inputs import check_scoring, check_sinks
 from lattend.attend.operator import WithoutAutocast
 from lattend.attend.other_names import meant_by
 from lattend.attend.sinks import with_sinks
-from lattend.errors import DomainError, NamingError, TensorError
+from lattend.errors import DomainError, NamingError
 from lattend.plans.retention import retention
 from lattend.report.report import Report
 from lattend.report.shown import Shown
@@ -272,7 +272,7 @@ class KVCache(Shown):
         entries: Mapping[str, Any],
     ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
         check_scoring(scale, softcap, 0)
-        self._check(q, k, v)
+        step.check_step(q, k, v, (self.keys, self.values), self.heads)
         check_sinks(sinks, q)
         s = q.shape[2]
         real = ragged.real_tokens(padding, q)
@@ -359,52 +359,10 @@ class KVCache(Shown):
         """Forget all positions, or those of some rows, where other sequences begin; the room stays."""
         self._store.reset(None if rows is None else ragged.rows_given(rows, self.keys.shape[0]))
 
-    def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        for name, x in (("q", q), ("k", k), ("v", v)):
-            if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
-        batch, kv_heads, _, head_dim = self.keys.shape
-        s = k.shape[2] if k.dim() == 4 else 0
-        expected = ((batch, kv_heads, s, head_dim), (batch, kv_heads, s, self.values.shape[3]))
-        if (k.shape, v.shape) != expected or q.dim() != 4:
-            raise TensorError(
-                f"this cache takes k {_shape(batch, kv_heads, 's', head_dim)} and v "
-                f"{_shape(batch, kv_heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
-                f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
-                + (f"; make it with kv_heads={k.shape[1]}" if k.dim() == 4 and k.shape[1] != kv_heads else "")
-            )
-        heads = q.shape[1]
-        if q.shape != (batch, heads, s, head_dim) or heads % kv_heads:
-            raise TensorError(
-                f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
-                f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {kv_heads}"
-            )
-        if heads != self.heads:
-            raise TensorError(
-                f"q has {heads} heads, and the cache was made for {self.heads}; "
-                f"make it with heads={heads}, kv_heads={kv_heads}"
-            )
-        for name, x in (("q", q), ("k", k), ("v", v)):
-            if x.dtype != self.keys.dtype or x.device != self.keys.device:
-                raise TensorError(
-                    f"{name} is {x.dtype} on {x.device}, and this cache "
-                    f"{self.keys.dtype} on {self.keys.device}"
-                )
-            if x.requires_grad and torch.is_grad_enabled():
-                raise step.keeps_no_gradient(name)
-
     def _check_length(self, sizes: int | Tensor) -> None:
         length = self.retention.length
         if length is None or (isinstance(sizes, int) and len(self) + sizes <= length):
             return
-        seen = self.lengths + (sizes if isinstance(sizes, int) else sizes.cpu().numpy())
-        if seen.max(initial=0) > length:
-            row = int(seen.argmax())
-            raise DomainError(
-                f"{self.lengths[row]} positions and {seen[row] - self.lengths[row]} more are beyond "
-                f"the {length} that this cache was made for"
-            )
-
-
-def _shape(*sizes: int | str) -> str:
-    return f"({', '.join(map(str, sizes))})"
+        more = sizes if isinstance(sizes, int) else sizes.cpu().numpy()
+        for row, added in zip(*np.broadcast_arrays(self.lengths, more), strict=True):
+            step.check_length(int(row), int(added), length)

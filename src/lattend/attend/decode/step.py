@@ -71,6 +71,60 @@ class Slots(NamedTuple):
     ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
 
 
+def check_step(
+    q: Tensor, k: Tensor, v: Tensor, held: tuple[Tensor, Tensor], heads: int, *, sized: bool = True
+) -> None:
+    """Raises unless a step fits a cache of so many query heads and the keys and values that it holds.
+
+    `sized`: the cache is made with its number of kv heads, rather than given it by its first keys.
+    """
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
+    keys, values = held
+    batch, kv_heads, _, head_dim = keys.shape
+    s = k.shape[2] if k.dim() == 4 else 0
+    expected = ((batch, kv_heads, s, head_dim), (batch, kv_heads, s, values.shape[3]))
+    if (k.shape, v.shape) != expected or q.dim() != 4:
+        other = sized and k.dim() == 4 and k.shape[1] != kv_heads
+        raise TensorError(
+            f"this cache takes k {_shape(batch, kv_heads, 's', head_dim)} and v "
+            f"{_shape(batch, kv_heads, 's', values.shape[3])}, got q {_shape(*q.shape)}, "
+            f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
+            + (f"; make it with kv_heads={k.shape[1]}" if other else "")
+        )
+    given = q.shape[1]
+    if q.shape != (batch, given, s, head_dim) or given % kv_heads:
+        raise TensorError(
+            f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
+            f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {kv_heads}"
+        )
+    if given != heads:
+        raise TensorError(
+            f"q has {given} heads, and the cache was made for {heads}; "
+            f"make it with heads={given}" + (f", kv_heads={kv_heads}" if sized else "")
+        )
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.dtype != keys.dtype or x.device != keys.device:
+            raise TensorError(
+                f"{name} is {x.dtype} on {x.device}, and this cache {keys.dtype} on {keys.device}"
+            )
+        if x.requires_grad and torch.is_grad_enabled():
+            raise keeps_no_gradient(name)
+
+
+def check_length(seen: int, more: int, most: int | None) -> None:
+    """Raises where so many more positions do not fit a cache that was made for a length."""
+    if most is not None and seen + more > most:
+        raise DomainError(
+            f"{seen} positions and {more} more are beyond the {most} that this cache was made for"
+        )
+
+
+def _shape(*sizes: int | str) -> str:
+    return f"({', '.join(map(str, sizes))})"
+
+
 def empty_slots(
     slots: int, shape: tuple[int, int, int, int], growing: Sequence[str], kind: Mapping[str, Any]
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:

@@ -253,7 +253,7 @@ class GridRNN(nn.Module):
             raise TensorError(
                 f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {format_tensor(x)}{hint}"
             )
-        if 0 in x.shape:
+        if 0 in x.shape[1:3]:
             raise TensorError(f"x has no pixels: it is {format_tensor(x)}")
         weight = getattr(self.W_in, "0")
         if x.device != weight.device:

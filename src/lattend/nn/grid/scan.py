@@ -92,7 +92,9 @@ def scan(
     [batch, rows, cols, D*h], and None.
     """
     amx.check(x)
-    name = chosen(kernel, x, into, left, top)
+    name = (
+        chosen(kernel, x, into, left, top) if len(x) else "diagonals"
+    )  # an empty batch has no work to share
     kind = kind_of((x, into, bias, left, top, mask)) if joined and edges is NO_EDGES else None
     if mask is not None:
         x = _filled(x, mask)

@@ -42,8 +42,9 @@ struct GridTensors {
   float *d_edges[4];
 };
 
+// Room for at least one number: null means that there is no memory.
 inline float *allocated(int64_t count) {
-  return static_cast<float *>(aligned_alloc(64, (count + 15) / 16 * 64));
+  return static_cast<float *>(aligned_alloc(64, (count + 16) / 16 * 64));
 }
 
 inline Floats load_part(const float *at, int64_t count) {
@@ -225,7 +226,8 @@ struct GridCall {
   ~GridCall() { free(packed); }
 
   int64_t width() const { return gates * padded; }
-  int64_t tasks() const { return (shape.batch + shape.of_task - 1) / shape.of_task; }  // of one direction
+  // The tasks of one direction; an empty batch has none.
+  int64_t tasks() const { return shape.batch ? (shape.batch + shape.of_task - 1) / shape.of_task : 0; }
   int64_t image(int64_t d, int64_t b) const { return d * shape.batch + b; }
   int64_t pixel(int64_t d, int64_t b, int64_t row, int64_t col) const {
     return (image(d, b) * shape.rows + row) * shape.cols + col;

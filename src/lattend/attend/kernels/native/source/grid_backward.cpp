@@ -275,6 +275,11 @@ void run_backward(const GridCall &call, float *memory, int64_t d, int64_t task) 
 void end_weights(const GridCall &call, int64_t d, int64_t from, int64_t count, float *to) {
   if (!to) return;
   int64_t width = call.width(), each = (call.inputs() + 1) * width, tasks = call.tasks();
+  int64_t numbers = call.gates * call.size * count;
+  if (!tasks) {
+    memset(to + d * numbers, 0, numbers * 4);
+    return;
+  }
   float *sums = call.t.partial + d * tasks * each;
   for (int64_t task = 1; task < tasks; task++)
     for (int64_t i = from * width; i < (from + count) * width; i += LANES)
