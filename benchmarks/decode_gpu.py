@@ -9,10 +9,11 @@ subtracted. The calls of a row take turns, and the table has their medians in mi
 host's time for each call, and the milliseconds of the first call, in which cuDNN plans for the number of
 keys. A call that raises prints its error. A call whose output differs from float32's is marked WRONG.
 
-Names of calls: "dynamic" and "static" are caches of Lattend. "all" attends to every key, also where a draft
-must not, so it is only a bound. "folded" makes the query heads of a kv head rows of one matrix. "tail" joins
-a call on the first keys with a call on the last keys. "bias" gives the mask as a bias in bf16. "room" reads
-all slots of a buffer through a mask, so its shapes stay the same while the text grows.
+Names of calls: "dynamic" and "static" are caches of Lattend. "dynamic, library" is a cache that leaves to
+torch's own attention all that it can, whatever kernels/gpu_crossovers.json says. "all" attends to every key,
+also where a draft must not, so it is only a bound. "folded" makes the query heads of a kv head rows of one
+matrix. "tail" joins a call on the first keys with a call on the last keys. "bias" gives the mask as a bias in
+bf16. "room" reads all slots of a buffer through a mask, so its shapes stay the same while the text grows.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import lattend as lt
 from lattend.attend.decode import step
+from lattend.attend.kernels.gpu_crossovers import measured as measured_limits
 
 aten = torch.ops.aten
 CUDNN: Any = aten._scaled_dot_product_cudnn_attention.default
@@ -48,6 +50,7 @@ ROOM = 64  # slots beyond the keys
 TAIL = 256  # keys after those of the first call
 MAX_KEYS = 1 << 20  # of all rows of the batch
 ROUNDS, SECONDS = 15, 0.12  # at most, of one row
+WRONG = 2e-2  # the error of bf16 is far smaller
 SPIN = 2e9  # cycles in a second of the fastest clock
 KIND: dict[str, Any] = {}  # the dtype and the device
 
@@ -72,6 +75,11 @@ class Case(NamedTuple):
         return f"{shape}, D {self.width}, {self.tokens} tokens"
 
     @property
+    def slots(self) -> int:
+        """Those of a buffer with room for more."""
+        return self.keys + max(ROOM, self.tokens)
+
+    @property
     def rule(self) -> str:
         return f"k <= q and q - k < {self.keys}" if self.window else "k <= q"
 
@@ -88,13 +96,11 @@ ROWS = [
     *(Case(b, n, 32, 8, 128, ragged=True) for b, n in ((16, 8192), (64, 4096))),
     *(Case(b, n, 32, 8, 128, window=True) for b, n in ((1, 1024), (8, 4096))),
     Case(64, 1024, 32, 8, 128, tokens=8, window=True),
+    *(Case(b, n, 32, 8, 128, tokens=512) for b, n in ((1, 8192), (4, 32768))),
 ]
-SMALL = [  # to try the script on a CPU
-    Case(2, 512, 4, 2, 16),
-    Case(2, 512, 4, 2, 16, tokens=4),
-    Case(2, 512, 4, 2, 16, window=True),
-    Case(2, 512, 4, 2, 16, tokens=4, window=True),
-    Case(2, 512, 4, 2, 16, ragged=True),
+# To try the script on a CPU: tokens, and whether the rule is a window and rows differ in length
+SMALL = [
+    Case(2, 512, 4, 2, 16, s, *kind) for s, *kind in ((1,), (4,), (1, True), (4, True), (1, False, True))
 ]
 
 
@@ -123,7 +129,7 @@ class Keys(NamedTuple):
 
     @classmethod
     def made(cls, case: Case) -> Keys:
-        shape = case.batch, case.kv_heads, case.keys + ROOM, case.width
+        shape = case.batch, case.kv_heads, case.slots, case.width
         past = case.keys - 1 if case.window else case.keys
         lengths = torch.full((case.batch,), past)
         if case.ragged:
@@ -154,13 +160,27 @@ class Cached:
     def __init__(self, cache: lt.KVCache, case: Case, new: tuple[Tensor, Tensor, Tensor]) -> None:
         self.cache, self.case, self.new = cache, case, new
 
-    def back(self) -> None:
-        """Takes the new tokens of a draft back; single tokens stay."""
-        if self.case.tokens > 1 and not self.case.window:
-            self.cache.crop(self.case.keys)
-
     def __call__(self) -> Tensor:
         return lt.attention(*self.new, self.case.rule, cache=self.cache)
+
+
+def take_back(call: Call) -> None:
+    """Takes the new tokens of a draft back; single tokens stay."""
+    if isinstance(call, Cached) and call.case.tokens > 1 and not call.case.window:
+        call.cache.crop(call.case.keys)
+
+
+class LeftToLibrary(Cached):
+    """The same where torch's own attention takes all steps that it can."""
+
+    def __call__(self) -> Tensor:
+        limits = measured_limits()["decoding"]
+        before = dict(limits)
+        limits.update(dict.fromkeys(limits, 0))
+        try:
+            return super().__call__()
+        finally:
+            limits.update(before)
 
 
 # Calls of torch
@@ -205,8 +225,8 @@ def torch_calls(case: Case, held: Keys, q: Tensor) -> dict[str, Call]:
     k, v = held.first(size)
     rows = q.view(case.batch, case.kv_heads, group * s, case.width)
     shape = q.shape
-    room = masks(case, held, slots)
-    mask, plain = room[..., :size], s == 1 and not case.ragged
+    whole = masks(case, held, slots)
+    mask, plain = whole[..., :size], s == 1 and not case.ragged
     found: dict[str, Call] = {}
     if not case.ragged:
         pairs = "" if plain else "all, "
@@ -225,8 +245,8 @@ def torch_calls(case: Case, held: Keys, q: Tensor) -> dict[str, Call]:
             return joined((one[0], one[1].view(shape[:3])), other[:2])
 
         found["cudnn + flash tail"] = with_tail
-    found["bias, cudnn room"] = bias_call(q, held, as_bias(room))
-    found["bias, folded cudnn room"] = bias_call(rows, held, as_bias(room, group), shape)
+    found["bias, cudnn room"] = bias_call(q, held, as_bias(whole))
+    found["bias, folded cudnn room"] = bias_call(rows, held, as_bias(whole, group), shape)
     if not plain:
         for backend in ("cudnn", "efficient", "default"):
             found[f"mask, sdpa {backend}"] = partial(sdpa, backend, q, k, v, mask)
@@ -253,10 +273,10 @@ def bias_call(q: Tensor, held: Keys, bias: Tensor, shape: torch.Size | None = No
 def varlen_call(q: Tensor, held: Keys, case: Case) -> Call:
     """Each kv head of each row as a sequence of its own, in memory that is longer than it."""
     pairs, slots, s = case.batch * case.kv_heads, held.keys.shape[2], case.tokens
-    whole: dict[str, Any] = {"dtype": torch.int32, "device": KIND["device"]}
-    starts_q = torch.arange(pairs + 1, **whole) * s
-    starts_k = torch.arange(pairs + 1, **whole) * slots
-    used = (held.lengths + s).repeat_interleave(case.kv_heads).to(**whole)
+    kind: dict[str, Any] = {"dtype": torch.int32, "device": KIND["device"]}
+    starts_q = torch.arange(pairs + 1, **kind) * s
+    starts_k = torch.arange(pairs + 1, **kind) * slots
+    used = (held.lengths + s).repeat_interleave(case.kv_heads).to(**kind)
     k, v = (x.view(pairs * slots, 1, case.width) for x in (held.keys, held.values))
     group = case.heads // case.kv_heads
 
@@ -289,6 +309,7 @@ class Timer:
     def __init__(self) -> None:
         self.cuda = KIND["device"] == "cuda"
         self.filler = torch.empty(1 << 27 if self.cuda else 1, dtype=torch.int8, device=KIND["device"])
+        self.wait: Call = torch.cuda.synchronize if self.cuda else lambda: None
         self.empty = 0.0
         if self.cuda:
             self.empty = statistics.median(self.once(lambda: None, 1e-4) for _ in range(50))
@@ -308,10 +329,6 @@ class Timer:
         end.synchronize()
         return start.elapsed_time(end) / 1e3 - self.empty
 
-    def wait(self) -> None:
-        if self.cuda:
-            torch.cuda.synchronize()
-
     def host(self, call: Call) -> tuple[Any, float, float]:
         """The output, and the seconds until the call returns and until its output is there."""
         self.wait()
@@ -329,15 +346,16 @@ def measured(case: Case, timer: Timer, only: str) -> list[dict[str, Any]]:
     at = held.lengths[:, None, None, None] + torch.arange(case.tokens)[:, None]
     k, v = (torch.take_along_dim(x, at.to(x.device), 2) for x in (held.keys, held.values))
     new = q, k, v
+    capacity = None if case.window else case.slots
     made: dict[str, Callable[[], Call]] = {
         "dynamic": lambda: Cached(filled(case, held), case, new),
-        "static": lambda: Cached(filled(case, held, **static_options(case)), case, new),
+        "dynamic, library": lambda: LeftToLibrary(filled(case, held), case, new),
+        "static": lambda: Cached(filled(case, held, static=True, capacity=capacity), case, new),
     }
-    rows: list[dict[str, Any]] = []
-    calls: dict[str, Call] = {}
+    rows, calls = list[dict[str, Any]](), dict[str, Call]()
     right = wanted(case, held, q) if case.batch * case.keys <= MAX_KEYS // 2 else None
     for name, make in [*made.items(), *((n, lambda c=c: c) for n, c in torch_calls(case, held, q).items())]:
-        if only and only not in name:
+        if only not in name:
             continue
         row: dict[str, Any] = {**case._asdict(), "call": name}
         rows.append(row)
@@ -348,10 +366,10 @@ def measured(case: Case, timer: Timer, only: str) -> list[dict[str, Any]]:
             if right is not None and not name.startswith("all"):
                 row["error"] = float((out.float() - right).norm() / right.norm())
             for _ in range(2):
-                back(call)
+                take_back(call)
                 row["host_us"] = timer.host(call)[1] * 1e6
             calls[name] = call
-        except (RuntimeError, TypeError, ValueError, AttributeError) as cause:
+        except (RuntimeError, TypeError, ValueError, AttributeError, LookupError) as cause:
             row["raised"] = " ".join(f"{type(cause).__name__}: {cause}".split())[:160]
     hosts = {row["call"]: row["host_us"] / 1e6 for row in rows if row["call"] in calls}
     times = run_in_turns(calls, hosts, timer)
@@ -361,15 +379,6 @@ def measured(case: Case, timer: Timer, only: str) -> list[dict[str, Any]]:
     return rows
 
 
-def static_options(case: Case) -> dict[str, Any]:
-    return {"static": True} if case.window else {"static": True, "capacity": case.keys + ROOM}
-
-
-def back(call: Call) -> None:
-    if isinstance(call, Cached):
-        call.back()
-
-
 def run_in_turns(calls: dict[str, Call], hosts: dict[str, float], timer: Timer) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in calls}
     begin = time.perf_counter()
@@ -377,7 +386,7 @@ def run_in_turns(calls: dict[str, Call], hosts: dict[str, float], timer: Timer) 
         if done >= 5 and time.perf_counter() - begin > SECONDS:
             break
         for name, call in calls.items():
-            back(call)
+            take_back(call)
             times[name].append(timer.once(call, hosts[name]))
     return times
 
@@ -385,8 +394,7 @@ def run_in_turns(calls: dict[str, Call], hosts: dict[str, float], timer: Timer) 
 def line(row: dict[str, Any]) -> str:
     if "device_us" not in row:
         return f"    {row['call']}: {row.get('raised', 'not measured')}"
-    wrong = row.get("error", 0.0)
-    mark = "" if wrong < 2e-2 else f"  WRONG: error {wrong:.2g}"
+    mark = f"  WRONG: error {row['error']:.2g}" if row.get("error", 0.0) > WRONG else ""
     times = f"{row['device_us']:10.1f} device{row['host_us']:10.1f} host{row['first_ms']:10.1f} first ms"
     return f"    {row['call']:26}{times}{mark}"
 
@@ -405,12 +413,12 @@ def main() -> None:
         parser.error("--device cuda: torch finds no GPU here; --device cpu --grid small tries the script")
     KIND.update(dtype=torch.bfloat16, device=given.device)
     cases = {"all": grid(), "rows": iter(ROWS), "small": iter(SMALL)}[given.grid]
-    machine = {"date": time.strftime("%Y-%m-%d %H:%M"), "torch": torch.__version__, "device": "cpu"}
-    if given.device == "cuda":
-        machine |= {"device": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
+    device = torch.cuda.get_device_name() if given.device == "cuda" else "cpu"
+    machine = {"date": time.strftime("%Y-%m-%d %H:%M"), "torch": torch.__version__, "device": device}
+    machine["cudnn"] = str(torch.backends.cudnn.version())
     print(machine, flush=True)
     begin, rows, left = time.perf_counter(), list[dict[str, Any]](), 0
-    raised: set[tuple[str, str]] = set()
+    raised: set[str | None] = {None}
     with torch.no_grad():
         timer = Timer()
         print(f"empty pair of events: {timer.empty * 1e6:.1f} us", flush=True)
@@ -420,22 +428,18 @@ def main() -> None:
                 continue
             found = measured(case, timer, given.only)
             rows += found
-            if given.save:  # after each row: an error of the device ends them all
+            if given.save:  # now, since an error of the device ends them all
                 given.save.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
             print(f"{case}  [{time.perf_counter() - begin:.0f} s]", flush=True)
-            detailed = case in ROWS or given.grid != "all"
-            best = sorted(found, key=lambda row: row.get("device_us", 1e9))
-            for row in best:
-                problem = (row["call"], row.get("raised", ""))
-                new = bool(row.get("raised")) and problem not in raised
-                raised.add(problem)
-                if new or (not row.get("raised") and (detailed or row.get("error", 0) > 2e-2)):
+            for row in found:
+                if row.get("raised") not in raised or row.get("error", 0.0) > WRONG:
                     print(line(row), flush=True)
-            if not detailed:
-                done = [row for row in best if "device_us" in row]
-                print("    " + ", ".join(f"{row['call']} {row['device_us']:.0f}" for row in done[:8]))
-                ours = [row for row in done if row["call"] in ("dynamic", "static")]
-                print("    " + ", ".join(f"{row['call']} {row['device_us']:.0f}" for row in ours))
+                raised.add(row.get("raised"))
+            done = sorted((row for row in found if "device_us" in row), key=lambda row: row["device_us"])
+            if case in ROWS or given.grid != "all":
+                print("\n".join(map(line, done)))
+            else:
+                print("    " + ", ".join(f"{row['call']} {row['device_us']:.0f}" for row in done))
     if left:
         print(f"{left} rows left out: the time was up")
 

@@ -59,7 +59,8 @@ class Slots(NamedTuple):
 
     `positions` of the keys are [batch, slots], or [1, slots] where all rows have the same. A static cache has
     a `state` of tensors, its lengths, the greatest ever, and drafted tokens; and a `ring`: pinned slots,
-    those of the ring, the reach, and the length.
+    those of the ring, the reach, and the length. `rolling`: there are never more slots, and a
+    new key takes that of an old one once all are in use.
     """
 
     keys: Tensor
@@ -69,6 +70,7 @@ class Slots(NamedTuple):
     data: Mapping[str, Tensor] = {}
     state: tuple[Tensor, ...] = ()
     ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
+    rolling: bool = False
 
 
 def empty_slots(
@@ -132,12 +134,13 @@ def attend(
 def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:
     """Whether scores are written out, two products with a softmax between, rather than left to the library.
 
-    They are where more is asked of them than a softmax; a bias in bfloat16 is too coarse for the library. A
+    They are where more is asked of them than a softmax: a bias in bfloat16 is too coarse for the library, and
+    a negative scale makes its greatest score the least. A
     mask sends the library on a GPU to its memory-efficient kernel, which gives each head of a few queries one
     program: 32 heads on 4,096 keys take it 170 µs on an H200, the products 53. With 16 queries these are 200
     and 89, with 64 205 and 213; with 16 elements of one query 210 and 153, of four queries 222 and 280.
     """
-    if how.return_lse or how.softcap is not None or bias is not None:
+    if how.return_lse or how.softcap is not None or bias is not None or how.scale <= 0:
         return True
     return q.is_cuda and mask is not None and prod(q.shape[:3]) <= FEW_ROWS
 

@@ -1,0 +1,200 @@
+"""Decoding steps that torch's own attention takes on a GPU: which they are, and that they are right.
+
+Its functions are written out on the CPU; outputs are those of enumeration over the whole texts in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import decode_oracle
+import library_steps
+import numpy as np
+import pytest
+import torch
+from decode_oracle import Texts, cache_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from library_steps import Call
+from torch import Tensor
+
+import lattend as lt
+from lattend.attend.decode import at_once
+from lattend.attend.decode.step import Scoring
+from lattend.attend.kernels import gpu_crossovers
+
+RULES = decode_oracle.RULES
+DRAFT = 3
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    return library_steps.used(monkeypatch)
+
+
+def fed(texts: Texts, cache: lt.KVCache, s: int, **options: Any) -> None:
+    texts.feed(cache, [[texts.token() for _ in range(s)] for _ in texts.rows], **options)
+
+
+# The first numbers are those of the past, the last of the new tokens' own
+
+
+def test_a_draft_is_one_call_on_the_past_and_one_on_its_own_keys(calls: list[Call]) -> None:
+    texts = Texts("k <= q", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 7)
+    for past in (7, 7 + DRAFT):
+        calls.clear()
+        fed(texts, cache, DRAFT)
+        assert calls == [("flash", past, False), ("flash", DRAFT, True)]
+
+
+@pytest.mark.parametrize("rollback", [0, 4])
+def test_so_is_a_draft_after_tokens_were_taken_back(calls: list[Call], rollback: int) -> None:
+    texts = Texts("k <= q", 2)
+    cache = cache_of(texts, rollback=rollback)
+    fed(texts, cache, 9)
+    for kept in (1, 0, 3, 2):
+        start = len(texts.rows[0])
+        fed(texts, cache, DRAFT)
+        cache.crop(start + kept)
+        for row in range(2):
+            texts.crop(row, start + kept)
+        calls.clear()
+        fed(texts, cache, DRAFT)
+        assert calls == [("flash", start + kept, False), ("flash", DRAFT, True)]
+
+
+def test_kept_branches_leave_a_past_in_any_order(calls: list[Call]) -> None:
+    texts = Texts("k <= q", 1)
+    cache = cache_of(texts)
+    fed(texts, cache, 5)
+    fed(texts, cache, 4)
+    cache.keep([1, 3])
+    texts.keep(0, 4, [1, 3])
+    for _ in range(2):
+        fed(texts, cache, DRAFT)
+    past = [size for name, size, causal in calls if name == "flash" and not causal]
+    assert past[-1] == 5 + 2 + DRAFT
+
+
+def test_a_window_that_no_draft_leaves_is_a_past_too(calls: list[Call]) -> None:
+    texts = Texts("k <= q and q - k <= 20", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 6)
+    for past in (6, 9, 12, 15, 18):
+        calls.clear()
+        fed(texts, cache, DRAFT)
+        reached = past + DRAFT - 1 <= 20  # the last token attends to key 0
+        assert calls == ([("flash", past, False), ("flash", DRAFT, True)] if reached else [])
+
+
+def test_a_rolling_buffer_that_is_full_goes_to_cudnn(
+    calls: list[Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(q: Tensor, k: Tensor, v: Tensor, slots: Any, how: Scoring) -> at_once.LibraryStep:
+        return at_once.LibraryStep(slots, how)
+
+    monkeypatch.setattr("lattend.attend.decode.dynamic.at_once", steps)
+    texts = Texts("k <= q and q - k <= 5", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 3)
+    for past in range(3, 12):
+        calls.clear()
+        fed(texts, cache, 1)
+        assert calls == [("flash", past + 1, False) if past + 1 < 6 else ("cudnn", 6, False)]
+    texts, cache = Texts("k <= q", 2), lt.KVCache("k <= q", batch=2, heads=4, head_dim=8, n=4)
+    x = torch.randn(2, 4, 1, 8)
+    calls.clear()
+    for _ in range(4):
+        cache.attend(x, x, x)
+    assert [name for name, *_ in calls] == ["flash"] * 4  # full once, and never again
+
+
+@pytest.mark.parametrize("rule", ["sinks", "dilated", "even keys", "columns", "heads", "before"])
+def test_other_rules_stay_ours(calls: list[Call], rule: str) -> None:
+    texts = Texts(RULES[rule], 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 9)
+    for s in (DRAFT, 1, DRAFT):
+        fed(texts, cache, s)
+    assert not calls
+
+
+def test_a_bias_a_softcap_and_a_negative_scale_stay_ours(calls: list[Call]) -> None:
+    x = torch.randn(1, 4, DRAFT, 8)
+    options: list[dict[str, Any]] = [
+        {"bias": lt.Bias.alibi(4)}, {"softcap": 2.0}, {"scale": -1.0}, {"scale": 0.0}
+    ]  # fmt: skip
+    for how in options:
+        cache = lt.KVCache("k <= q", batch=1, heads=4, head_dim=8)
+        for _ in range(3):
+            cache.attend(x, x, x, **how)
+        assert not calls, how
+
+
+def test_rows_of_different_lengths_and_padded_tokens_stay_ours(calls: list[Call]) -> None:
+    texts = Texts("k <= q", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 5)
+    texts.feed(
+        cache, [[texts.token() for _ in range(size)] for size in (2, 2)], np.array([[1, 1, 0]] * 2, bool)
+    )
+    texts.feed(
+        cache,
+        [[texts.token() for _ in range(size)] for size in (3, 1)],
+        np.array([[1, 1, 1], [1, 0, 0]], bool),
+    )
+    fed(texts, cache, DRAFT)
+    assert not calls
+
+
+def test_sinks_take_part(calls: list[Call]) -> None:
+    x, sinks = [torch.randn(2, heads, 9, 8).double() for heads in (4, 2, 2)], torch.randn(4)
+    attend: Any = lt.attention
+    cache = lt.KVCache("k <= q", batch=2, heads=4, kv_heads=2, head_dim=8, dtype=torch.float64)
+    parts = [
+        attend(*(y[:, :, cut] for y in x), "k <= q", cache=cache, sinks=sinks)
+        for cut in (slice(0, 5), slice(5, 9))
+    ]
+    wanted = attend(*x, "k <= q", sinks=sinks, kernel="reference")
+    torch.testing.assert_close(torch.cat(parts, 2), wanted, atol=1e-12, rtol=0)
+    assert [name for name, *_ in calls] == ["flash"] * 2
+
+
+def test_below_the_crossover_all_stay_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = library_steps.used(monkeypatch, numbers=2 * 2 * 8 * 10)  # batch, kv heads, D, keys
+    texts = Texts("k <= q", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 4)
+    for past in (4, 7, 10):
+        calls.clear()
+        fed(texts, cache, DRAFT)
+        assert bool(calls) == (past >= 10)
+
+
+FIXTURE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@given(st.sampled_from(sorted(RULES)), st.lists(st.integers(-4, 6), max_size=12), st.sampled_from([0, 4]))
+@settings(max_examples=60, deadline=None, suppress_health_check=FIXTURE)
+def test_any_sequence_of_drafts(calls: list[Call], rule: str, sizes: list[int], rollback: int) -> None:
+    """Tokens that come, and below 0 tokens that are taken back where the cache allows it."""
+    texts = Texts(RULES[rule], 2)
+    cache, back = cache_of(texts, rollback=rollback), 0
+    for size in sizes:
+        if size > 0:
+            fed(texts, cache, size)
+            back = max(0, back - size)
+        elif size and back - size <= rollback:
+            cache.crop(size)
+            back -= size
+            for row in range(2):
+                texts.crop(row, size)
+
+
+def test_crossovers_are_measured_numbers() -> None:
+    keys = torch.empty(4, 8, 1, 128, device="meta")
+    for step in ("token", "window", "draft"):
+        assert gpu_crossovers.cached_keys(step, keys) > 0
+    assert gpu_crossovers.cached_keys("token", keys) == (1 << 24) / (4 * 8 * 128)
