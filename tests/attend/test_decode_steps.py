@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple, cast
 
 import decode_oracle
@@ -26,12 +27,12 @@ from torch import Tensor
 import lattend as lt
 from lattend.attend import host
 from lattend.attend.decode import dynamic, static, step
-from lattend.attend.decode.at_once import LibraryStep
+from lattend.attend.decode.at_once import LibraryStep, library_step
 from lattend.attend.decode.native_step import native_step
 from lattend.attend.decode.program import MAX_DEPTH, NoProgram, program
 from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
-from lattend.attend.kernels.triton.decode_step import TritonStep, triton_step
+from lattend.attend.kernels.triton.decode_step import TritonStep, is_for_cudnn, triton_step
 from lattend.attend.kernels.triton.source import generated_step
 from lattend.attend.tensor_terms import evaluate
 from lattend.errors import TensorError
@@ -71,13 +72,17 @@ def by_triton(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Tr
     return found
 
 
-def by_library(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> LibraryStep | None:
+def by_library(
+    q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring
+) -> LibraryStep | TritonStep | None:
     """Calls of torch's own attention, as library_steps makes them."""
-    whole = slots.condition is None and not slots.state
-    return LibraryStep(slots, how) if whole and library_steps.takes(q, v, how) else None
+    if slots.state:
+        return triton_step(q, slots, how) if is_for_cudnn(q, slots, how) else None
+    return library_step(q, v, slots, how)
 
 
-WAYS = ["triton", "library", *library.NAMES]
+# For a dynamic cache, "library" is FlashAttention and "cudnn" is cuDNN; for a static one both are cuDNN
+WAYS = ["triton", "library", "cudnn", *library.NAMES]
 FIXTURE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -90,9 +95,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     if name == "triton" and torch.cuda.is_available():
         pytest.skip("Triton's interpreter is for machines without a GPU")
     if name not in library.NAMES:
-        run = {"triton": by_triton, "library": by_library}[name]
-        if name == "library":
-            library_steps.used(monkeypatch)
+        run = by_triton if name == "triton" else by_library
+        if name != "triton":
+            library_steps.used(monkeypatch, cudnn_rows=0 if name == "cudnn" else inf)
         monkeypatch.setattr(dynamic, "at_once", run)
         monkeypatch.setattr(static, "at_once", run)
         copied = dynamic.DynamicStore._copied  # pyright: ignore[reportPrivateUsage]

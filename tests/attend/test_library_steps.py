@@ -19,11 +19,16 @@ from library_steps import Call
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.decode import at_once
+from lattend.attend.decode import at_once, dynamic, static
 from lattend.attend.decode.step import Scoring
 from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.triton.decode_step import is_for_cudnn, triton_step
 
 RULES = decode_oracle.RULES
+pytestmark = [  # of Triton's interpreter
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 DRAFT = 3
 
 
@@ -89,26 +94,132 @@ def test_a_window_that_no_draft_leaves_is_a_past_too(calls: list[Call]) -> None:
         assert calls == ([("flash", past, False), ("flash", DRAFT, True)] if reached else [])
 
 
-def test_a_rolling_buffer_that_is_full_goes_to_cudnn(
-    calls: list[Call], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def steps(q: Tensor, k: Tensor, v: Tensor, slots: Any, how: Scoring) -> at_once.LibraryStep:
-        return at_once.LibraryStep(slots, how)
+@pytest.fixture
+def cudnn_calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """Calls of steps that cuDNN takes; those of static caches go through Triton's interpreter."""
+    found = library_steps.used(monkeypatch, cudnn_rows=0)
 
-    monkeypatch.setattr("lattend.attend.decode.dynamic.at_once", steps)
-    texts = Texts("k <= q and q - k <= 5", 2)
+    def steps(q: Tensor, k: Tensor, v: Tensor, slots: Any, how: Scoring) -> Any:
+        if slots.state:
+            return triton_step(q, slots, how) if is_for_cudnn(q, slots, how) else None
+        return at_once.library_step(q, v, slots, how)
+
+    monkeypatch.setattr(dynamic, "at_once", steps)
+    monkeypatch.setattr(static, "at_once", steps)
+    return found
+
+
+def test_cudnn_reads_a_rounded_number_of_slots_and_all_of_a_full_window(cudnn_calls: list[Call]) -> None:
+    texts = Texts("k <= q", 2)
     cache = cache_of(texts)
-    fed(texts, cache, 3)
-    for past in range(3, 12):
-        calls.clear()
+    fed(texts, cache, 60)
+    for _ in range(8):
+        cudnn_calls.clear()
         fed(texts, cache, 1)
-        assert calls == [("flash", past + 1, False) if past + 1 < 6 else ("cudnn", 6, False)]
-    texts, cache = Texts("k <= q", 2), lt.KVCache("k <= q", batch=2, heads=4, head_dim=8, n=4)
-    x = torch.randn(2, 4, 1, 8)
-    calls.clear()
-    for _ in range(4):
+        assert cudnn_calls == [("cudnn", 64 if len(cache) <= 64 else 128, True)]
+    texts = Texts("k <= q and q - k <= 69", 2)
+    cache = cache_of(texts)
+    fed(texts, cache, 62)
+    for past in range(62, 75):
+        cudnn_calls.clear()
+        fed(texts, cache, 1)
+        count = min(past + 1, 70)
+        assert cudnn_calls == [
+            ("cudnn", 64, True)
+            if count <= 64
+            else ("flash", count, False)
+            if count < 70
+            else ("cudnn", 70, False)
+        ]  # 128 slots are not there
+
+
+def test_a_buffer_that_is_full_once_has_no_number_of_its_own(cudnn_calls: list[Call]) -> None:
+    cache, x = lt.KVCache("k <= q", batch=2, heads=4, head_dim=8, n=64), torch.randn(2, 4, 1, 8)
+    for _ in range(64):
         cache.attend(x, x, x)
-    assert [name for name, *_ in calls] == ["flash"] * 4  # full once, and never again
+    assert cudnn_calls == [("cudnn", 64, True)] * 64
+
+
+@pytest.mark.parametrize("made", [{}, {"static": True, "capacity": 64}])
+def test_a_key_that_was_taken_back_leaks_nothing(cudnn_calls: list[Call], made: dict[str, Any]) -> None:
+    x = torch.randn(2, 4, 20, 8)
+    cache = lt.KVCache("k <= q", batch=2, heads=4, head_dim=8, **made)
+    nan = torch.full((2, 4, 3, 8), torch.nan)
+    for n in range(12):
+        cache.attend(*(x[:, :, n : n + 1],) * 3)
+        cache.attend(*(nan[:, :, : 1 + n % 3],) * 3)
+        cache.crop(n + 1)
+    for n in range(12, 20):
+        cudnn_calls.clear()
+        found = cache.attend(*(x[:, :, n : n + 1],) * 3)
+        assert cudnn_calls == [("cudnn", 64, True)]
+        wanted = lt.attention(
+            x[:, :, : n + 1], x[:, :, : n + 1], x[:, :, : n + 1], "k <= q", kernel="reference"
+        )
+        torch.testing.assert_close(found, wanted[:, :, -1:], atol=1e-5, rtol=0)
+
+
+STATIC = {"k <= q": {"capacity": 64}, "k <= q and q - k <= 63": {}}
+
+
+@pytest.mark.parametrize("rule", STATIC)
+def test_a_static_cache_reads_all_slots(cudnn_calls: list[Call], rule: str) -> None:
+    texts = Texts(rule, 2)
+    cache = cache_of(texts, static=True, dtype=torch.float32, **STATIC[rule])
+    tokens = [[texts.token() for _ in range(size)] for size in (61, 58)]
+    texts.feed(cache, tokens, np.arange(61) < np.array([[61], [58]]))  # rows of different lengths
+    for _ in range(3):
+        cudnn_calls.clear()
+        fed(texts, cache, 1)
+        assert cudnn_calls == [("cudnn", 64, True)]
+    lengths = [64, 61]
+    assert cache.lengths.tolist() == lengths
+    if rule == "k <= q":  # the first row is full: NaN says that its first key is gone
+        x = torch.randn(2, 4, 1, 8)
+        found = cache.attend(x, x[:, :2], x[:, :2, :, :6])
+        assert found[0].isnan().all()
+        assert found[1].isfinite().all()
+    else:
+        for _ in range(5):
+            fed(texts, cache, 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "made"),
+    [
+        ("k <= q", {"capacity": 72}),  # a bias whose rows are not aligned
+        ("k <= q and q - k <= 31", {"capacity": 64}),  # keys outside of the window stay in slots
+        ("k <= q and q - k <= 59", {"rollback": 4}),
+        ("k <= q and k % 2 == 0", {"capacity": 64}),
+        ("k < q", {"capacity": 64}),  # query 0 has no key
+    ],
+)
+def test_other_static_caches_stay_ours(cudnn_calls: list[Call], rule: str, made: dict[str, Any]) -> None:
+    texts = Texts(rule, 2)
+    cache = cache_of(texts, static=True, dtype=torch.float32, **made)
+    for _ in range(4):
+        fed(texts, cache, 1)
+    assert not cudnn_calls
+
+
+@pytest.mark.parametrize("made", [{"static": True, "capacity": 64}, {}])
+def test_cudnn_takes_rows_of_different_lengths(cudnn_calls: list[Call], made: dict[str, Any]) -> None:
+    x = torch.randn(3, 2, 40, 8)
+    q = x.repeat_interleave(2, 1)
+    cache = lt.KVCache("k <= q", batch=3, heads=4, kv_heads=2, head_dim=8, **made)
+    lengths = torch.tensor([30, 7, 19])
+    cache.attend(q[:, :, :30], x[:, :, :30], x[:, :, :30], padding=lengths)
+    texts = [x[row : row + 1, :, :size] for row, size in enumerate(lengths)]
+    for s in (1, 1, 3, 1):
+        cudnn_calls.clear()
+        new = torch.randn(3, 2, s, 8)
+        found = cache.attend(new.repeat_interleave(2, 1), new, new)
+        assert cudnn_calls == [("cudnn", 64, True)]
+        texts = [torch.cat([text, new[row : row + 1]], 2) for row, text in enumerate(texts)]
+        for row, text in enumerate(texts):
+            keys = text.repeat_interleave(2, 1)
+            wanted = lt.attention(keys, keys, keys, "k <= q", kernel="reference")[:, :, -s:]
+            torch.testing.assert_close(found[row : row + 1], wanted, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("rule", ["sinks", "dilated", "even keys", "columns", "heads", "before"])
@@ -195,6 +306,7 @@ def test_any_sequence_of_drafts(calls: list[Call], rule: str, sizes: list[int], 
 
 def test_crossovers_are_measured_numbers() -> None:
     keys = torch.empty(4, 8, 1, 128, device="meta")
-    for step in ("token", "window", "draft"):
-        assert gpu_crossovers.cached_keys(step, keys) > 0
     assert gpu_crossovers.cached_keys("token", keys) == (1 << 24) / (4 * 8 * 128)
+    assert gpu_crossovers.cached_keys("draft", keys) == 0
+    assert not gpu_crossovers.cudnn_decodes(torch.empty(16, 8, 1, 128, device="meta"))
+    assert gpu_crossovers.cudnn_decodes(torch.empty(32, 8, 1, 128, device="meta"))

@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.decode.native_step import native_step
-from lattend.attend.decode.step import Scoring, Slots, wide
+from lattend.attend.decode.slots import SlotTable
+from lattend.attend.decode.step import MAX_CUDNN, Scoring, Slots, rounded_slots, wide
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
-
-MAX_CUDNN = 128  # the head dimension up to which cuDNN was measured
 
 
 def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Callable[..., Any] | None:
@@ -33,8 +32,7 @@ def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Call
         return native_step(q, k, v, slots, how)
     if q.device.index != torch.cuda.current_device():  # launches are made on the current one
         return None
-    whole = slots.condition is None and not slots.state
-    library = LibraryStep(slots, how) if whole and library_takes(q, v, how) else None
+    library = library_step(q, v, slots, how)
     if not _has_triton():
         return library
     from lattend.attend.kernels.triton.decode_step import triton_step
@@ -49,43 +47,68 @@ def library_takes(q: Tensor, v: Tensor, how: Scoring) -> bool:
     return plain and q.is_cuda and q.numel() > 0 and flash_takes(q, v)
 
 
+def library_step(q: Tensor, v: Tensor, slots: Slots, how: Scoring) -> LibraryStep | None:
+    """Torch's own attention for a step of a dynamic cache that attends to all of its keys."""
+    if slots.condition is not None or slots.table is None or not library_takes(q, v, how):
+        return None
+    return LibraryStep(slots.keys, slots.values, slots.table, how)
+
+
 class ByLength:
-    """Our two launches, which the host prepares sooner, or torch's own attention where it is faster."""
+    """Our two launches for short texts, for which the host takes less time; for long ones the library."""
 
     def __init__(self, ours: Callable[..., Any], library: LibraryStep) -> None:
         self.ours, self.library = ours, library
-        self.long = min(gpu_crossovers.cached_keys("token", library.slots.keys), library.full)
+        self.long = gpu_crossovers.cached_keys("token", library.keys.whole)
 
     def __call__(self, *given: Any) -> Any:
         return (self.library if given[-1] >= self.long else self.ours)(*given)
 
 
 class LibraryStep:
-    """A step on all keys: two copies into views of its slot, and torch's own attention on those in use.
+    """A step that attends to all keys: copies the new key into its slot and calls torch's own attention.
 
-    FlashAttention takes it while their number grows: cuDNN needs some 50 ms to prepare for each number.
-    Once all slots of a rolling buffer are in use, the number stays the same, and cuDNN takes the step.
+    With many kv heads in the batch, cuDNN is faster than FlashAttention, but takes 40 ms to plan for each
+    number of keys. It therefore reads a rounded number of slots, and a bias of -inf hides the unused ones.
     """
 
-    def __init__(self, slots: Slots, how: Scoring) -> None:
-        self.slots, self.how, self.sides = slots, how, [_Side(slots.keys), _Side(slots.values)]
-        cudnn = slots.rolling and slots.keys.shape[3] <= MAX_CUDNN
-        enough = cudnn and slots.keys.shape[2] >= gpu_crossovers.cached_keys("window", slots.keys)
-        self.full = slots.keys.shape[2] if enough else inf  # slots in use from which on it is cuDNN
+    def __init__(self, keys: Tensor, values: Tensor, table: SlotTable, how: Scoring) -> None:
+        self.keys, self.values, self.table, self.how = _Side(keys), _Side(values), table, how
+        length = table.retention.length
+        self.rolling = table.most == table.capacity and (length is None or table.capacity < length)
+        self.cudnn = keys.shape[3] <= MAX_CUDNN and gpu_crossovers.cudnn_decodes(keys)
+        self.bias = keys.new_empty(table.capacity if self.cudnn else 0)
+        self.hidden = (-1, -1, -1)  # the table's changes, slots read and slots in use that the bias is for
 
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, position: int, slot: int, count: int
     ) -> tuple[Tensor, Tensor | None]:
-        keys, values = self.sides
         if slot >= 0:
-            keys.slot(slot).copy_(k)
-            values.slot(slot).copy_(v)
+            self.keys.slot(slot).copy_(k)
+            self.values.slot(slot).copy_(v)
         q, scale, with_lse = with_unit_stride(q), self.how.scale, self.how.return_lse
-        if count >= self.full:
-            out, lse, *_ = CUDNN(q, keys.whole, values.whole, None, with_lse, scale=scale)
+        full = self.rolling and count == self.table.capacity
+        read = count if full else rounded_slots(count)
+        if self.cudnn and read <= self.table.capacity:
+            bias = None if full else self._bias(count, read)
+            out, lse, *_ = CUDNN(
+                q, self.keys.first(read), self.values.first(read), bias, with_lse, scale=scale
+            )
         else:
-            out, lse, *_ = FLASH(q, keys.first(count), values.first(count), scale=scale)
+            out, lse, *_ = FLASH(q, self.keys.first(count), self.values.first(count), scale=scale)
         return out, lse.reshape(q.shape[:3]) if with_lse else None
+
+    def _bias(self, count: int, read: int) -> Tensor:
+        """0 for slots in use and -inf for the unused ones, which get zeros: NaN - inf is NaN."""
+        now = self.table.changes, read, count
+        if now[:2] == self.hidden[:2] and count - self.hidden[2] in (0, 1):
+            self.bias[self.hidden[2] : count] = 0
+        else:
+            self.bias[:count], self.bias[count:read] = 0, -inf
+            self.keys.between(count, read).zero_()
+            self.values.between(count, read).zero_()
+        self.hidden = now
+        return self.bias.as_strided((1, 1, 1, read), (read, read, read, 1))
 
 
 def past_and_draft(
@@ -117,12 +140,15 @@ class _Side:
         self.whole, self.strides, self.begin = whole, whole.stride(), whole.storage_offset()
         self.rows, self.width = whole.shape[:2], whole.shape[3]
 
+    def between(self, start: int, end: int) -> Tensor:
+        begin = self.begin + start * self.strides[2]
+        return self.whole.as_strided((*self.rows, end - start, self.width), self.strides, begin)
+
     def slot(self, slot: int) -> Tensor:
-        begin = self.begin + slot * self.strides[2]
-        return self.whole.as_strided((*self.rows, 1, self.width), self.strides, begin)
+        return self.between(slot, slot + 1)
 
     def first(self, count: int) -> Tensor:
-        return self.whole.as_strided((*self.rows, count, self.width), self.strides)
+        return self.between(0, count)
 
 
 def may_prepare(q: Tensor) -> bool:

@@ -20,7 +20,7 @@ from lattend.attend.decode.line_bias import bias_at
 from lattend.attend.decode.ragged import check_path
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
-from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
+from lattend.attend.decode.step import PIECE, NewTokens, Scoring, Slots, StepMask
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.record import WithoutAutocast
 from lattend.errors import DomainError
@@ -29,7 +29,6 @@ from lattend.plans.retention import Retention
 
 FIRST_SLOTS = 64
 MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
-PIECE = 512  # queries of a prompt that are answered together
 MAX_PAIRS = 1 << 22  # of one such piece, all keys included
 NO_DRAFT = "keep chooses among the tokens of the last call; since then the cache was changed"
 
@@ -134,9 +133,7 @@ class DynamicStore:
         condition = None if self._whole else self.attended.condition
         read = condition is not None or how.bias is not None
         where = self._where(q.device) if read else None
-        length = self.retention.length
-        rolling = not self.grows and (length is None or self.table.capacity < length)
-        slots = Slots(self.keys, self.values, where, condition, rolling=rolling)
+        slots = Slots(self.keys, self.values, where, condition, table=self.table)
         return at_once(q, k, v, slots, how)
 
     def _where(self, device: torch.device) -> Integers | Tensor:
@@ -229,7 +226,8 @@ class DynamicStore:
         queries = table.lengths[:, None] + np.arange(q.shape[2])
         if self.grows:
             self._admit(new, sizes, now=table.lengths)
-        held = slice(table.count)
+        read = table.count if table.shared else min(table.capacity, step.rounded_slots(table.count))
+        held = slice(read)
         keys, values, positions = self.keys[:, :, held], self.values[:, :, held], table.positions[:, held]
         entries = {name: x[:, held] for name, x in self.entries.items()}
         if not self.grows:  # there is room only for the keys that stay
@@ -241,11 +239,15 @@ class DynamicStore:
         table.lengths = table.lengths + sizes
         at = {entry_at(name, "q"): x[:, :, None] for name, x in new.entries.items()}
         at |= {entry_at(name, "k"): x[:, None, :] for name, x in entries.items()}
+        fixed = not table.shared or (not self.grows and table.count == table.capacity)
         if table.shared and not at:
             queries, positions = queries[0], positions[0]
-        mask = self.attended.on_device(queries, positions, q.device, at)
+        if not table.shared and self.grows and self._whole and q.shape[2] == 1:  # all keys in use
+            mask = step.moved(table.last[:, held] >= queries, q.device)[:, None, None]
+        else:
+            mask = self.attended.on_device(queries, positions, q.device, at)
         added = None if how.bias is None else bias_at(how.bias, queries, positions, q)
-        return step.attend(q, keys, values, mask, how, added)
+        return step.attend(q, keys, values, mask, how, added, fixed)
 
     # Slots
 
