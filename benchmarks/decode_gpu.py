@@ -1,7 +1,7 @@
 """Device time of decoding on a GPU: both KV caches, and calls of torch on the same keys, in one run.
 
     python benchmarks/decode_gpu.py --save decode.json  # a grid of sizes in bf16: under 3 minutes on an H200
-    python benchmarks/decode_gpu.py --grid rows         # the rows of docs/speed.md alone: half a minute
+    python benchmarks/decode_gpu.py --grid rows         # the rows of docs/speed.md alone: under a minute
 
 Device time is measured by CUDA events. Each call waits in a queue behind a kernel that spins until the host
 has submitted everything, and a kernel that overwrites the L2 cache. The time of an empty pair of events is
@@ -9,11 +9,11 @@ subtracted. The calls of a row take turns, and the table has their medians in mi
 host's time for each call, and the milliseconds of the first call, in which cuDNN plans for the number of
 keys. A call that raises prints its error. A call whose output differs from float32's is marked WRONG.
 
-Names of calls: "dynamic" and "static" are caches of Lattend. "dynamic, library" is a cache that leaves to
-torch's own attention all that it can, whatever kernels/gpu_crossovers.json says. "all" attends to every key,
+Names of calls: "dynamic" and "static" are caches of Lattend, as they dispatch. "all" attends to every key,
 also where a draft must not, so it is only a bound. "folded" makes the query heads of a kv head rows of one
 matrix. "tail" joins a call on the first keys with a call on the last keys. "bias" gives the mask as a bias in
 bf16. "room" reads all slots of a buffer through a mask, so its shapes stay the same while the text grows.
+"tokens as heads" makes each new token of a head a head of its own, with one query.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import argparse
 import json
 import statistics
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import lattend as lt
 from lattend.attend.decode import step
-from lattend.attend.kernels.gpu_crossovers import measured as measured_limits
 
 aten = torch.ops.aten
 CUDNN: Any = aten._scaled_dot_product_cudnn_attention.default
@@ -170,19 +170,6 @@ def take_back(call: Call) -> None:
         call.cache.crop(call.case.keys)
 
 
-class LeftToLibrary(Cached):
-    """The same where torch's own attention takes all steps that it can."""
-
-    def __call__(self) -> Tensor:
-        limits = measured_limits()["decoding"]
-        before = dict(limits)
-        limits.update(dict.fromkeys(limits, 0))
-        try:
-            return super().__call__()
-        finally:
-            limits.update(before)
-
-
 # Calls of torch
 
 
@@ -207,7 +194,7 @@ def joined(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> Tensor:
     """Two outputs on different keys as one, by their log-sum-exps."""
     (a, lse_a), (b, lse_b) = one, other
     share = torch.sigmoid(lse_a - lse_b)[..., None]
-    return torch.addcmul(b.float(), a - b, share).to(a.dtype)
+    return torch.lerp(b.float(), a.float(), share).to(a.dtype)  # a - b in bf16 would lose a small a
 
 
 def sdpa(backend: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -247,6 +234,10 @@ def torch_calls(case: Case, held: Keys, q: Tensor) -> dict[str, Call]:
         found["cudnn + flash tail"] = with_tail
     found["bias, cudnn room"] = bias_call(q, held, as_bias(whole))
     found["bias, folded cudnn room"] = bias_call(rows, held, as_bias(whole, group), shape)
+    if s > 1:
+        heads = q.reshape(case.batch, case.heads * s, 1, case.width)
+        each = as_bias(whole).expand(-1, case.heads, -1, -1).reshape(len(whole), case.heads * s, 1, slots)
+        found["bias, cudnn room, tokens as heads"] = bias_call(heads, held, each, shape)
     if not plain:
         for backend in ("cudnn", "efficient", "default"):
             found[f"mask, sdpa {backend}"] = partial(sdpa, backend, q, k, v, mask)
@@ -349,7 +340,6 @@ def measured(case: Case, timer: Timer, only: str) -> list[dict[str, Any]]:
     capacity = None if case.window else case.slots
     made: dict[str, Callable[[], Call]] = {
         "dynamic": lambda: Cached(filled(case, held), case, new),
-        "dynamic, library": lambda: LeftToLibrary(filled(case, held), case, new),
         "static": lambda: Cached(filled(case, held, static=True, capacity=capacity), case, new),
     }
     rows, calls = list[dict[str, Any]](), dict[str, Call]()
@@ -396,7 +386,7 @@ def line(row: dict[str, Any]) -> str:
         return f"    {row['call']}: {row.get('raised', 'not measured')}"
     mark = f"  WRONG: error {row['error']:.2g}" if row.get("error", 0.0) > WRONG else ""
     times = f"{row['device_us']:10.1f} device{row['host_us']:10.1f} host{row['first_ms']:10.1f} first ms"
-    return f"    {row['call']:26}{times}{mark}"
+    return f"    {row['call']:34}{times}{mark}"
 
 
 def main() -> None:
@@ -417,6 +407,7 @@ def main() -> None:
     machine = {"date": time.strftime("%Y-%m-%d %H:%M"), "torch": torch.__version__, "device": device}
     machine["cudnn"] = str(torch.backends.cudnn.version())
     print(machine, flush=True)
+    warnings.simplefilter("ignore", UserWarning)  # SDPA's reasons why a backend does not run
     begin, rows, left = time.perf_counter(), list[dict[str, Any]](), 0
     raised: set[str | None] = {None}
     with torch.no_grad():

@@ -22,7 +22,7 @@ import lattend as lt
 from lattend.attend.decode import at_once, dynamic, static
 from lattend.attend.decode.step import Scoring
 from lattend.attend.kernels import gpu_crossovers
-from lattend.attend.kernels.triton.decode_step import is_for_cudnn, triton_step
+from lattend.attend.kernels.triton.decode_step import clear_freed, is_for_cudnn, triton_step
 
 RULES = decode_oracle.RULES
 pytestmark = [  # of Triton's interpreter
@@ -157,6 +157,24 @@ def test_a_key_that_was_taken_back_leaks_nothing(cudnn_calls: list[Call], made: 
             x[:, :, : n + 1], x[:, :, : n + 1], x[:, :, : n + 1], "k <= q", kernel="reference"
         )
         torch.testing.assert_close(found, wanted[:, :, -1:], atol=1e-5, rtol=0)
+
+
+def test_slots_of_keys_that_were_taken_back_are_cleared() -> None:
+    cache = lt.KVCache(
+        "k <= q", batch=3, heads=4, kv_heads=2, head_dim=8, value_dim=6, static=True, capacity=200
+    )
+    x = torch.full((3, 4, 190, 8), torch.nan)
+    with torch.no_grad():
+        cache.attend(x, x[:, :2], x[:, :2, :, :6])
+    left = [190, 3, 120]
+    cache.crop(torch.tensor(left))
+    store: Any = cache._store  # pyright: ignore[reportPrivateUsage]
+    clear_freed(store.keys, store.values, store.positions)
+    for row, length in enumerate(left):
+        for held in (cache.keys[row], cache.values[row]):
+            assert held[:, :length].isnan().all()
+            assert (held[:, length:] == 0).all()
+        assert (store.positions[row, length:] == -1).all()
 
 
 STATIC = {"k <= q": {"capacity": 64}, "k <= q and q - k <= 63": {}}
@@ -310,3 +328,100 @@ def test_crossovers_are_measured_numbers() -> None:
     assert gpu_crossovers.cached_keys("draft", keys) == 0
     assert not gpu_crossovers.cudnn_decodes(torch.empty(16, 8, 1, 128, device="meta"))
     assert gpu_crossovers.cudnn_decodes(torch.empty(32, 8, 1, 128, device="meta"))
+
+
+# The functions themselves
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets cuDNN take every step that it can on a GPU, however short the text."""
+    known = gpu_crossovers.measured() | {"decoding": {"token": 0, "draft": 0, "cudnn rows": 0}}
+    monkeypatch.setattr(gpu_crossovers, "measured", lambda: known)
+
+
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch's functions for GPUs run on one")
+CACHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "dynamic": ("k <= q", {}),
+    "dynamic window": ("k <= q and q - k <= 63", {}),
+    "static": ("k <= q", {"static": True, "capacity": 192}),
+    "static window": ("k <= q and q - k <= 63", {"static": True}),
+}
+
+
+def rows_of(rule: str, x: Tensor, s: int) -> Tensor:
+    """The last s outputs of attention over the whole text, [batch, 8, s, D], in float64."""
+    q, x = x.double().cpu(), x.double().cpu()[:, ::4].repeat_interleave(4, 1)
+    return lt.attention(q, x, x, rule, kernel="reference")[:, :, -s:]
+
+
+@gpu
+@pytest.mark.parametrize("name", CACHES)
+@pytest.mark.parametrize("width", [64, 128])
+def test_on_a_gpu_each_step_is_a_row_of_the_whole_text(always: None, name: str, width: int) -> None:
+    rule, made = CACHES[name]
+    kind: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda"}
+    x = torch.randn(2, 8, 150, width, **kind)
+    cache = lt.KVCache(rule, batch=2, heads=8, kv_heads=2, head_dim=width, **kind, **made)
+    nan, done = torch.full_like(x[:, :, :3], torch.nan), 0
+    for index, s in enumerate([40, *[1] * 20, 4, 1, 1, 16, *[1] * 30, 3, *[1] * 30]):
+        new = x[:, :, done : done + s]
+        with torch.no_grad():
+            found = cache.attend(new, new[:, ::4], new[:, ::4])
+            done += s
+            torch.testing.assert_close(
+                found.double().cpu(), rows_of(rule, x[:, :, :done], s), atol=3e-2, rtol=0
+            )
+            if index % 4 == 1 and "window" not in name:  # tokens that are taken back
+                cache.attend(nan, nan[:, ::4], nan[:, ::4])
+                cache.crop(done)
+
+
+@gpu
+@pytest.mark.parametrize("name", ["static", "static window"])
+def test_on_a_gpu_a_captured_step_repeats(always: None, name: str) -> None:
+    rule, made = CACHES[name]
+    kind: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda"}
+    x = torch.randn(2, 8, 192, 128, **kind)
+    cache = lt.KVCache(rule, batch=2, heads=8, kv_heads=2, head_dim=128, **kind, **made)
+    given = torch.empty(2, 8, 1, 128, **kind)
+
+    def step() -> Tensor:
+        return cache.attend(given, given[:, ::4], given[:, ::4])
+
+    with torch.no_grad():
+        cache.attend(x[:, :, :90], x[:, ::4, :90], x[:, ::4, :90])
+        for n in range(90, 93):
+            given.copy_(x[:, :, n : n + 1])
+            step()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = step()
+        for n in range(93, 192):
+            given.copy_(x[:, :, n : n + 1])
+            graph.replay()
+            wanted = rows_of(rule, x[:, :, : n + 1], 1)
+            torch.testing.assert_close(found.double().cpu(), wanted, atol=3e-2, rtol=0)
+        graph.replay()
+    full = rule == "k <= q"  # its first key is gone
+    assert found.isnan().all() if full else found.isfinite().all()
+
+
+@gpu
+@pytest.mark.parametrize("name", ["dynamic", "static"])
+def test_on_a_gpu_rows_have_lengths_of_their_own(always: None, name: str) -> None:
+    rule, made = CACHES[name]
+    kind: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda"}
+    x = torch.randn(3, 8, 60, 128, **kind)
+    cache = lt.KVCache(rule, batch=3, heads=8, kv_heads=2, head_dim=128, **kind, **made)
+    sizes = [60, 7, 33]
+    with torch.no_grad():
+        cache.attend(x, x[:, ::4], x[:, ::4], padding=torch.tensor(sizes))
+        texts = [x[row : row + 1, :, :size] for row, size in enumerate(sizes)]
+        for s in (1, 1, 1, 4, 1, 1):
+            new = torch.randn(3, 8, s, 128, **kind)
+            found = cache.attend(new, new[:, ::4], new[:, ::4])
+            texts = [torch.cat([text, new[row : row + 1]], 2) for row, text in enumerate(texts)]
+            for row, text in enumerate(texts):
+                wanted = rows_of(rule, text, s)
+                torch.testing.assert_close(found[row : row + 1].double().cpu(), wanted, atol=3e-2, rtol=0)

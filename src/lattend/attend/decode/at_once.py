@@ -33,7 +33,7 @@ def at_once(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Call
     if q.device.index != torch.cuda.current_device():  # launches are made on the current one
         return None
     library = library_step(q, v, slots, how)
-    if not _has_triton():
+    if not has_triton():
         return library
     from lattend.attend.kernels.triton.decode_step import triton_step
 
@@ -157,5 +157,6 @@ def may_prepare(q: Tensor) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Whether Triton is there, which some builds of torch come without."""
     return find_spec("triton") is not None

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.decode import step
-from lattend.attend.decode.at_once import at_once, may_prepare
+from lattend.attend.decode.at_once import at_once, has_triton, may_prepare
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
@@ -179,6 +179,11 @@ class StaticStore:
         new = NewTokens(q, k, v, {name: x[:, cut] for name, x in whole.entries.items()})
         sizes = None if all_sizes is None else (all_sizes - start).clamp(0, q.shape[2])
         at = self.now[:, None] + self.places[: q.shape[2]]
+        if self.keys.is_cuda and has_triton() and not torch.compiler.is_compiling():
+            from lattend.attend.kernels.triton.decode_step import clear_freed
+
+            with torch.cuda.device(self.keys.device):
+                clear_freed(self.keys, self.values, self.positions)
         if sizes is None or q.shape[2] <= self.most_new:
             self._take_in(new, sizes)
             keys, values, positions, entries = self.keys, self.values, self.positions, self.entries

@@ -159,6 +159,22 @@ def decode_combine_kernel(
         tl.store(Drafted + batch, length * 0 + 1)
 
 
+@triton.jit
+def clear_slots(
+    Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+):  # fmt: skip
+    """Zeros in these slots of one row of the batch, and the position of a slot that never had a key."""
+    if tl.max(freed.to(tl.int32), 0) > 0:
+        row, column, wide = here.to(tl.int64)[:, None], tl.arange(0, DP)[None, :], tl.arange(0, DVP)[None, :]
+        for kv_head in range(kv_heads):
+            keys = Keys + kv_head * keys_head + row * keys_row + column
+            tl.store(keys, 0.0, mask=freed[:, None] & (column < D))
+            values = Values + kv_head * values_head + row * values_row + wide
+            tl.store(values, 0.0, mask=freed[:, None] & (wide < DV))
+        tl.store(Positions + here, here.to(tl.int64) * 0 - 1, mask=freed)
+
+
 @triton.jit(do_not_specialize=["pinned", "ring", "reach", "length"])
 def decode_bias_kernel(
     K, V, Keys, Values, Positions, Now, High, Bias, Data, slots,
@@ -184,18 +200,14 @@ def decode_bias_kernel(
         attended &= CONDITION(position, at, tl.zeros([1, 1], tl.int32), batch, Data)
     bias = tl.where(gone, float("nan"), tl.where(attended, 0.0, -float("inf")))  # [1, BLOCK_N]
     tl.store(Bias + batch * slots + here[None, :], bias.to(Bias.dtype.element_ty), mask=there[None, :])
-    freed = there & (held < -1) & (here != slot)
-    column, wide = tl.arange(0, DP), tl.arange(0, DVP)
     Keys += batch * keys_batch
     Values += batch * values_batch
-    if tl.max(freed.to(tl.int32), 0) > 0:
-        row = here.to(tl.int64)[:, None]
-        for kv_head in range(kv_heads):
-            into = Keys + kv_head * keys_head + row * keys_row + column[None, :]
-            tl.store(into, 0.0, mask=freed[:, None] & (column[None, :] < D))
-            into = Values + kv_head * values_head + row * values_row + wide[None, :]
-            tl.store(into, 0.0, mask=freed[:, None] & (wide[None, :] < DV))
-        tl.store(Positions + here, held * 0 - 1, mask=freed)
+    freed = there & (held < -1) & (here != slot)
+    clear_slots(
+        Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+        D, DP, DV, DVP,
+    )  # fmt: skip
+    column, wide = tl.arange(0, DP), tl.arange(0, DVP)
     if tl.max(is_new.to(tl.int32), 0) > 0:
         for kv_head in range(kv_heads):
             new_k = one_row(K + batch * k_batch + kv_head * k_head, D, DP)
@@ -203,3 +215,22 @@ def decode_bias_kernel(
             tl.store(Keys + kv_head * keys_head + slot * keys_row + column, new_k, mask=column < D)
             tl.store(Values + kv_head * values_head + slot * values_row + wide, new_v, mask=wide < DV)
         tl.store(Positions + slot, position)
+
+
+@triton.jit
+def clear_freed_kernel(
+    Keys, Values, Positions, slots,
+    keys_batch, keys_head, keys_row, values_batch, values_head, values_row, kv_heads, blocks,
+    BLOCK_N: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+):  # fmt: skip
+    """Zeros in a block of slots whose keys were taken back."""
+    program = tl.program_id(0)
+    batch, here = (program // blocks).to(tl.int64), program % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    Keys += batch * keys_batch
+    Values += batch * values_batch
+    Positions += batch * slots
+    freed = tl.load(Positions + here, mask=here < slots, other=0) < -1
+    clear_slots(
+        Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+        D, DP, DV, DVP,
+    )  # fmt: skip

@@ -16,6 +16,7 @@ from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.sdpa import CUDNN, flash_takes
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.decode import (
+    clear_freed_kernel,
     decode_bias_kernel,
     decode_combine_kernel,
     decode_split_kernel,
@@ -89,7 +90,7 @@ class TritonStep:
             "PLACED": placed,
             "GROUP": padded(heads // kv_heads),
             "BLOCK_N": block,
-            **{"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)},
+            **_sizes(dims, width),
             "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
         }
@@ -121,12 +122,26 @@ class CudnnStep(TritonStep):
             k, v, keys, values, positions, now, high, bias, (now,), size, *slots.ring,
             *k.stride()[:2], *v.stride()[:2], *keys.stride()[:3], *values.stride()[:3], kv_heads, blocks,
         )  # fmt: skip
-        constants = {"CONDITION": self.functions.condition, "BLOCK_N": BIAS_BLOCK}
-        constants |= {"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)}
+        constants = {"CONDITION": self.functions.condition, "BLOCK_N": BIAS_BLOCK, **_sizes(dims, width)}
         launch(tape, decode_bias_kernel, batch * blocks, arguments, constants)
         out, lse = tape.do(partial(_cudnn, how.scale, how.return_lse), q, keys, values, bias)
         tape.do(_count, now, high, drafted)
         return out, lse if how.return_lse else None
+
+
+def clear_freed(keys: Tensor, values: Tensor, positions: Tensor) -> None:
+    """Writes zeros into the slots of a static cache whose keys were taken back, and may be NaN or inf."""
+    (batch, kv_heads, size, dims), blocks = keys.shape, -(-keys.shape[2] // BIAS_BLOCK)
+    if batch:
+        strides = *keys.stride()[:3], *values.stride()[:3]
+        clear_freed_kernel[batch * blocks,](
+            keys, values, positions, size, *strides, kv_heads, blocks,
+            BLOCK_N=BIAS_BLOCK, **_sizes(dims, values.shape[3]),
+        )  # fmt: skip
+
+
+def _sizes(dims: int, width: int) -> dict[str, int]:
+    return {"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)}
 
 
 def _cudnn(
