@@ -177,6 +177,17 @@ def test_slots_of_keys_that_were_taken_back_are_cleared() -> None:
         assert (store.positions[row, length:] == -1).all()
 
 
+@pytest.mark.parametrize("made", [{}, {"static": True, "capacity": 64}])
+def test_steps_in_and_out_of_inference_mode(cudnn_calls: list[Call], made: dict[str, Any]) -> None:
+    cache, x = lt.KVCache("k <= q", batch=2, heads=4, head_dim=8, **made), torch.randn(2, 4, 6, 8)
+    wanted = lt.attention(x, x, x, "k <= q", kernel="reference")
+    for n in range(6):
+        with torch.inference_mode(n % 3 < 2), torch.no_grad():
+            found = cache.attend(*(x[:, :, n : n + 1],) * 3)
+            torch.testing.assert_close(found, wanted[:, :, n : n + 1], atol=1e-5, rtol=0)
+    assert len(cudnn_calls) == 6
+
+
 STATIC = {"k <= q": {"capacity": 64}, "k <= q and q - k <= 63": {}}
 
 

@@ -77,7 +77,8 @@ class LibraryStep:
         length = table.retention.length
         self.rolling = table.most == table.capacity and (length is None or table.capacity < length)
         self.cudnn = keys.shape[3] <= MAX_CUDNN and gpu_crossovers.cudnn_decodes(keys)
-        self.bias = keys.new_empty(table.capacity if self.cudnn else 0)
+        with torch.inference_mode(False):  # else it could not be written to outside of it
+            self.bias = keys.new_empty(table.capacity if self.cudnn else 0)
         self.hidden = (-1, -1, -1)  # the table's changes, slots read and slots in use that the bias is for
 
     def __call__(

@@ -172,7 +172,7 @@ def _cudnn(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tenso
         q, mask = q.reshape(batch, k.shape[1], group * s, width), mask.repeat(1, 1, group, 1)
     bias = q.new_zeros(mask.shape).masked_fill_(~mask, -inf)
     out = CUDNN(q if q.stride(-1) == 1 else q.contiguous(), k, v, bias, False, scale=scale)[0]
-    return out.masked_fill(~mask.any(-1, keepdim=True), 0).reshape(batch, heads, s, width)
+    return out.masked_fill(~mask.any(-1, keepdim=True), 0).reshape(batch, heads, s, -1)
 
 
 def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:

@@ -134,7 +134,8 @@ def clear_freed(keys: Tensor, values: Tensor, positions: Tensor) -> None:
     (batch, kv_heads, size, dims), blocks = keys.shape, -(-keys.shape[2] // BIAS_BLOCK)
     if batch:
         strides = *keys.stride()[:3], *values.stride()[:3]
-        clear_freed_kernel[batch * blocks,](
+        kernel: Any = clear_freed_kernel
+        kernel[(batch * blocks,)](
             keys, values, positions, size, *strides, kv_heads, blocks,
             BLOCK_N=BIAS_BLOCK, **_sizes(dims, values.shape[3]),
         )  # fmt: skip
