@@ -162,16 +162,18 @@ def decode_combine_kernel(
 @triton.jit
 def clear_slots(
     Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
-    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    D: tl.constexpr, DV: tl.constexpr,
 ):  # fmt: skip
     """Zeros in these slots of one row of the batch, and the position of a slot that never had a key."""
     if tl.max(freed.to(tl.int32), 0) > 0:
-        row, column, wide = here.to(tl.int64)[:, None], tl.arange(0, DP)[None, :], tl.arange(0, DVP)[None, :]
-        for kv_head in range(kv_heads):
-            keys = Keys + kv_head * keys_head + row * keys_row + column
-            tl.store(keys, 0.0, mask=freed[:, None] & (column < D))
-            values = Values + kv_head * values_head + row * values_row + wide
-            tl.store(values, 0.0, mask=freed[:, None] & (wide < DV))
+        row, freed_row = here.to(tl.int64)[:, None], freed[:, None]
+        for _ in range(kv_heads):
+            for begin in range(0, max(D, DV), 8):  # a few columns at a time: they take few registers
+                column = begin + tl.arange(0, 8)[None, :]
+                tl.store(Keys + row * keys_row + column, 0.0, mask=freed_row & (column < D))
+                tl.store(Values + row * values_row + column, 0.0, mask=freed_row & (column < DV))
+            Keys += keys_head
+            Values += values_head
         tl.store(Positions + here, here.to(tl.int64) * 0 - 1, mask=freed)
 
 
@@ -205,15 +207,21 @@ def decode_bias_kernel(
     freed = there & (held < -1) & (here != slot)
     clear_slots(
         Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
-        D, DP, DV, DVP,
+        D, DV,
     )  # fmt: skip
     column, wide = tl.arange(0, DP), tl.arange(0, DVP)
     if tl.max(is_new.to(tl.int32), 0) > 0:
-        for kv_head in range(kv_heads):
-            new_k = one_row(K + batch * k_batch + kv_head * k_head, D, DP)
-            new_v = one_row(V + batch * v_batch + kv_head * v_head, DV, DVP)
-            tl.store(Keys + kv_head * keys_head + slot * keys_row + column, new_k, mask=column < D)
-            tl.store(Values + kv_head * values_head + slot * values_row + wide, new_v, mask=wide < DV)
+        K += batch * k_batch
+        V += batch * v_batch
+        Keys += slot * keys_row
+        Values += slot * values_row
+        for _ in range(kv_heads):
+            tl.store(Keys + column, one_row(K, D, DP), mask=column < D)
+            tl.store(Values + wide, one_row(V, DV, DVP), mask=wide < DV)
+            K += k_head
+            V += v_head
+            Keys += keys_head
+            Values += values_head
         tl.store(Positions + slot, position)
 
 
@@ -221,7 +229,7 @@ def decode_bias_kernel(
 def clear_freed_kernel(
     Keys, Values, Positions, slots,
     keys_batch, keys_head, keys_row, values_batch, values_head, values_row, kv_heads, blocks,
-    BLOCK_N: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    BLOCK_N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
 ):  # fmt: skip
     """Zeros in a block of slots whose keys were taken back."""
     program = tl.program_id(0)
@@ -232,5 +240,5 @@ def clear_freed_kernel(
     freed = tl.load(Positions + here, mask=here < slots, other=0) < -1
     clear_slots(
         Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
-        D, DP, DV, DVP,
+        D, DV,
     )  # fmt: skip

@@ -137,7 +137,7 @@ def clear_freed(keys: Tensor, values: Tensor, positions: Tensor) -> None:
         kernel: Any = clear_freed_kernel
         kernel[(batch * blocks,)](
             keys, values, positions, size, *strides, kv_heads, blocks,
-            BLOCK_N=BIAS_BLOCK, **_sizes(dims, values.shape[3]),
+            BLOCK_N=BIAS_BLOCK, D=dims, DV=values.shape[3],
         )  # fmt: skip
 
 
