@@ -12,26 +12,27 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple, cast
 
 import decode_oracle
+import library_steps
 import pytest
 import random_rules
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
 import lattend as lt
 from lattend.attend import host
-from lattend.attend.decode import at_once, dynamic, static, step
-from lattend.attend.decode.at_once import FlashStep
+from lattend.attend.decode import dynamic, static, step
+from lattend.attend.decode.at_once import LibraryStep, library_step
 from lattend.attend.decode.native_step import native_step
 from lattend.attend.decode.program import MAX_DEPTH, NoProgram, program
 from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
-from lattend.attend.kernels.triton.decode_step import TritonStep, triton_step
+from lattend.attend.kernels.triton.decode_step import TritonStep, is_for_cudnn, triton_step
 from lattend.attend.kernels.triton.source import generated_step
 from lattend.attend.tensor_terms import evaluate
 from lattend.errors import TensorError
@@ -71,16 +72,17 @@ def by_triton(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> Tr
     return found
 
 
-def by_flash(q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring) -> FlashStep | None:
-    plain = how.bias is None and how.softcap is None and not how.return_lse
-    return FlashStep(slots, how.scale) if plain and slots.condition is None and not slots.state else None
+def by_library(
+    q: Tensor, k: Tensor, v: Tensor, slots: Slots, how: Scoring
+) -> LibraryStep | TritonStep | None:
+    """Calls of torch's own attention, as library_steps makes them."""
+    if slots.state:
+        return triton_step(q, slots, how) if is_for_cudnn(q, slots, how) else None
+    return library_step(q, v, slots, how)
 
 
-def flash(q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor]:
-    return (scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=True),)
-
-
-WAYS = ["triton", "flash", *library.NAMES]
+# For a dynamic cache, "library" is FlashAttention and "cudnn" is cuDNN; for a static one both are cuDNN
+WAYS = ["triton", "library", "cudnn", *library.NAMES]
 FIXTURE = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -93,10 +95,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     if name == "triton" and torch.cuda.is_available():
         pytest.skip("Triton's interpreter is for machines without a GPU")
     if name not in library.NAMES:
-        run = {"triton": by_triton, "flash": by_flash}[name]
+        run = by_triton if name == "triton" else by_library
+        if name != "triton":
+            library_steps.used(monkeypatch, cudnn_rows=0 if name == "cudnn" else inf)
         monkeypatch.setattr(dynamic, "at_once", run)
         monkeypatch.setattr(static, "at_once", run)
-        monkeypatch.setattr(at_once, "FLASH", flash)
         copied = dynamic.DynamicStore._copied  # pyright: ignore[reportPrivateUsage]
         monkeypatch.setattr(dynamic.DynamicStore, "_where", copied)
     with library.at_level(name) if name in library.NAMES else nullcontext():

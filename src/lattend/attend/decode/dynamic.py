@@ -14,13 +14,14 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.decode import step
-from lattend.attend.decode.at_once import at_once
+from lattend.attend.decode.at_once import at_once, library_takes, past_and_draft
 from lattend.attend.decode.entries import entry_at
 from lattend.attend.decode.line_bias import bias_at
 from lattend.attend.decode.ragged import NO_DRAFT, check_path
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
-from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
+from lattend.attend.decode.step import PIECE, NewTokens, Scoring, Slots, StepMask
+from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.record import WithoutAutocast
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
@@ -28,7 +29,6 @@ from lattend.plans.retention import Retention
 
 FIRST_SLOTS = 64
 MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
-PIECE = 512  # queries of a prompt that are answered together
 MAX_PAIRS = 1 << 22  # of one such piece, all keys included
 
 
@@ -131,7 +131,8 @@ class DynamicStore:
             return None
         condition = None if self._whole else self.attended.condition
         read = condition is not None or how.bias is not None
-        slots = Slots(self.keys, self.values, self._where(q.device) if read else None, condition)
+        where = self._where(q.device) if read else None
+        slots = Slots(self.keys, self.values, where, condition, table=self.table)
         return at_once(q, k, v, slots, how)
 
     def _where(self, device: torch.device) -> Integers | Tensor:
@@ -178,6 +179,8 @@ class DynamicStore:
 
     def _pieces(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """A draft, a prompt or a part of one, after a past: as many queries at once as keep its pairs few."""
+        if past := self._past_for_library(new, sizes, how):
+            return self._by_library(new, sizes, how, past)
         outs: list[Tensor] = []
         lses: list[Tensor] = []
         done, s = 0, new.q.shape[2]
@@ -191,12 +194,39 @@ class DynamicStore:
             done = end
         return torch.cat(outs, 2), torch.cat(lses, 2) if how.return_lse else None
 
+    def _past_for_library(self, new: NewTokens, sizes: Integers, how: Scoring) -> int:
+        """How many of the first slots hold the past, if torch's own attention takes the new tokens; else 0.
+
+        It does where all of them attend to all of the past, and causally to their own keys: each key of both
+        is then in use until the last of them, and a query reaches every key in use.
+        """
+        table, s = self.table, new.q.shape[2]
+        every = table.shared and sizes[0] == s and not new.entries and self.retention.whole
+        if not every or not library_takes(new.q, new.v, how):
+            return 0
+        start, last = int(table.lengths[0]), table.last[0, : table.count] - table.rollback
+        past, end = int(np.count_nonzero(last >= start)), start + s - 1
+        if past < gpu_crossovers.cached_keys("draft", self.keys) or (last[:past] < end).any():
+            return 0
+        return 0 if (self.retention.last(np.arange(start, end + 1)) < end).any() else past
+
+    def _by_library(
+        self, new: NewTokens, sizes: Integers, how: Scoring, past: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same of tokens that torch's own attention takes."""
+        keys, values = self.keys[:, :, :past], self.values[:, :, :past]
+        out, lse = past_and_draft(new.q, new.k, new.v, keys, values, how.scale)
+        self._admit(new, sizes, now=self.table.lengths + sizes)
+        self.table.lengths = self.table.lengths + sizes
+        return out, lse if how.return_lse else None
+
     def _piece(self, new: NewTokens, sizes: Integers, how: Scoring) -> tuple[Tensor, Tensor | None]:
         table, q = self.table, new.q
         queries = table.lengths[:, None] + np.arange(q.shape[2])
         if self.grows:
             self._admit(new, sizes, now=table.lengths)
-        held = slice(table.count)
+        read = table.count if table.shared else min(table.capacity, step.rounded_slots(table.count))
+        held = slice(read)
         self._clear_slots(held)
         keys, values, positions = self.keys[:, :, held], self.values[:, :, held], table.positions[:, held]
         entries = {name: x[:, held] for name, x in self.entries.items()}
@@ -209,11 +239,15 @@ class DynamicStore:
         table.lengths = table.lengths + sizes
         at = {entry_at(name, "q"): x[:, :, None] for name, x in new.entries.items()}
         at |= {entry_at(name, "k"): x[:, None, :] for name, x in entries.items()}
+        fixed = not table.shared or (not self.grows and table.count == table.capacity)
         if table.shared and not at:
             queries, positions = queries[0], positions[0]
-        mask = self.attended.on_device(queries, positions, q.device, at)
+        if not table.shared and self.grows and self._whole and q.shape[2] == 1:  # all keys in use
+            mask = step.moved(table.last[:, held] >= queries, q.device)[:, None, None]
+        else:
+            mask = self.attended.on_device(queries, positions, q.device, at)
         added = None if how.bias is None else bias_at(how.bias, queries, positions, q)
-        return step.attend(q, keys, values, mask, how, added)
+        return step.attend(q, keys, values, mask, how, added, fixed)
 
     # Slots
 

@@ -23,11 +23,11 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.decode import step
-from lattend.attend.decode.at_once import at_once, may_prepare
+from lattend.attend.decode.at_once import at_once, has_triton, may_prepare
 from lattend.attend.decode.entries import entries_of, entry_at
 from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
-from lattend.attend.decode.step import NewTokens, Scoring, Slots, StepMask
+from lattend.attend.decode.step import FEW_QUERIES, MAX_POSITION, PIECE, NewTokens, Scoring, Slots, StepMask
 from lattend.attend.record import WithoutAutocast
 from lattend.attend.tensor_terms import nearest
 from lattend.errors import DomainError, LattendError
@@ -35,14 +35,13 @@ from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
-from lattend.rules.language.evaluation import evaluate_term
-from lattend.rules.language.expr import Lookup
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num
 from lattend.rules.language.python_code import python_code
 
-PIECE = 512  # queries that are answered together
-FREE = -1
+FREE = -1  # the position of a slot without a key
+FREED = -2  # the same where a key may still be in memory, whatever it holds
 NO_DRAFT = -1  # in place of the number of tokens of the last call: the cache was changed since
-FEW_QUERIES = 16  # so many are a step of decoding or a draft, more are a prompt
 
 
 class StaticStore:
@@ -153,7 +152,9 @@ class StaticStore:
     def _slots(self) -> Slots:
         length = FOREVER if self.retention.length is None else self.retention.length
         state, ring = (self.now, self.high, self.drafted), (self.pinned, self.ring, self.reach, length)
-        return Slots(self.keys, self.values, self.positions, self.condition, self.data, state, ring)
+        whole = self.heads is None and not self.data and not self.pinned and attends_itself(self.condition)
+        whole = whole and self.retention.whole and self.reach in (FOREVER, self.ring - 1)
+        return Slots(self.keys, self.values, self.positions, self.condition, self.data, state, ring, whole)
 
     def _one_by_torch(self, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor | None]:
         found = self._piece(new, None, how, 0)
@@ -195,7 +196,7 @@ class StaticStore:
             self._take_in(new, sizes)
         mask = self._mask(at, positions, new.entries, entries)
         added = None if how.bias is None else bias_on_device(how.bias, at, positions.clamp(min=0), q)
-        out, lse = step.attend(q, keys, values, mask, how, added)
+        out, lse = step.attend(q, keys, values, mask, how, added, fixed=True)
         gone = gone[:, None]
         lse = None if lse is None else lse.masked_fill(gone, nan)
         return out.masked_fill(gone[..., None], nan), lse
@@ -225,9 +226,15 @@ class StaticStore:
     # Slots
 
     def _clear_slots(self) -> None:
-        """Zeros in slots without a key; on a GPU they are written when a row is reset."""
+        """Zeros in slots without a key; programs compiled for a GPU write them when a row is reset."""
         compiling = torch.compiler.is_compiling()
-        if not self.keys.is_cuda and (compiling or self.freed):
+        if self.keys.is_cuda:
+            if has_triton() and not compiling:
+                from lattend.attend.kernels.triton.decode_step import clear_freed
+
+                with torch.cuda.device(self.keys.device):
+                    clear_freed(self.keys, self.values, self.positions)
+        elif compiling or self.freed:
             step.clear_slots(self.keys, self.values, self.positions < 0)
             if not compiling:
                 self.freed = False
@@ -282,7 +289,7 @@ class StaticStore:
         """Take back tokens: these many stay of each row, or of all; a number below 0 is taken off."""
         wanted = torch.where(lengths < 0, (self.now + lengths).clamp(min=0), lengths)
         self.now.copy_(torch.minimum(self.now, wanted))
-        self.positions.masked_fill_(self.positions >= self.now[:, None], FREE)
+        self.positions.masked_fill_(self.positions >= self.now[:, None], FREED)
         self._changed()
 
     def known_draft(self) -> NDArray[np.int64] | None:
@@ -308,7 +315,7 @@ class StaticStore:
             for x in (self.keys, self.values)
         )
         kept = {name: entries.get(name, x.gather(1, slot)) for name, x in self.entries.items()}
-        self.positions.masked_fill_(self.positions >= start, FREE)
+        self.positions.masked_fill_(self.positions >= start, FREED)
         self.now.copy_(start[:, 0])
         self._take_in(NewTokens(k, k, v, kept), real.sum(1))
         self._changed()
@@ -333,6 +340,28 @@ class StaticStore:
             x[chosen] = empty
         self._changed()
         self.keys[chosen], self.values[chosen] = 0, 0  # a free slot is multiplied with 0
+
+
+def attends_itself(condition: Condition) -> bool:
+    """Whether each query attends to its own key; False also where this is not known.
+
+    A linear inequality that holds at both ends holds between them.
+
+    >>> from lattend.rules import causal, windowed
+    >>> attends_itself(causal().condition), attends_itself(windowed(w=4).condition)
+    (True, False)
+    """
+    for node in expr.walk(condition):
+        if isinstance(node, Arith):
+            linear = node.op in ("+", "-") or (node.op == "*" and isinstance(node.args[0], Num))
+        elif isinstance(node, Compare):
+            linear = node.op in ("<", "<=", ">", ">=")
+        else:
+            linear = isinstance(node, And | Name | Num)
+        if not linear:
+            return False
+    ends = np.array([0, MAX_POSITION])
+    return bool(np.all(evaluate(condition, {"q": ends, "k": ends}, {})))
 
 
 def _layout(retention: Retention, rollback: int, capacity: int | None) -> tuple[int, int, int]:

@@ -15,7 +15,9 @@ from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
 from lattend.attend.bias import Bias
-from lattend.attend.kernels.sdpa import FLASH, flash_takes
+from lattend.attend.decode.slots import SlotTable
+from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
 from lattend.plans.last_query import FOREVER
@@ -27,6 +29,9 @@ from lattend.rules.language.python_code import python_code
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40
+MAX_CUDNN = 128  # the head dimension up to which cuDNN was measured
+PIECE = 512  # queries of a prompt that are answered together
+FEW_QUERIES = 16  # of a step of decoding or a draft; more are a prompt
 FEW_ROWS = 1024  # of scores, of all heads and elements: a step of decoding or a draft; more are a prompt
 
 
@@ -59,7 +64,8 @@ class Slots(NamedTuple):
 
     `positions` of the keys are [batch, slots], or [1, slots] where all rows have the same. A static cache has
     a `state` of tensors, its lengths, the greatest ever, and drafted tokens; and a `ring`: pinned slots,
-    those of the ring, the reach, and the length.
+    those of the ring, the reach, and the length. `whole`: each of its queries attends to its own key, and to
+    all keys in slots. A dynamic cache has a `table` of them.
     """
 
     keys: Tensor
@@ -69,6 +75,8 @@ class Slots(NamedTuple):
     data: Mapping[str, Tensor] = {}
     state: tuple[Tensor, ...] = ()
     ring: tuple[int, int, int, int] = (0, 0, 0, FOREVER)
+    whole: bool = False
+    table: SlotTable | None = None
 
 
 def check_step(
@@ -149,6 +157,16 @@ def clear_slots(keys: Tensor, values: Tensor, free: Tensor) -> None:
         x.masked_fill_(free[:, None, :, None], 0)
 
 
+def rounded_slots(count: int) -> int:
+    """The number of slots to read of a buffer with `count` keys: cuDNN plans for 40 ms for each such number.
+
+    >>> rounded_slots(10), rounded_slots(4096), rounded_slots(4097)  # 16 numbers up to twice as many keys
+    (64, 4096, 4352)
+    """
+    step = max(64, 1 << max(0, count.bit_length() - 5))
+    return -(-count // step) * step
+
+
 def prefill(rule: Rule, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor]:
     """Attention itself, over tokens that have no past: the output and the log-sum-exp."""
     from lattend.attend.attention import attention
@@ -160,19 +178,22 @@ def prefill(rule: Rule, new: NewTokens, how: Scoring) -> tuple[Tensor, Tensor]:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None = None
-) -> tuple[Tensor, Tensor | None]:
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None = None,
+    fixed: bool = False,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
     `mask` is [s, m], [heads, s, m] or [batch, 1 or heads, s, m]; None is all pairs. A row without keys gives
     zeros and -inf.
-    `bias` is broadcast to [batch, heads, s, m].
+    `bias` is broadcast to [batch, heads, s, m]. `fixed`: later calls have the same m, or one of a few.
     """
     batch, heads, s, _ = q.shape
     kv_heads, m = k.shape[1:3]
     if m == 0 or q.numel() == 0:
         lse = q.new_full((batch, heads, s), inf, dtype=wide(q)).neg() if how.return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
+    if fixed and mask is not None and bias is None and by_cudnn(q, k, v, mask, how):
+        return _cudnn(q, k, v, mask, how.scale), None
     if _by_products(q, mask, how, bias):
         return _written_out(q, k, v, mask, how, bias)
     if mask is None and (heads == kv_heads or (s == 1 and _is_flash(q, v))):
@@ -193,15 +214,41 @@ def attend(
     return out.reshape(batch, heads, s, -1), None
 
 
+def by_cudnn(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, how: Scoring) -> bool:
+    """Whether cuDNN is faster: for one query of long keys, and for drafts that are too large for products."""
+    s, m = q.shape[2], k.shape[2]
+    plain = how.softcap is None and how.scale > 0 and not how.return_lse and not torch.compiler.is_compiling()
+    if not plain or not q.is_cuda or not flash_takes(q, v) or q.shape[3] > MAX_CUDNN or m % 8:
+        return False
+    if mask.ndim == 3 or (mask.ndim == 4 and mask.shape[1] > 1):  # heads differ
+        return False
+    if s == 1:
+        return m >= gpu_crossovers.cached_keys("token", k)
+    return (s <= FEW_QUERIES or s == PIECE) and prod(q.shape[:3]) > FEW_ROWS
+
+
+def _cudnn(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """The output of cuDNN with the mask as a bias; queries that share a kv head are rows of one matrix."""
+    batch, heads, s, width = q.shape
+    mask = mask.expand(-1, 1, -1, -1) if mask.ndim == 4 else mask[None, None]
+    if s > 1:
+        group = heads // k.shape[1]
+        q, mask = q.reshape(batch, k.shape[1], group * s, width), mask.repeat(1, 1, group, 1)
+    bias = q.new_zeros(mask.shape).masked_fill_(~mask, -inf)
+    out = CUDNN(q if q.stride(-1) == 1 else q.contiguous(), k, v, bias, False, scale=scale)[0]
+    return out.masked_fill(~mask.any(-1, keepdim=True), 0).reshape(batch, heads, s, -1)
+
+
 def _by_products(q: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None) -> bool:
     """Whether scores are written out, two products with a softmax between, rather than left to the library.
 
-    They are where more is asked of them than a softmax; a bias in bfloat16 is too coarse for the library. A
+    They are where more is asked of them than a softmax: a bias in bfloat16 is too coarse for the library, and
+    a negative scale makes its greatest score the least. A
     mask sends the library on a GPU to its memory-efficient kernel, which gives each head of a few queries one
     program: 32 heads on 4,096 keys take it 170 µs on an H200, the products 53. With 16 queries these are 200
     and 89, with 64 205 and 213; with 16 elements of one query 210 and 153, of four queries 222 and 280.
     """
-    if how.return_lse or how.softcap is not None or bias is not None:
+    if how.return_lse or how.softcap is not None or bias is not None or how.scale <= 0:
         return True
     return q.is_cuda and mask is not None and prod(q.shape[:3]) <= FEW_ROWS
 

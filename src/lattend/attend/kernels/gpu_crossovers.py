@@ -113,6 +113,20 @@ def backward(call: AttentionCall, q: Tensor) -> KernelCrossover | None:
     return KernelCrossover("backward", found.window, q.shape[-1], measured()["backward"]["windows"])
 
 
+def cached_keys(step: str, keys: Tensor) -> float:
+    """From how many keys in a row of a cache, [batch, kv_heads, slots, D], torch's own attention is faster.
+
+    `step` is a "token", or a "draft" of several tokens.
+    """
+    rows, width = keys.shape[:2].numel(), keys.shape[3]
+    return measured()["decoding"][step] / max(1, rows * width)
+
+
+def cudnn_decodes(keys: Tensor) -> bool:
+    """Whether cuDNN decodes a token faster than FlashAttention, which needs few kv heads to be as fast."""
+    return keys.shape[:2].numel() >= measured()["decoding"]["cudnn rows"]
+
+
 def _ahead_on_hopper(call: AttentionCall, q: Tensor, v: Tensor) -> bool:
     """Whether Hopper's kernel is ahead of cuDNN on a causal block, if it is not too large."""
     limits = _hopper_causal(max(q.shape[3], v.shape[3]))

@@ -1,6 +1,7 @@
 """The kernels of a decoding step: parts of the slots side by side, then their sums together.
 
-A new key is taken from where it is given, and put into its slot by one program; nobody waits for it.
+A new key is taken from where it is given, and put into its slot by one program; nobody waits for it. For a
+step that is left to cuDNN, one kernel does this and writes the mask as a bias.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -36,6 +37,15 @@ def slot_rows(Base, slot, there, row, new, is_new, SIZE: tl.constexpr, PADDED: t
     return tl.where(is_new[:, None], new[None, :], found)
 
 
+@triton.jit
+def static_place(Now, High, batch, pinned, ring, reach, length):
+    """Of a static cache the new position, its slot, and whether it reaches a key that is gone."""
+    position = tl.load(Now + batch)
+    slot = tl.where(position < pinned, position, pinned + (position - pinned) % ring)
+    newest = tl.maximum(tl.load(High + batch), position + 1) - ring - 1  # that is overwritten
+    return position, slot, ((newest >= pinned) & (position - reach <= newest)) | (position >= length)
+
+
 @triton.jit(do_not_specialize=PLAIN)
 def decode_split_kernel(
     Q, K, V, Keys, Values, Positions, Now, High, Acc, Sums, Data, scale, softcap,
@@ -58,10 +68,7 @@ def decode_split_kernel(
     batch, kv_head = (pair // kv_heads).to(tl.int64), (pair % kv_heads).to(tl.int64)
     gone = False
     if STATIC:
-        position = tl.load(Now + batch)
-        slot = tl.where(position < pinned, position, pinned + (position - pinned) % ring)
-        newest = tl.maximum(tl.load(High + batch), position + 1) - ring - 1  # that is overwritten
-        gone = ((newest >= pinned) & (position - reach <= newest)) | (position >= length)
+        position, slot, gone = static_place(Now, High, batch, pinned, ring, reach, length)
     Keys += batch * keys_batch + kv_head * keys_head
     Values += batch * values_batch + kv_head * values_head
     Positions += batch * positions_row
@@ -151,3 +158,88 @@ def decode_combine_kernel(
         tl.store(Now + batch, length)
         tl.store(High + batch, tl.maximum(tl.load(High + batch), length))
         tl.store(Drafted + batch, length * 0 + 1)
+
+
+@triton.jit
+def clear_slots(
+    Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+    D: tl.constexpr, DV: tl.constexpr,
+):  # fmt: skip
+    """Zeros in these slots of one row of the batch, and the position of a slot that never had a key."""
+    if tl.max(freed.to(tl.int32), 0) > 0:
+        row, freed_row = here.to(tl.int64)[:, None], freed[:, None]
+        for _ in range(kv_heads):
+            for begin in range(0, max(D, DV), 8):  # a few columns at a time: they take few registers
+                column = begin + tl.arange(0, 8)[None, :]
+                tl.store(Keys + row * keys_row + column, 0.0, mask=freed_row & (column < D))
+                tl.store(Values + row * values_row + column, 0.0, mask=freed_row & (column < DV))
+            Keys += keys_head
+            Values += values_head
+        tl.store(Positions + here, here.to(tl.int64) * 0 - 1, mask=freed)
+
+
+@triton.jit(do_not_specialize=["pinned", "ring", "reach", "length"])
+def decode_bias_kernel(
+    K, V, Keys, Values, Positions, Now, High, Bias, Data, slots,
+    pinned: tl.int64, ring: tl.int64, reach: tl.int64, length: tl.int64,
+    k_batch, k_head, v_batch, v_head,
+    keys_batch, keys_head, keys_row, values_batch, values_head, values_row, kv_heads, blocks,
+    CONDITION: tl.constexpr, BLOCK_N: tl.constexpr,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+):  # fmt: skip
+    """The bias of a block of slots: 0 for attended keys, else -inf; NaN for a row that needs a dropped key.
+
+    Puts the new key into its slot, and zeros into slots whose keys were taken back: NaN - inf is NaN.
+    """
+    program = tl.program_id(0)
+    batch, here = (program // blocks).to(tl.int64), program % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    position, slot, gone = static_place(Now, High, batch, pinned, ring, reach, length)
+    there, is_new = here < slots, here == slot
+    Positions += batch * slots
+    held = tl.load(Positions + here, mask=there, other=-1)
+    at = tl.where(is_new, position, held)[None, :]
+    attended = at >= 0
+    if CONDITION is not None:
+        attended &= CONDITION(position, at, tl.zeros([1, 1], tl.int32), batch, Data)
+    bias = tl.where(gone, float("nan"), tl.where(attended, 0.0, -float("inf")))  # [1, BLOCK_N]
+    tl.store(Bias + batch * slots + here[None, :], bias.to(Bias.dtype.element_ty), mask=there[None, :])
+    Keys += batch * keys_batch
+    Values += batch * values_batch
+    freed = there & (held < -1) & (here != slot)
+    clear_slots(
+        Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+        D, DV,
+    )  # fmt: skip
+    column, wide = tl.arange(0, DP), tl.arange(0, DVP)
+    if tl.max(is_new.to(tl.int32), 0) > 0:
+        K += batch * k_batch
+        V += batch * v_batch
+        Keys += slot * keys_row
+        Values += slot * values_row
+        for _ in range(kv_heads):
+            tl.store(Keys + column, one_row(K, D, DP), mask=column < D)
+            tl.store(Values + wide, one_row(V, DV, DVP), mask=wide < DV)
+            K += k_head
+            V += v_head
+            Keys += keys_head
+            Values += values_head
+        tl.store(Positions + slot, position)
+
+
+@triton.jit
+def clear_freed_kernel(
+    Keys, Values, Positions, slots,
+    keys_batch, keys_head, keys_row, values_batch, values_head, values_row, kv_heads, blocks,
+    BLOCK_N: tl.constexpr, D: tl.constexpr, DV: tl.constexpr,
+):  # fmt: skip
+    """Zeros in a block of slots whose keys were taken back."""
+    program = tl.program_id(0)
+    batch, here = (program // blocks).to(tl.int64), program % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    Keys += batch * keys_batch
+    Values += batch * values_batch
+    Positions += batch * slots
+    freed = tl.load(Positions + here, mask=here < slots, other=0) < -1
+    clear_slots(
+        Keys, Values, Positions, here, freed, keys_head, keys_row, values_head, values_row, kv_heads,
+        D, DV,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A step of decoding on a GPU: two launches, with numbers and addresses that change and nothing else."""
+"""A step of decoding on a GPU: launches and calls with numbers and addresses that change and nothing else."""
 
 # Triton has no stubs
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
@@ -11,9 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.decode.step import Scoring, Slots
+from lattend.attend.decode.step import MAX_CUDNN, Scoring, Slots
+from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.sdpa import CUDNN, flash_takes
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.decode import decode_combine_kernel, decode_split_kernel
+from lattend.attend.kernels.triton.decode import (
+    clear_freed_kernel,
+    decode_bias_kernel,
+    decode_combine_kernel,
+    decode_split_kernel,
+)
 from lattend.attend.kernels.triton.kernel import DTYPES, MAX_HEAD_DIM
 from lattend.attend.kernels.triton.launched import launch
 from lattend.attend.kernels.triton.prepared import EXACT_PRODUCTS, INTERPRETED
@@ -26,6 +33,7 @@ MAX_BYTES = 1 << 15  # of their keys or values
 MAX_SUMS = 1 << 14  # of the heads of one kv head, in registers
 PROGRAMS = 264  # two for each multiprocessor of an H200
 MAX_SPLITS = 64
+BIAS_BLOCK = 128  # slots whose bias one program writes
 
 
 class TritonStep:
@@ -82,7 +90,7 @@ class TritonStep:
             "PLACED": placed,
             "GROUP": padded(heads // kv_heads),
             "BLOCK_N": block,
-            **{"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)},
+            **_sizes(dims, width),
             "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
         }
@@ -93,6 +101,70 @@ class TritonStep:
         constants |= {"DV": width, "DVP": padded(width)}
         launch(tape, decode_combine_kernel, batch * heads, arguments, constants)
         return out, lse
+
+
+class CudnnStep(TritonStep):
+    """Steps of a static cache by cuDNN, which reads all slots; one launch writes the mask as a bias.
+
+    It plans once for the number of slots, so a CUDA graph may repeat the step while the text grows.
+    """
+
+    def _taken(self, tape: Tape, given: Any, numbers: list[Varying]) -> tuple[Tensor, Tensor | None]:
+        slots, how = self.slots, self.how
+        q, k, v = (x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x) for x in given)
+        assert isinstance(slots.positions, Tensor)
+        keys, values, positions = map(tape.keep, (slots.keys, slots.values, slots.positions))
+        now, high, drafted = map(tape.keep, slots.state)
+        (batch, kv_heads, size, dims), width = keys.shape, values.shape[3]
+        blocks = -(-size // BIAS_BLOCK)
+        bias = tape.empty((batch, 1, 1, size), q.dtype, q.device)
+        arguments = (
+            k, v, keys, values, positions, now, high, bias, (now,), size, *slots.ring,
+            *k.stride()[:2], *v.stride()[:2], *keys.stride()[:3], *values.stride()[:3], kv_heads, blocks,
+        )  # fmt: skip
+        constants = {"CONDITION": self.functions.condition, "BLOCK_N": BIAS_BLOCK, **_sizes(dims, width)}
+        launch(tape, decode_bias_kernel, batch * blocks, arguments, constants)
+        out, lse = tape.do(partial(_cudnn, how.scale, how.return_lse), q, keys, values, bias)
+        tape.do(_count, now, high, drafted)
+        return out, lse if how.return_lse else None
+
+
+def clear_freed(keys: Tensor, values: Tensor, positions: Tensor) -> None:
+    """Writes zeros into the slots of a static cache whose keys were taken back, and may be NaN or inf."""
+    (batch, kv_heads, size, dims), blocks = keys.shape, -(-keys.shape[2] // BIAS_BLOCK)
+    if batch:
+        strides = *keys.stride()[:3], *values.stride()[:3]
+        kernel: Any = clear_freed_kernel
+        kernel[(batch * blocks,)](
+            keys, values, positions, size, *strides, kv_heads, blocks,
+            BLOCK_N=BIAS_BLOCK, D=dims, DV=values.shape[3],
+        )  # fmt: skip
+
+
+def _sizes(dims: int, width: int) -> dict[str, int]:
+    return {"D": dims, "DP": padded(dims), "DV": width, "DVP": padded(width)}
+
+
+def _cudnn(
+    scale: float, with_lse: bool, q: Tensor, k: Tensor, v: Tensor, bias: Tensor
+) -> tuple[Tensor, Tensor]:
+    out, lse, *_ = CUDNN(q, k, v, bias, with_lse, scale=scale)
+    return out, lse.reshape(q.shape[:3]) if with_lse else lse
+
+
+def _count(now: Tensor, high: Tensor, drafted: Tensor) -> None:
+    """One more token in each row of a static cache."""
+    now.add_(1)
+    torch.maximum(high, now, out=high)
+    drafted.fill_(1)
+
+
+def is_for_cudnn(q: Tensor, slots: Slots, how: Scoring) -> bool:
+    """Whether cuDNN is faster for steps of a static cache, which attend to all keys in its slots."""
+    plain = how.bias is None and how.softcap is None and how.scale > 0 and slots.whole
+    size, width = slots.keys.shape[2:]
+    fits = size % 64 == 0 and width <= MAX_CUDNN and flash_takes(q, slots.values)
+    return plain and fits and size >= gpu_crossovers.cached_keys("token", slots.keys)
 
 
 def triton_step(q: Tensor, slots: Slots, how: Scoring) -> TritonStep | None:
@@ -110,7 +182,7 @@ def triton_step(q: Tensor, slots: Slots, how: Scoring) -> TritonStep | None:
         functions = generated_step(slots.condition, term, shapes, tuple(learned))
     except (LookupError, ValueError):  # a name or a number that they do not take, or nothing to look at
         return None
-    return TritonStep(slots, how, functions)
+    return (CudnnStep if is_for_cudnn(q, slots, how) else TritonStep)(slots, how, functions)
 
 
 def block_size(width: int, size: int) -> int:
