@@ -299,7 +299,7 @@ def test_why_transformers_cannot_be_imported() -> None:
         "except lt.errors.ExtraMissing as error:\n    print(error)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "(OSError: libfoo.so is missing). They are an extra" in run.stdout
+    assert "whose import failed with OSError: libfoo.so is missing. They are an extra" in run.stdout
 
 
 def test_mistakes_are_told() -> None:
