@@ -216,6 +216,18 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q, K, V),
         {"is_causal": True},
     ),
+    "lengths in a cache": (
+        NamingError,
+        "has no cache_seqlens; it has n; lt.KVCache counts the lengths of its rows: cache=lt.KVCache(rule, ",
+        (Q, K, V, "k <= q"),
+        {"cache_seqlens": torch.zeros(2, dtype=torch.int32)},
+    ),
+    "pages": (
+        NamingError,
+        "has no block_table; it has n; there are no pages here: lt.KVCache has a row of memory for each",
+        (Q, K, V, "k <= q"),
+        {"block_table": torch.zeros(2, 3, dtype=torch.int32)},
+    ),
     "unknown array": (
         NamingError,
         "has no docs; it has n, doc; did you mean doc?",

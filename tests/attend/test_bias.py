@@ -338,8 +338,14 @@ MADE: dict[str, tuple[type[LattendError], str, Callable[[], Bias]]] = {
     ),
     "an entry as an index": (
         TensorError,
-        "bias: at[head] stands inside table[at[head]]",
+        "bias: at[head] stands inside table[at[head]], and an index is made of positions and numbers; look "
+        "it up before: picked=table[at], read as picked[head]",
         lambda: Bias("table[at[head]]", table=torch.ones(4), at=torch.ones(4)),
+    ),
+    "an index of whole numbers": (
+        TensorError,
+        "look it up before: picked=t[b], read as picked[q]",
+        lambda: Bias("t[b[q]]", t=torch.ones(4), b=torch.ones(4, dtype=torch.int64)),
     ),
     "an even table": (
         TensorError,

@@ -198,9 +198,11 @@ def test_other_kernels_say_which_does(kernel: str | None) -> None:
         q
     )  # nothing of it is asked for
     q.requires_grad_()
-    (slope,) = torch.autograd.grad(attention(q, k, v, "causal", kernel=kernel).sum(), q, create_graph=True)
-    with pytest.raises(lt.errors.LattendError, match=r'first derivatives only, .* or kernel="reference"'):
-        slope.sum().backward()
+    for wide, own in ((q, kernel), (q.double(), kernel), (q.double(), "sdpa")):
+        out = attention(wide, wide, wide, "causal", kernel=own)
+        (slope,) = torch.autograd.grad(out.sum(), q, create_graph=True)
+        with pytest.raises(lt.errors.LattendError, match=r'first derivatives only, .* or kernel="reference"'):
+            slope.sum().backward()
     bias = lt.Bias("slope[batch, head]*(q - k)", slope=slopes)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(sinks, sinks)

@@ -124,3 +124,65 @@ def test_plans_from_many_threads() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(work, range(8))) == [300] * 8
+
+
+EMPTY = {
+    "batch": (0, 4, 2, 200, 200, 5),
+    "batch, one head": (0, 1, 1, 200, 200, 5),
+    "heads of q": (2, 0, 2, 30, 30, 5),
+    "queries": (2, 4, 2, 0, 30, 5),
+    "keys": (2, 4, 2, 30, 0, 5),
+    "queries and keys": (2, 4, 2, 0, 0, 5),
+    "values": (2, 4, 2, 30, 30, 0),
+}
+
+
+@pytest.mark.parametrize("size", EMPTY)
+@pytest.mark.parametrize("kernel", [None, "native", "cpu", "dense", "reference"])
+@pytest.mark.parametrize("text", ["k <= q", "k < 4 or k <= q and q - k <= 5", "(q - k) % (head + 2) == 0"])
+def test_empty_axes_forward_and_backward(size: str, kernel: str | None, text: str) -> None:
+    batch, heads, kv_heads, n, m, width = EMPTY[size]
+    shapes = ((batch, heads, n, 8), (batch, kv_heads, m, 8), (batch, kv_heads, m, width))
+    given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    options: dict[str, Any] = {"m": m} if n != m else {}
+    attend: Any = lt.attention
+    for more in ({}, {"padding": torch.full((batch,), m // 2)}):
+        out, lse = attend(*given, text, kernel=kernel, return_lse=True, **options, **more)
+        assert out.shape == (batch, heads, n, width)
+        grads = torch.autograd.grad(out.sum() + lse.masked_fill(lse == -inf, 0).sum(), given)
+        assert all(bool(x.isfinite().all()) for x in (out, *grads))
+        if not heads or not n:
+            assert not any(bool(x.any()) for x in grads)
+
+
+@pytest.mark.parametrize("n", [8, 600])  # one call of torch's own attention, and tiles
+def test_ids_of_bool(n: int) -> None:
+    q, k, v = qkv(n)
+    ids = torch.rand(n, generator=torch.Generator().manual_seed(1)) > 0.5
+    wanted = lt.attention(q, k, v, "doc[q] == doc[k]", doc=ids.long())
+    rules: list[Any] = [
+        lambda b, h, q, kv: ids[q] == ids[kv],  # torch's own test_seq_masking
+        lt.rule("doc[q] == doc[k]", data={"doc": ids.numpy()}),
+        lt.rules.documents(ids=ids.tolist()),
+    ]
+    found = [lt.attention(q, k, v, rule) for rule in rules]
+    found += [lt.attention(q, k, v, lt.rules.documents(), doc=ids)]
+    for out in found:
+        torch.testing.assert_close(out, wanted)
+
+
+@pytest.mark.parametrize("kernel", ["native", "sdpa", "cpu", "dense", "reference"])
+def test_the_largest_scores_with_any_kernel(kernel: str) -> None:
+    q, k, v = qkv(value_width=8)
+    _, found = lt.attention(q, k, v, CAUSAL, kernel=kernel, return_max_logit=True)
+    torch.testing.assert_close(found, lt.max_logits(q, k, CAUSAL))
+
+
+def test_a_bias_that_names_m_where_there_are_as_many_keys_as_queries() -> None:
+    q, k, v = qkv()
+    bias = lt.Bias("slope*(m - k)", slope=torch.tensor(0.1))
+    wanted = lt.attention(q, k, v, CAUSAL, bias=lt.Bias("slope*(7 - k)", slope=torch.tensor(0.1)))
+    torch.testing.assert_close(lt.attention(q, k, v, CAUSAL, bias=bias), wanted)
+    torch.testing.assert_close(lt.attention(q, k, v, CAUSAL, bias=bias, m=7), wanted)
+    with pytest.raises(lt.errors.TensorError, match="give m=7"):
+        lt.attention(q[:, :, :3], k, v, CAUSAL, bias=bias)

@@ -351,3 +351,42 @@ def test_messages() -> None:
     refused(
         TensorError, r"slope\[batch\] needs 2 places", bias=lt.Bias("slope[batch]*k", slope=torch.ones(1))
     )
+
+
+def jagged(lengths: tuple[int, ...], width: int, seed: int) -> Tensor:
+    """A nested tensor [batch, heads, j, width] that wants a gradient."""
+    source = torch.Generator().manual_seed(seed)
+    parts = [torch.randn(length, 2, width, generator=source) for length in lengths]
+    return torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2).detach().requires_grad_()
+
+
+@pytest.mark.parametrize("of_keys", [(5, 3, 0), (2, 7, 4)])
+def test_nested_tensors_are_sequences_of_their_own(of_keys: tuple[int, ...]) -> None:
+    of_queries, rule = (5, 3, 0), lt.rules.causal(align="bottom-right")
+    q, k, v = jagged(of_queries, 4, 1), jagged(of_keys, 4, 2), jagged(of_keys, 6, 3)
+    out, lse = lt.attention(q, k, v, rule, return_lse=True)
+    assert out.is_nested and lse.is_nested and [x.shape for x in lse.unbind()] == [(2, x) for x in of_queries]
+    out.values().sum().backward()
+    assert q.grad is not None and k.grad is not None and v.grad is not None
+    grads = [x.grad.unbind() for x in (q, k, v) if x.grad is not None]
+    attend: Any = lt.attention
+    for element, found in enumerate(out.unbind()):
+        one = [x.unbind()[element][None].detach().requires_grad_() for x in (q, k, v)]
+        wanted = attend(*one, rule, kernel="reference")
+        torch.testing.assert_close(found[None], wanted)
+        for mine, theirs in zip(grads, torch.autograd.grad(wanted.sum(), one), strict=True):
+            torch.testing.assert_close(mine[element][None], theirs)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # of the strided layout
+def test_mistakes_with_nested_tensors() -> None:
+    q, plain = jagged((5, 3), 4, 1), torch.randn(2, 2, 5, 4)
+    with pytest.raises(TensorError, match=r"v: q, k and v must all be nested tensors \[batch, heads, j, D\]"):
+        lt.attention(q, q, plain, "causal")
+    strided = torch.nested.nested_tensor([torch.randn(2, 5, 4), torch.randn(2, 3, 4)])
+    with pytest.raises(TensorError, match=r"q: .* of the jagged layout, as torch\.nested\.nested_tensor"):
+        lt.attention(strided, strided, strided, "causal")
+    with pytest.raises(TensorError, match=r"k has lengths \[5, 3\] and v \[4, 4\]; they must agree"):
+        lt.attention(q, q, jagged((4, 4), 4, 1), "causal")
+    with pytest.raises(NamingError, match="leave cu_seqlens out"):
+        lt.attention(q, q, q, "causal", cu_seqlens=torch.tensor([0, 5, 8]))

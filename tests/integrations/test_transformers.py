@@ -288,6 +288,20 @@ def test_without_transformers_it_is_said_what_to_install() -> None:
     assert run.stdout.endswith('pip install "lattend[transformers]"\n')
 
 
+def test_why_transformers_cannot_be_imported() -> None:
+    program = (
+        "import sys, types\n"
+        "def broken(name): raise ImportError('no ' + name) from OSError('libfoo.so is missing')\n"
+        "sys.modules['transformers'] = types.ModuleType('transformers')\n"
+        "sys.modules['transformers'].__getattr__ = broken\n"
+        "import lattend as lt\n"
+        "try:\n    import lattend.integrations.transformers\n"
+        "except lt.errors.ExtraMissing as error:\n    print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "whose import failed with OSError: libfoo.so is missing. They are an extra" in run.stdout
+
+
 def test_mistakes_are_told() -> None:
     eager, ours = MODELS["Llama"].pair()
     with pytest.raises(lt.errors.NamingError, match="needs a value for t"):

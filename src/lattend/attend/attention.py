@@ -27,11 +27,12 @@ from lattend.attend.elsewhere import RUNNERS
 from lattend.attend.fp8 import ScalesLike
 from lattend.attend.guards import recall
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
+from lattend.attend.largest_operator import KERNELS as LARGEST
 from lattend.attend.largest_operator import largest
 from lattend.attend.other_names import no_rule
 from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
-from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
+from lattend.attend.varlen import CuSeqlens, of_nested, packed_inputs, unpacked
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, arrays_in, read_rule, tensors_by_element
 from lattend.rules.rule import Rule
@@ -110,11 +111,12 @@ def attention(
     `padding` says which keys of each batch element are real: lengths [batch], or a mask [batch, m] that is
     True where a key is real, be the padding left, right or between. A query without real keys gives zeros.
 
-    With `cu_seqlens`, the cumulative lengths (0, l1, l1 + l2, …) of sequences laid end to end, q, k and v are
-    [total, heads, D], the output too; log-sum-exps are [total, heads]. The rule and the bias are read within
-    each sequence, as if it were called alone: positions begin at 0, n and m are its lengths, and `batch` in
-    a bias is the sequence. Where keys have lengths of their own, cu_seqlens is (of queries, of keys), and
-    query 0 stands at key 0, unless the rule says otherwise: lt.rules.causal(align="bottom-right").
+    With `cu_seqlens`, the cumulative lengths (0, l1, l1 + l2, …) of sequences laid end to end, q, k and v
+    are [total, heads, D], the output too; log-sum-exps are [total, heads]. The rule and the bias are read
+    within each sequence, as if it were called alone: positions begin at 0, n and m are its lengths, and
+    `batch` in a bias is the sequence. Nested tensors of the jagged layout, [batch, heads, j, D], are taken
+    so too. Where keys have lengths of their own, cu_seqlens is (of queries, of keys), and query 0 stands at
+    key 0, unless the rule says otherwise: lt.rules.causal(align="bottom-right").
 
     A `softcap` c bends the scaled scores s to c·tanh(s/c), before the bias. `sinks`, a tensor [heads], are
     logits that take part in every softmax of their head and give no value. `dropout` is the share of weights
@@ -159,6 +161,13 @@ def attention(
         return _of_8_bits(
             q, k, v, rule, scales, sinks, (scale, kernel, deterministic, return_lse), how, values
         )
+    if getattr(q, "is_nested", False):
+        run = partial(
+            attention, rule=rule, scale=scale, bias=bias, padding=padding, softcap=softcap, sinks=sinks,
+            dropout=dropout, cache=cache, return_lse=return_lse, return_max_logit=return_max_logit,
+            kernel=kernel, deterministic=deterministic, **values,
+        )  # fmt: skip
+        return of_nested(run, (q, k, v), cu_seqlens)
     compiling, kind = is_compiling(), None
     whole = (
         scale, bias, padding, cu_seqlens, softcap, sinks, dropout, cache, return_lse, return_max_logit,
@@ -242,7 +251,7 @@ def attention(
     results: list[Any] = [*run(*flat, key, *given, *how)]
     found = results if return_lse else results[:1]
     if return_max_logit:
-        same = None if kernel == "sdpa" else kernel  # torch's own has no such pass
+        same = kernel if kernel in LARGEST else None  # others have no such pass
         found.append(largest(flat[0], flat[1], key, given, real, softcap=softcap, scale=scale, kernel=same))
     found = _as_given(q, *found)
     if cu_seqlens is not None:

@@ -52,9 +52,9 @@ class Bias(Shown):
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"a bias is written as text, Bias('q - k'), not as {type(text).__name__}")
         whole = {name: _as_tensor(name, value) for name, value in tensors.items()}
+        check_term(text, tuple(whole), tuple([tensor.dim() for tensor in whole.values()]))
         for name, tensor in whole.items():
             check_floating(name, tensor)
-        check_term(text, tuple(whole), tuple([tensor.dim() for tensor in whole.values()]))
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "tensors", whole)
 
@@ -313,6 +313,12 @@ def derivative(term: Term, leaf: Term) -> Term:
             return minus(Num(0), derivative(a, leaf))
         case Arith(op="*", args=(a, b)):
             return _sum(_product(derivative(a, leaf), b), _product(a, derivative(b, leaf)))
+        case Lookup() if isinstance(leaf, Lookup):
+            at, picked = ", ".join(map(expr.term_text, leaf.indices)), f"{term.array}[{leaf.array}]"
+            raise TensorError(
+                f"bias: {expr.term_text(leaf)} stands inside {expr.term_text(term)}, and an index is made of "
+                f"positions and numbers; look it up before: picked={picked}, read as picked[{at}]"
+            )
         case _:
             raise TensorError(
                 f"bias: {expr.term_text(leaf)} stands inside {expr.term_text(term)}; "

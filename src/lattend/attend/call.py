@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import inf
 from types import NoneType
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from lattend.rules.language.key import KNOWN, OPEN, parts_of
 from lattend.rules.rule import Rule
 
 _NOTHING = torch.empty(0)
+MOST_SCORE = 1e30
 Scales = tuple[Tensor, Tensor, Tensor]  # of q, k and v, float32, each [batch or 1, heads or 1]
 Kind = Hashable  # of a call: all that may decide how it runs, but for the numbers in its tensors
 OPTIONS = frozenset((int, float, bool, str, NoneType))  # types of options that kinds may hold
@@ -78,6 +80,18 @@ class BackwardInputs(NamedTuple):
     v: Tensor
     out: Tensor
     lse: Tensor
+
+    def without_unused_queries(self) -> BackwardInputs:
+        """The same with zeros for queries without keys, and for those that have a NaN and a gradient of 0.
+
+        So has one whose scores are so large that they are rounded to more than the difference of two.
+        """
+        zero = (self.grad_out == 0).all(-1)
+        if self.grad_lse is not None:
+            zero = zero & (self.grad_lse == 0)
+        unused = (self.lse == -inf) | (zero & ~(self.lse.abs() < MOST_SCORE))
+        q, grad_out, out = (x.masked_fill(unused[..., None], 0) for x in (self.q, self.grad_out, self.out))
+        return self._replace(q=q, grad_out=grad_out, out=out, lse=self.lse.masked_fill(unused, -inf))
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias

@@ -173,8 +173,11 @@ def crossovers(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> list[Ker
 
 
 def differentiated_by_torch(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether both passes are torch's own attention, so that torch.autograd can tie them together."""
-    if call.sinks is not None or chosen(call, q, k, v) != "sdpa":
+    """Whether both passes are torch's own attention, so that torch.autograd can tie them together on a GPU.
+
+    On a CPU little is saved, and who asks for a second derivative is told what to do by ours alone.
+    """
+    if q.device.type == "cpu" or call.sinks is not None or chosen(call, q, k, v) != "sdpa":
         return False
     return chosen_backward(call, q, k, v, None) == "sdpa"
 

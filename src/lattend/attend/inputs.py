@@ -19,15 +19,12 @@ from lattend.attend.bias import (
     shape_text,
     table_text,
 )
-from lattend.attend.call import rule_of
-from lattend.attend.compiled import constant
 from lattend.attend.other_names import OPTIONS, close_name, meant_by
-from lattend.attend.rule_names import OpenArray, RuleNames, attends_all, rule_names
+from lattend.attend.rule_names import OpenArray, RuleNames, array_names, attends_all, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
-MOST_SCALE = 1e18
+MOST_POSITIONS, MOST_NUMBER, MOST_SCALE = 2**31 - 1, 2**62, 1e18
 
 
 class Inputs(NamedTuple):
@@ -54,9 +51,12 @@ def checked_inputs(
     check_names(names, bound, values)
     check_shapes(names, *qkv)
     q, k, v = as_one_kind(*qkv)
-    said = "m" in values or "m" in names.sizes or len(names.queries) > 1 or isinstance(bias, Bias)
-    if not said and q.shape[2] != k.shape[2] and attends_all(key):  # nothing to align
-        values = {"m": k.shape[2], **values}
+    said = "m" in values or "m" in names.sizes or len(names.queries) > 1
+    if isinstance(bias, Bias):
+        known = not said and "m" in names_in(bias.text) and q.shape[2] == k.shape[2]
+    else:
+        known = not said and q.shape[2] != k.shape[2] and attends_all(key)  # nothing to align
+    values = {"m": k.shape[2], **values} if known else values
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = arrays_given(names, values, sizes, q)
@@ -363,7 +363,7 @@ def term_given(
             f"{type(bias).__name__}"
         )
     tensors = _tensors_given(names, bias, sizes, q)
-    arrays = _arrays_of(key)
+    arrays = array_names(key)
     for name in bias.tensors:
         if name in names.parameters or name in arrays:
             what = "a parameter" if name in names.parameters else "an array"
@@ -437,12 +437,6 @@ def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:
     for i in range(1, len(positions)):
         text = f"({text})*{sizes[i]} + {positions[i]}"
     return text
-
-
-@constant
-def _arrays_of(key: str) -> tuple[str, ...]:
-    rule = rule_of(key)
-    return (*rule.data, *rule.open)
 
 
 def _check_device(name: str, tensor: Tensor, q: Tensor) -> None:

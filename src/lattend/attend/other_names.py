@@ -22,6 +22,15 @@ _MASK_MOD = "it is the rule, as it stands: lt.attention(q, k, v, mask_mod)"
 _SCALE, _SOFTCAP, _SINKS = "write scale=…", "write softcap=…", "write sinks=…, a logit for each head"
 _LENGTHS = "write cu_seqlens=cu, or cu_seqlens=(cu_q, cu_k)"
 _CACHE = "write cache=lt.KVCache(rule, …), which holds the keys and values of the past"
+_IN_CACHE = (
+    "lt.KVCache counts the lengths of its rows: "
+    "cache=lt.KVCache(rule, batch=…, heads=…, head_dim=…, static=True, capacity=…)"
+)
+_PADDED = "write padding=…, lengths [batch] or a mask [batch, m], True where a key is real"
+_PAGED = (
+    "there are no pages here: lt.KVCache has a row of memory for each sequence, as long as the rule's window "
+    "where it has one; static=True fixes its addresses"
+)
 _WEIGHTS = "no weights are kept; return_lse=True gives the log-sum-exp of every query"
 _LARGEST = "write return_max_logit=True, or lt.max_logits(q, k, rule) for the largest scores alone"
 _OTHER = {
@@ -34,6 +43,9 @@ _OTHER = {
     **dict.fromkeys(("s_aux", "attention_sinks"), _SINKS),
     **dict.fromkeys(("cu_seqlens_q", "cu_seqlens_k", "cu_seq_lens_q", "cu_seq_lens_k"), _LENGTHS),
     **dict.fromkeys(("max_seqlen", "max_seqlen_q", "max_seqlen_k"), "leave it out: cu_seqlens are enough"),
+    **dict.fromkeys(("cache_seqlens", "cache_position", "cache_batch_idx", "k_cache", "v_cache"), _IN_CACHE),
+    **dict.fromkeys(("block_table", "block_tables", "page_table", "slot_mapping", "kv_indptr"), _PAGED),
+    **dict.fromkeys(("seqused_q", "seqused_k", "leftpad_k", "cache_leftpad"), _PADDED),
     **dict.fromkeys(("past_key_value", "past_key_values"), _CACHE),
     **dict.fromkeys(("need_weights", "output_attentions", "return_attn_probs"), _WEIGHTS),
     **dict.fromkeys(("max_logit", "max_logits", "return_max_logits"), _LARGEST),

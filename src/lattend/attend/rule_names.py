@@ -81,3 +81,10 @@ def _array(name: str, key: str) -> OpenArray:
 def axes_looked_up(key: str) -> list[int]:
     """How many axes each open array of a rule has, less that of the batch."""
     return [len(array.positions) for array in _names(key).arrays]
+
+
+@constant
+def array_names(key: str) -> tuple[str, ...]:
+    """The arrays of the rule with this key, its own and those it leaves open."""
+    rule = rule_of(key)
+    return (*rule.data, *rule.open)

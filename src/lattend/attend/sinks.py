@@ -23,6 +23,7 @@ def with_sinks(out: Tensor, lse: Tensor, sinks: Tensor) -> tuple[Tensor, Tensor]
 
 def sink_gradients(sinks: Tensor, given: BackwardInputs) -> Tensor:
     """The gradient of the sinks: dS = P (dP - delta) with dP = 0, since a sink gives no value."""
+    given = given.without_unused_queries()
     wide, lse = given.lse.dtype, given.lse
     weight = (sinks.to(wide)[:, None] - lse).exp().masked_fill(lse == -torch.inf, 0)
     slope = -vecdot(given.grad_out.to(wide), given.out.to(wide))

@@ -13,10 +13,10 @@ are seq_q and cu_q beside seq_k and cu_k. Nothing is read back from the device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ from lattend.attend.inputs import (
     sizes_given,
     term_given,
 )
-from lattend.attend.rule_names import rule_names
+from lattend.attend.rule_names import array_names, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.recent import Recent
 from lattend.rules.axes import untied
@@ -80,7 +80,7 @@ def packed_inputs(
     check_names(names, bound, values)
     if len(names.queries) > 1:
         raise NamingError(f'cu_seqlens is for rules on a line, and "{names.text}" is on an image')
-    looked_up = _arrays_of(key)
+    looked_up = array_names(key)
     if looked_up:
         raise NamingError(
             f'cu_seqlens: the rule "{names.text}" looks up {looked_up[0]}[…] at positions that begin anew in '
@@ -108,6 +108,28 @@ def packed_inputs(
 def unpacked(x: Tensor) -> Tensor:
     """A result [1, heads, total, …] as [total, heads, …]."""
     return x[0].transpose(0, 1)
+
+
+def of_nested(attend: Callable[..., Any], qkv: tuple[Tensor, Tensor, Tensor], cu_seqlens: object) -> Any:
+    """Attention of nested tensors [batch, heads, j, D] by cu_seqlens; the results are nested as q is."""
+    if cu_seqlens is not None:
+        raise NamingError("cu_seqlens: a nested q has lengths of its own; leave cu_seqlens out")
+    for name, x in zip("qkv", qkv, strict=True):
+        if not x.is_nested or x.layout != torch.jagged or x.dim() != 4:
+            raise TensorError(
+                f"{name}: q, k and v must all be nested tensors [batch, heads, j, D] of the jagged layout, "
+                "as torch.nested.nested_tensor([…], layout=torch.jagged).transpose(1, 2), or none of them"
+            )
+    parts: list[Any] = [x.transpose(1, 2).contiguous() for x in qkv]  # torch has no type for nested tensors
+    of_q, of_k, of_v = (cast(Tensor, x.offsets()) for x in parts)
+    if not torch.equal(of_k, of_v):
+        of_keys, of_values = (list(map(int, x.diff())) for x in (of_k, of_v))
+        raise TensorError(f"k has lengths {of_keys} and v {of_values}; they must agree")
+    lengths = of_q if torch.equal(of_q, of_k) else (of_q, of_k)
+    results = attend(*(x.values() for x in parts), cu_seqlens=lengths)  # values are [total, heads, D]
+    if isinstance(results, Tensor):
+        return torch.nested.nested_tensor_from_jagged(results, of_q).transpose(1, 2)
+    return tuple([torch.nested.nested_tensor_from_jagged(x, of_q).transpose(1, 2) for x in results])
 
 
 def _as_batch(qkv: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:
@@ -321,9 +343,3 @@ def _step(term: Node) -> int | None:
             return sum(sign * step for sign, step in zip(signs, steps, strict=True) if step is not None)
         case _:
             return 0 if all(_step(child) == 0 for child in expr.children(term)) else None
-
-
-@constant
-def _arrays_of(key: str) -> tuple[str, ...]:
-    rule = rule_of(key)
-    return (*rule.data, *rule.open)

@@ -23,9 +23,12 @@ try:
 except ImportError as missing:
     from lattend.errors import ExtraMissing
 
+    reason: BaseException = missing
+    while reason.__cause__ or reason.__context__:  # transformers says less than it met
+        reason = reason.__cause__ or reason.__context__ or reason
     raise ExtraMissing(
-        "lattend.integrations.transformers needs torch and transformers 5 or newer, and it was found that: "
-        f'{missing}. They are an extra: pip install "lattend[transformers]"'
+        "lattend.integrations.transformers needs torch and transformers 5 or newer, whose import failed "
+        f'with {type(reason).__name__}: {reason}. They are an extra: pip install "lattend[transformers]"'
     ) from missing
 
 from lattend.attend.attention import attention

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import AttentionCall
-from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
+from lattend.attend.kernels.cpu.equal_tiles import cut_to, rows_along
+from lattend.attend.kernels.cpu.kernel import best_rows
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.tolerance import uses_tf32

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.attend.explain.prediction import LIBRARY_TILE, PartCut, cuts_of, table_of
-from lattend.attend.kernels.cpu.kernel import rows_along
+from lattend.attend.kernels.cpu.equal_tiles import rows_along
 from lattend.counts import tile_counts
 from lattend.draw import Picture
 from lattend.draw.formats.palette import SHADES

@@ -24,6 +24,7 @@ from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, by_element, empty_sums
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_weights
+from lattend.attend.linalg import masked_product
 from lattend.attend.memory import per_kv_head
 from lattend.attend.padding import real_keys
 
@@ -44,10 +45,10 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
     exact = torch.promote_types(q.dtype, torch.float32)
     wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
-    scores, _, _ = _scores(call, q.to(exact), wide_k)
+    scores, mask, _ = _scores(call, q.to(exact), wide_k)
     lse = _log_sum_exp(scores)  # [batch, heads, n]
     weights, kept = _softmax(scores), _kept(call, q, k)
-    out = (weights if kept is None else weights * kept) @ wide_v
+    out = masked_product(weights if kept is None else weights * kept, mask, wide_v)
     return out.to(q.dtype), lse
 
 
@@ -61,23 +62,24 @@ def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
 
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
-    grad_out, grad_lse, q, k, v, out, lse = given
+    grad_out, grad_lse, q, k, v, out, lse = given.without_unused_queries()
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
     scores, mask, softened = _scores(call, q_, wide_k)
     share = _log_sum_exp(scores) - lse.masked_fill(lse == -inf, 0)  # log; others may have had keys too
-    weights = _softmax(scores) * share.exp()[..., None]  # [batch, heads, n, m]
+    weights = torch.where(mask, _softmax(scores) * share.exp()[..., None], 0)  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
     reach, kept = grad @ wide_v.mT, _kept(call, q, k)
     if kept is not None:
         reach = reach * kept
     slope = torch.where(mask, weights * (reach - delta[..., None]), 0)
-    through = slope if softened is None else slope * softened
-    dq = through @ wide_k * call.scale
-    dk = per_kv_head(through.mT @ q_, k) * call.scale
-    dv = per_kv_head((weights if kept is None else weights * kept).mT @ grad, v)
+    through = slope if softened is None else torch.where(mask, slope * softened, 0)
+    dropped = weights if kept is None else weights * kept
+    dq = masked_product(through, mask, wide_k) * call.scale
+    dk = per_kv_head(masked_product(through.mT, mask.mT, q_), k) * call.scale
+    dv = per_kv_head(masked_product(dropped.mT, mask.mT, grad), v)
     sums = empty_sums(call, exact)
     each = by_element(call.term, call.data)
     add_gradients(call, all_pairs(q, k), slope if each else slope.sum(0), sums)

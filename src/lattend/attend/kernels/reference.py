@@ -89,7 +89,7 @@ def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
 
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
-    grad_out, grad_lse, q, k, v, *_ = given
+    grad_out, grad_lse, q, k, v, *_ = given.without_unused_queries()
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
     grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
     dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)

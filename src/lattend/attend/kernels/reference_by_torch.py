@@ -36,10 +36,11 @@ def backward(call: AttentionCall, given: BackwardInputs) -> tuple[Gradients, Ten
     names, sinks = list(call.bias), [] if call.sinks is None else [call.sinks]
     q, k, v, *learned = (_alias(x) for x in (given.q, given.k, given.v, *call.bias.values(), *sinks))
     bias = dict(zip(names, learned[: len(names)], strict=True))
-    out, lse = forward(replace(call, bias=bias, sinks=learned[-1] if sinks else None), q, k, v)
+    used = given._replace(q=q).without_unused_queries()
+    out, lse = forward(replace(call, bias=bias, sinks=learned[-1] if sinks else None), used.q, k, v)
     grad_lse = torch.zeros_like(lse) if given.grad_lse is None else given.grad_lse
     dq, dk, dv, *others = torch.autograd.grad(
-        (out, lse), (q, k, v, *learned), (given.grad_out, grad_lse),
+        (out, lse), (q, k, v, *learned), (used.grad_out, grad_lse),
         create_graph=True, allow_unused=True, materialize_grads=True,
     )  # fmt: skip
     return (dq, dk, dv, others[: len(names)]), others[-1] if sinks else None
@@ -57,7 +58,10 @@ def _row(
     """The output [Dv] and the log-sum-exp of one query; `real`: which keys of its element are no padding."""
     element, head, _ = row.at
     keys = torch.as_tensor(row.keys, device=q.device)
-    scores = call.scale * (k[row.shared][keys] @ q[row.at])
+    rows_k, rows_v = k[row.shared][keys], v[row.shared][keys]
+    if real is not None:  # padding may hold anything
+        rows_k, rows_v = (x.masked_fill(~real[keys][:, None], 0) for x in (rows_k, rows_v))
+    scores = call.scale * (rows_k @ q[row.at])
     if call.softcap is not None:
         scores = call.softcap * (scores / call.softcap).tanh()
     at = [torch.tensor(place, device=q.device) for place in row.at]
@@ -72,7 +76,7 @@ def _row(
     if call.seed is not None:
         member = torch.tensor(element * q.shape[1] + head, device=q.device)
         weights = weights * kept_weights(call, member, places.queries, keys, q.dtype)
-    return weights @ v[row.shared][keys], lse
+    return weights @ rows_v, lse
 
 
 def _log_sum_exp(logits: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from lattend.attend.bias import dtype_name
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import gpu_crossovers
+from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.memory import per_kv_head, per_query_head
 from lattend.attend.tape import Tape
@@ -128,7 +129,10 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
     if run is EFFICIENT and lse.shape[-1] != q.shape[2]:
         lse = tape.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
     wide = torch.promote_types(q.dtype, torch.float32)
-    return _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
+    out, lse = _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
+    if q.device.type != "cpu":
+        return out, lse
+    return tape.do(partial(cpu.checked, call.without_tensors()), out, lse, q, k, v, *call.tensors)
 
 
 def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tensor) -> Any:
@@ -164,6 +168,9 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
     dq, dk, dv = (_shaped(tape, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
     if dk.shape[1] != k.shape[1]:
         dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
+    if q.device.type == "cpu":
+        step = partial(cpu.checked_gradients, call.without_tensors())
+        dq, dk, dv = tape.do(step, dq, dk, dv, grad_out, q, k, v, out, lse, *call.tensors)
     return dq, dk, dv, []
 
 

@@ -77,6 +77,6 @@ def _whole(name: str, values: object) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.size == 0:
         return np.zeros(0, np.int64)
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+    if array.ndim != 1 or array.dtype.kind not in ("biu" if name == "ids" else "iu"):
         raise DomainError(f"documents: {name} is one row of whole numbers, got {array.dtype} {array.shape}")
     return array.astype(np.int64)

@@ -17,13 +17,14 @@ from torch import Tensor
 
 from lattend.attend.call import BackwardInputs
 from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
-from lattend.attend.linalg import vecdot, vector_norm
+from lattend.attend.linalg import masked_product, vecdot, vector_norm
 from lattend.errors import TensorError
 
 CHUNK = 1 << 20  # numbers of a chunk for each thread: 4 MB
 MIN_BATCH = 2  # products for each thread, before the keys of a tile are taken all at once
 LOG2E = 1 / log(2)
 LOW = -1e37  # the largest of no scores: below all scores, yet finite, so that no difference is NaN
+TAME = 1e36  # scores below it are far from those of pairs that are not attended
 BOUND = 40.0  # scores within ±40 are summed as they are: exp(40) = 2.4e17, far from overflow
 ALL = slice(None)
 
@@ -61,14 +62,15 @@ class _Pass:
     """q, k and v, what chunks read and write of them, and products in memory that outlives a chunk."""
 
     def __init__(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, softcap: float | None, real: Tensor | None
-    ) -> None:
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, softcap: float | None, real: Tensor | None,
+        *, careful: bool,
+    ) -> None:  # fmt: skip
         if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
             shapes = ", ".join(str(list(x.shape)) for x in (q, k, v))
             raise TensorError(f"q, k and v must be [B, n, D], [B, m, D] and [B, m, Dv], not {shapes}")
         wide = torch.promote_types(q.dtype, torch.float32)
         self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
-        self.scale, self.softcap, self._blocked = scale, softcap, None
+        self.scale, self.softcap, self._blocked, self.careful = scale, softcap, None, careful
         if real is not None:  # [B, m]; what stands in padding may be anything
             hidden = ~real[..., None]
             self.k, self.v = self.k.masked_fill(hidden, 0), self.v.masked_fill(hidden, 0)
@@ -128,6 +130,15 @@ class _Pass:
         out = self._held(name, a.shape[0], a.shape[1], b.shape[2])
         return torch.baddbmm(out, a, b, beta=0, alpha=factor, out=out)
 
+    def _weighted(
+        self, name: str, weights: Tensor, attended: Tensor | None, x: Tensor, factor: float = 1.0
+    ) -> Tensor:
+        """The same products, to which pairs that are not attended add nothing, whatever x holds."""
+        if attended is None:
+            return self._product(name, weights, x, factor)
+        whole = attended.expand(weights.shape)
+        return masked_product(weights.masked_fill(~whole, 0), whole, x).mul_(factor)
+
     def _add_product(self, to: Tensor, a: Tensor, b: Tensor, factor: float = 1.0) -> None:
         """Adds factor * a b; PyTorch does so in one batch only where `to` is contiguous."""
         if to.is_contiguous():
@@ -160,7 +171,26 @@ class _Pass:
             s.add_(chunk.group.masked[chunk.tiles, chunk.keys], alpha=BLOCKED)
         if bias is not None:
             s.add_(chunk.part_of(bias).mT, alpha=LOG2E)
+        if (attended := self._attended(chunk)) is not None:  # a NaN stays one, whatever is added
+            s.masked_fill_(~attended, BLOCKED)
         return s
+
+    def _attended(self, chunk: _Chunk) -> Tensor | None:
+        """The attended pairs, [tiles or 1, keys, M or 1], of a careful pass; None where all are."""
+        group, found = chunk.group, None
+        if not self.careful:
+            return None
+        if group.masked is not None:
+            found = group.masked[chunk.tiles, chunk.keys] == 0
+        elif group.masked_runs:
+            found = torch.ones(1, group.shape[2], group.shape[1], dtype=torch.bool)
+            for run in group.masked_runs:
+                found[:, run.first : run.end] = run.added == 0
+            found = found[:, chunk.keys]
+        if self._blocked is None:
+            return found
+        real = self._keys(chunk, "blocked", self._blocked) == 0
+        return real if found is None else real & found
 
 
 class OnlineSoftmax(_Pass):
@@ -173,10 +203,13 @@ class OnlineSoftmax(_Pass):
     def __init__(
         self, q: Tensor, k: Tensor, v: Tensor, scale: float, *,
         softcap: float | None = None, biased: bool = False, real: Tensor | None = None,
+        careful: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(q, k, v, scale, softcap, real)
+        super().__init__(q, k, v, scale, softcap, real, careful=careful)
         b, n, _ = q.shape
-        small = not biased and abs(scale) * _longest(self.q) * _longest(self.k) <= BOUND
+        largest = abs(scale) * _longest(self.q) * _longest(self.k)
+        self.careful |= not largest < TAME
+        small = not biased and largest <= BOUND
         self._top = None if small else self.q.new_full((b, n, 1), LOW)  # the largest score, taken off all
         self._total = self.q.new_zeros(b, n, 1)
         self._values = self.q.new_zeros(b, n, v.shape[2])
@@ -202,7 +235,11 @@ class OnlineSoftmax(_Pass):
             total.add_(s.sum(1).unsqueeze(2))
             if kept is not None:
                 s.mul_(chunk.part_of(kept).mT)
-            self._add_product(values, s.mT, self._keys(chunk, "v", self.v))
+            v = self._keys(chunk, "v", self.v)
+            if (attended := self._attended(chunk)) is not None:
+                values.add_(self._weighted("added", s.mT, attended.mT, v))
+            else:
+                self._add_product(values, s.mT, v)
             self._write(chunk, self._total, total)
             self._write(chunk, self._values, values)
 
@@ -235,7 +272,8 @@ class LargestScores(_Pass):
     def __init__(
         self, q: Tensor, k: Tensor, scale: float, softcap: float | None = None, real: Tensor | None = None
     ) -> None:
-        super().__init__(q, k, k, scale, softcap, real)
+        super().__init__(q, k, k, scale, softcap, real, careful=False)
+        self.careful = not abs(scale) * _longest(self.q) * _longest(self.k) < TAME
         self._top = self.q.new_full((*q.shape[:2], 1), LOW)
 
     def add(self, group: TileGroup, bias: Tensor | None = None) -> None:
@@ -260,9 +298,11 @@ class GradientSums(_Pass):
     """
 
     def __init__(
-        self, given: BackwardInputs, scale: float, softcap: float | None = None, real: Tensor | None = None
-    ) -> None:
-        super().__init__(given.q, given.k, given.v, scale, softcap, real)
+        self, given: BackwardInputs, scale: float, softcap: float | None = None, real: Tensor | None = None,
+        *, careful: bool = False,
+    ) -> None:  # fmt: skip
+        given = given.without_unused_queries() if careful else given
+        super().__init__(given.q, given.k, given.v, scale, softcap, real, careful=careful)
         wide, empty = self.q.dtype, given.lse == -torch.inf
         self._dout = given.grad_out.to(wide)
         delta = vecdot(self._dout, given.out.to(wide))
@@ -289,15 +329,22 @@ class GradientSums(_Pass):
                 mine = chunk.part_of(kept).mT
                 ds.mul_(mine)
                 weights = p * mine
-            _add(chunk, self.dv, group.keys, chunk.keys, self._product("by key", weights, dout))
+            attended = self._attended(chunk)
+            turned = None if attended is None else attended.mT
+            by_key = self._weighted("by key", weights, attended, dout)
+            _add(chunk, self.dv, group.keys, chunk.keys, by_key)
             ds.sub_(delta.mT).mul_(p)
+            if attended is not None:
+                ds.masked_fill_(~attended, 0)
             if dbias is not None:
                 part = chunk.part_of(dbias)
                 part.add_(ds.mT if len(part) == len(ds) else ds.sum(0, keepdim=True).mT)
             if softened is not None:
                 ds.mul_(softened)
-            _add(chunk, self.dq, group.queries, ALL, self._product("by query", ds.mT, k, self.scale))
-            _add(chunk, self.dk, group.keys, chunk.keys, self._product("by key", ds, q, self.scale))
+            by_query = self._weighted("by query", ds.mT, turned, k, self.scale)
+            _add(chunk, self.dq, group.queries, ALL, by_query)
+            by_key = self._weighted("by key", ds, attended, q, self.scale)
+            _add(chunk, self.dk, group.keys, chunk.keys, by_key)
 
 
 def _add(chunk: _Chunk, x: Tensor, at: Positions, rows: slice, sums: Tensor) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.kernels.cpu import kernel
 from lattend.attend.kernels.cpu.library import is_plain
 from lattend.attend.kernels.dense import all_pairs
 from lattend.attend.kernels.sdpa import of_query_heads
@@ -33,12 +34,13 @@ def takes(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> bool:
 
 def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, D] and the log-sum-exp."""
-    mask, dtype = _attended(tape, call, q, k), q.dtype
+    mask, dtype, given = _attended(tape, call, q, k), q.dtype, (q, k, v)
     q, k, v = (_wide(tape, x) for x in of_query_heads(tape, q, k, v))
     run = partial(aten._scaled_dot_product_flash_attention_for_cpu.default, scale=call.scale)
     out, lse = tape.do(partial(_masked, run), q, k, v, _additive(tape, mask, q))
     lse = tape.do(_with_empty, lse, mask)
-    return tape.in_dtype(out, dtype), lse
+    results = tape.in_dtype(out, dtype), lse
+    return tape.do(partial(kernel.checked, call.without_tensors()), *results, *given, *call.tensors)
 
 
 def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
@@ -52,7 +54,11 @@ def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradient
     dq, dk, dv = found
     if dk.shape[1] != k.shape[1]:
         dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
-    return *(tape.in_dtype(x, like.dtype) for x, like in ((dq, q), (dk, k), (dv, v))), []  # pyright: ignore
+    grads = (tape.in_dtype(x, like.dtype) for x, like in ((dq, q), (dk, k), (dv, v)))
+    inputs = [x for x in given if x is not None]
+    step = partial(kernel.checked_gradients, call.without_tensors())
+    dq, dk, dv = tape.do(step, *grads, *inputs, *call.tensors)
+    return dq, dk, dv, []
 
 
 def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.cpu.kernel import EqualTiles, cut_to, equal_tiles
+from lattend.attend.kernels.cpu.equal_tiles import EqualTiles, cut_to, equal_tiles
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles, with_lists
 from lattend.rules.axes import HEADS

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int64_t MEMBERS = 8;       // with fewer kv heads in a batch, the tiles of each are cut into chunks
 constexpr int64_t TILES_OF_CHUNK = 8;  // at least
+constexpr float MOST_SCORE = 1e30f;    // as in call.py
 
 // Where a chunk of tiles adds up the gradients of keys and values, as rows of floats. Sums of keys from `first`
 // on are in place: in dk and dv, or in memory that is turned into them. Those of keys before it are in place for
@@ -20,6 +21,13 @@ struct KeySums {
   int64_t own_first, own_end;
 };
 
+// Whether all gradients of a query's results are 0, so that nothing depends on it.
+bool is_unused(const Call &call, int64_t at, const float *grad, int64_t width) {
+  bool some = call.grad_lse && call.grad_lse[at] != 0;
+  for (int64_t d = 0; d < width; d++) some = some || grad[d] != 0;
+  return !some;
+}
+
 // The queries of a tile and their output's gradients, as rows and as columns; log-sum-exps; and what is
 // taken off a pair's slope: grad_out · out - grad_lse.
 void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, float *lse, float *delta) {
@@ -31,17 +39,19 @@ void read_queries(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile
   for (int64_t r = 0; r < ROWS; r++) {
     int64_t query = tile.query_base + offsets[r], at = (b * layout.heads + h) * layout.queries + query;
     float *row = s.query + r * width, *grad = s.grad + r * value_width, *out = s.values;
-    bool empty = r >= count || call.lse[at] == -INFINITY;  // a lane without a query adds nothing
+    bool empty = r >= count || call.lse[at] == -INFINITY;  // a lane without a query or without keys adds nothing
+    if (!empty) {
+      read_row(dtype, row_of(call.grad_out, layout.grad_out, dtype, b, h, query), layout.value_dims, 1.0f, grad);
+      empty = !(fabsf(call.lse[at]) < MOST_SCORE) && is_unused(call, at, grad, value_width);
+    }
     lse[r] = empty ? INFINITY : call.lse[at];
     delta[r] = 0;
-    if (r >= count) {
+    if (empty) {
       memset(row, 0, width * sizeof(float));
       memset(grad, 0, value_width * sizeof(float));
       continue;
     }
     read_row(dtype, row_of(call.q, layout.q, dtype, b, h, query), layout.dims, float(layout.scale), row);
-    read_row(dtype, row_of(call.grad_out, layout.grad_out, dtype, b, h, query), layout.value_dims, 1.0f, grad);
-    if (empty) continue;
     read_row(dtype, row_of(static_cast<const char *>(call.out), layout.out, dtype, b, h, query), layout.value_dims,
              1.0f, out);
     Floats sum = Floats{};
@@ -127,12 +137,22 @@ void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
   s.ahead.spread(call, tile, 2);
 }
 
+// Adds what flows through some keys of a tile to the gradients of these, their values and the queries.
+template <bool CAREFUL>
+void add_gradients(const Layout &layout, Scratch &s, float *const *key_sums, float *const *value_sums) {
+  const Keys &keys = s.keys;
+  int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
+  scatter_rows<CAREFUL>(s.scores, keys.bits, keys.count, s.grad, value_width, value_sums);
+  scatter_rows<CAREFUL>(s.slopes, keys.bits, keys.count, s.query, width, key_sums);
+  gather_rows<CAREFUL>(s.slopes, keys.bits, keys.key, keys.count, width, s.query_sums);
+}
+
 // `after` is the tile that comes next, or this one where there is none.
 void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after,
                         KeySums &sums) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads);
-  int64_t width = padded(layout.dims), value_width = padded(layout.value_dims);
+  int64_t width = padded(layout.dims);
   float lse[ROWS], delta[ROWS];
   float *key_sums[CHUNK], *value_sums[CHUNK];
   read_queries(call, s, b, h, tile, lse, delta);
@@ -146,14 +166,14 @@ void differentiate_tile(const Call &call, Scratch &s, int64_t b, int64_t h, cons
     find_sums(layout, keys, sums, key_sums, value_sums);
     scores_of(keys.key, keys.bits, keys.count, s.query_columns, layout.dims, s.scores, s.ahead);
     scores_of(keys.value, keys.bits, keys.count, s.grad_columns, layout.value_dims, s.slopes, s.ahead);
+    // a NaN or an infinity of a query or a key is in the products of them too, attended or not
+    bool careful = !are_finite(s.scores, keys.count * ROWS) || !are_finite(s.slopes, keys.count * ROWS);
     if (layout.softcap != 0) soften(call, keys, s.scores, s.softened);
     if (call.bias) add_bias(call, s, b, h, tile);
     differentiate(keys, s.scores, s.slopes, lse, delta);
     if (call.bias_slopes) write_slopes(call, s, b, h, tile);
     if (layout.softcap != 0) soften_slopes(keys, s.slopes, s.softened);
-    scatter_rows(s.scores, keys.bits, keys.count, s.grad, value_width, value_sums);
-    scatter_rows(s.slopes, keys.bits, keys.count, s.query, width, key_sums);
-    gather_rows(s.slopes, keys.bits, keys.key, keys.count, width, s.query_sums);
+    (careful ? add_gradients<true> : add_gradients<false>)(layout, s, key_sums, value_sums);
   }
   write_query_sums(call, s, b, h, tile);
 }
@@ -280,6 +300,7 @@ void find_spans(const Call &call, int64_t chunks, int64_t *spans) {
 
 int64_t chunks_of(const Call &call) {
   int64_t members = call.layout.batch * call.layout.kv_heads, tiles = 0;
+  if (!members || !call.lists.heads) return 1;
   for (int64_t h = 0; h < call.lists.heads; h++)
     for (int64_t stage = 0; stage < call.lists.stages; stage++)
       tiles += call.range(h, stage)[1] - call.range(h, stage)[0];

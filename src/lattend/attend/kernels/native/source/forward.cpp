@@ -95,7 +95,9 @@ void fetch_ahead(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
   s.ahead.spread(call, tile, 1);
 }
 
-// `after` is the tile that comes next, or this one where there is none.
+// `after` is the tile that comes next, or this one where there is none. Where a NaN or an infinity comes out, the sums
+// are made again, carefully: it may be in the value of a key that only other queries of the tile attend to.
+template <bool CAREFUL>
 void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile &tile, const Tile &after) {
   const Layout &layout = call.layout;
   int64_t kv_head = h / (layout.heads / layout.kv_heads), width = padded(layout.value_dims);
@@ -115,8 +117,9 @@ void attend_tile(const Call &call, Scratch &s, int64_t b, int64_t h, const Tile 
     if (layout.softcap != 0) soften(call, s.keys, s.scores, nullptr);
     if (call.bias) add_bias(call, s, b, h, tile);
     weigh(s.keys, s.scores, top, total, s.values, width);
-    gather_rows(s.scores, s.keys.bits, s.keys.value, s.keys.count, width, s.values);
+    gather_rows<CAREFUL>(s.scores, s.keys.bits, s.keys.value, s.keys.count, width, s.values);
   }
+  if (!CAREFUL && !are_finite(s.values, ROWS * width)) return attend_tile<true>(call, s, b, h, tile, after);
   end_tile(call, s, b, h, tile, top, total);
 }
 
@@ -128,7 +131,7 @@ void attend_tiles(Tasks &tasks, Scratch &scratch, int64_t task) {
   int64_t end = first + TILES_OF_TASK < range[1] ? first + TILES_OF_TASK : range[1];
   for (int64_t t = first; t < end; t++) {
     const Tile *tile = call.lists.tiles + t;
-    attend_tile(call, scratch, b, h, *tile, tile[t + 1 < end]);
+    attend_tile<false>(call, scratch, b, h, *tile, tile[t + 1 < end]);
   }
 }
 

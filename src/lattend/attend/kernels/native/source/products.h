@@ -95,7 +95,12 @@ inline void scores_of(const float *const *keys, const uint16_t *bits, int64_t co
   }
 }
 
-template <int VECTORS>
+// A row, or zeros where the bit of a query says that it does not attend: times a weight of 0, a NaN would remain.
+inline Floats where_bit(Floats row, uint32_t bits, int query) {
+  return (Floats)((Ints)row & all(-int32_t(bits >> query & 1)));
+}
+
+template <int VECTORS, bool CAREFUL>
 inline void gather_columns(const float *weights, const uint16_t *bits, const float *const *rows, int64_t count,
                            int64_t column, int64_t width, float *sums) {
   constexpr int QUERIES = BLOCK_ROWS * (BLOCK_VECTORS / VECTORS);
@@ -112,7 +117,8 @@ inline void gather_columns(const float *weights, const uint16_t *bits, const flo
       UNROLLED for (int v = 0; v < VECTORS; v++) row[v] = load(rows[k] + column + v * LANES);
       UNROLLED for (int i = 0; i < QUERIES; i++) {
         Floats weight = all(weights[k * ROWS + first + i]);
-        UNROLLED for (int v = 0; v < VECTORS; v++) sum[i][v] += weight * row[v];
+        UNROLLED for (int v = 0; v < VECTORS; v++)
+          sum[i][v] += weight * (CAREFUL ? where_bit(row[v], bits[k], first + i) : row[v]);
       }
     }
     UNROLLED for (int i = 0; i < QUERIES; i++)
@@ -120,7 +126,7 @@ inline void gather_columns(const float *weights, const uint16_t *bits, const flo
   }
 }
 
-template <int KEYS, int VECTORS>
+template <int KEYS, int VECTORS, bool CAREFUL>
 inline void scatter_block(const float *weights, const uint16_t *bits, const float *queries, int64_t width,
                           int64_t column, float *const *sums) {
   uint32_t some = bits_of_any<KEYS>(bits);
@@ -133,44 +139,61 @@ inline void scatter_block(const float *weights, const uint16_t *bits, const floa
     UNROLLED for (int v = 0; v < VECTORS; v++) row[v] = load(queries + i * width + column + v * LANES);
     UNROLLED for (int j = 0; j < KEYS; j++) {
       Floats weight = all(weights[j * ROWS + i]);
-      UNROLLED for (int v = 0; v < VECTORS; v++) sum[j][v] += weight * row[v];
+      UNROLLED for (int v = 0; v < VECTORS; v++)
+        sum[j][v] += weight * (CAREFUL ? where_bit(row[v], bits[j], i) : row[v]);
     }
   }
   UNROLLED for (int j = 0; j < KEYS; j++)
     UNROLLED for (int v = 0; v < VECTORS; v++) store(sums[j] + column + v * LANES, sum[j][v]);
 }
 
-template <int VECTORS>
+template <int VECTORS, bool CAREFUL>
 inline void scatter_columns(const float *weights, const uint16_t *bits, int64_t count, const float *queries,
                             int64_t width, int64_t column, float *const *sums) {
   int64_t k = 0;
   for (; k + BLOCK_ROWS <= count; k += BLOCK_ROWS)
-    scatter_block<BLOCK_ROWS, VECTORS>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
-  for (; k < count; k++) scatter_block<1, VECTORS>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
+    scatter_block<BLOCK_ROWS, VECTORS, CAREFUL>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
+  for (; k < count; k++)
+    scatter_block<1, VECTORS, CAREFUL>(weights + k * ROWS, bits + k, queries, width, column, sums + k);
 }
 
-// In both sums pairs are left out that nobody attends to, as far as they lie at the ends; other weights are 0.
+// The two sums over the pairs of a tile. A pair that is not attended has a weight of 0; a careful sum leaves it out,
+// so that it adds nothing even where its row holds a NaN or an infinity.
 
 // sums[query] += sum over keys of weights[key][query] * rows[key]; a row of sums has `width` floats.
+template <bool CAREFUL>
 inline void gather_rows(const float *weights, const uint16_t *bits, const float *const *rows, int64_t count,
                         int64_t width, float *sums) {
   int64_t column = 0;
   for (; column + BLOCK_VECTORS * LANES <= width; column += BLOCK_VECTORS * LANES)
-    gather_columns<BLOCK_VECTORS>(weights, bits, rows, count, column, width, sums);
+    gather_columns<BLOCK_VECTORS, CAREFUL>(weights, bits, rows, count, column, width, sums);
   for (; column + 2 * LANES <= width; column += 2 * LANES)
-    gather_columns<2>(weights, bits, rows, count, column, width, sums);
-  for (; column < width; column += LANES) gather_columns<1>(weights, bits, rows, count, column, width, sums);
+    gather_columns<2, CAREFUL>(weights, bits, rows, count, column, width, sums);
+  for (; column < width; column += LANES)
+    gather_columns<1, CAREFUL>(weights, bits, rows, count, column, width, sums);
 }
 
 // sums[key] += sum over queries of weights[key][query] * queries[query], rows of `width` floats.
+template <bool CAREFUL>
 inline void scatter_rows(const float *weights, const uint16_t *bits, int64_t count, const float *queries,
                          int64_t width, float *const *sums) {
   int64_t column = 0;
   for (; column + BLOCK_VECTORS * LANES <= width; column += BLOCK_VECTORS * LANES)
-    scatter_columns<BLOCK_VECTORS>(weights, bits, count, queries, width, column, sums);
+    scatter_columns<BLOCK_VECTORS, CAREFUL>(weights, bits, count, queries, width, column, sums);
   for (; column + 2 * LANES <= width; column += 2 * LANES)
-    scatter_columns<2>(weights, bits, count, queries, width, column, sums);
-  for (; column < width; column += LANES) scatter_columns<1>(weights, bits, count, queries, width, column, sums);
+    scatter_columns<2, CAREFUL>(weights, bits, count, queries, width, column, sums);
+  for (; column < width; column += LANES)
+    scatter_columns<1, CAREFUL>(weights, bits, count, queries, width, column, sums);
+}
+
+// Whether there is no NaN and no infinity among these, a multiple of LANES.
+inline bool are_finite(const float *numbers, int64_t count) {
+  Floats zeros[4] = {};  // several sums, since each addition waits for the one before
+  int64_t i = 0;
+  for (; i + 4 * LANES <= count; i += 4 * LANES)
+    UNROLLED for (int j = 0; j < 4; j++) zeros[j] += load(numbers + i + j * LANES) * 0.0f;
+  for (; i < count; i += LANES) zeros[0] += load(numbers + i) * 0.0f;
+  return sum_of((zeros[0] + zeros[1]) + (zeros[2] + zeros[3])) == 0;
 }
 
 }  // namespace

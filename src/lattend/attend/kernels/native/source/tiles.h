@@ -180,7 +180,7 @@ struct Scratch {
   static constexpr int SCORED = (CHUNK + AT_ONCE) * ROWS;
   Keys keys;
   RowsAhead ahead;
-  alignas(64) float scores[SCORED], slopes[SCORED], softened[SCORED];  // [CHUNK][16]
+  alignas(64) float scores[SCORED] = {}, slopes[SCORED] = {}, softened[SCORED];  // [CHUNK][16]
   alignas(64) float biases[SCORED], bias_columns[SCORED];              // [16][CHUNK], [CHUNK][16]
   float *memory;
   float *query, *query_columns;      // [16][dims], [dims][16]
