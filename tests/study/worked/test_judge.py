@@ -103,9 +103,11 @@ def test_a_student_who_rounds_any_steps_makes_no_slip(tokens, places, rounds):
         powers = [Decimal(score).exp() for score in scores]
         assume("exponentials" not in rounds or min(powers) > Decimal("0.1"))
         powers = kept("exponentials", powers)
-        (total,) = kept("sums", [sum(powers)])
+        (total,) = kept("sums", [sum(powers, Decimal(0))])
         weights = kept("weights", [power / total for power in powers])
-        mixed = [sum(w * key[i] for w, key in zip(weights, tokens, strict=True)) for i in range(3)]
+        mixed = [
+            sum((w * key[i] for w, key in zip(weights, tokens, strict=True)), Decimal(0)) for i in range(3)
+        ]
         outputs.append([str(x.quantize(unit, ROUND_HALF_UP)) for x in mixed])
     judged = lt.study.work(tokens).check({"outputs": outputs})
     assert not judged.slips
