@@ -284,7 +284,9 @@ def test_without_transformers_it_is_said_what_to_install() -> None:
         "except lt.errors.ExtraMissing as error:\n    print(error)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("lattend.integrations.transformers needs torch and transformers 5 or newer")
+    assert run.stdout.startswith(
+        "lattend.integrations.transformers needs torch and transformers 5.20 or newer"
+    )
     assert run.stdout.endswith('pip install "lattend[transformers]"\n')
 
 
