@@ -63,6 +63,7 @@ $(VENV)/transformers-%/.ready: requirements-transformers-%.txt $(STAMP)
 	@$(PIP) --python $(@D)/bin/python install --no-deps -r $<
 	@touch $@
 
+.PRECIOUS: $(VENV)/transformers-%/.ready
 transformers-%: $(VENV)/transformers-%/.ready
 	$(VENV)/$@/bin/python $(TEST_TRANSFORMERS)
 

@@ -97,8 +97,8 @@ def replace_mask_functions() -> None:
     """Give transformers, and its models that are loaded already, the classes above for its own functions."""
     if not hasattr(masking_utils, "blockwise_overlay"):
         raise ExtraMissing(
-            f"lattend.integrations.transformers needs transformers {OLDEST} or newer, and {transformers.__version__} "
-            'is installed: pip install --upgrade "lattend[transformers]"'
+            f"lattend.integrations.transformers needs transformers {OLDEST} or newer, and "
+            f'{transformers.__version__} is installed: pip install --upgrade "lattend[transformers]"'
         )
     ours: dict[str, Any] = {
         "and_masks": lambda *masks: JoinedMasks(AND, masks),

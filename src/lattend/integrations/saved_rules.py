@@ -77,7 +77,8 @@ def _set_saved_rules(model: Any, attention: str) -> None:
     if missing := [name for name in rules if name not in layers]:
         raise LattendError(
             f'the saved rule "{rules[missing[0]]}" is for the layer {missing[0]}, which '
-            f'{type(model).__name__} does not have: load the class that was saved, or delete "{RULES}" from config.json'
+            f"{type(model).__name__} does not have: load the class that was saved, or delete "
+            f"{RULES} from config.json"
         )
     for name, rule in rules.items():
         vars(layers[name])[RULE] = read_rule(rule).text

@@ -24,7 +24,7 @@ except ImportError as missing:
     from lattend.errors import ExtraMissing
 
     raise ExtraMissing(
-        "lattend.integrations.transformers needs torch and transformers 5.20 or newer, and it was found that: "
+        "lattend.integrations.transformers needs torch and transformers 5.20 or newer, and one is missing: "
         f'{missing}. They are an extra: pip install "lattend[transformers]"'
     ) from missing
 
