@@ -266,6 +266,10 @@ def _substituted(condition: str, query: str, key: str) -> str:
 
 @constant
 def _read(mask_function: Any) -> str:
+    return _condition_read(mask_function)
+
+
+def _condition_read(mask_function: Any) -> str:
     found = read_rule(mask_function)
     if found.open or found.data or found.has_heads:
         name = (*found.open, *found.data, "head")[0]
@@ -275,7 +279,7 @@ def _read(mask_function: Any) -> str:
     return expr.text(found.condition)
 
 
-_read_by_python = left_to_python(_read)
+_read_by_python = left_to_python(_condition_read)
 
 
 def _padding(mask: Tensor | None, length: int, first: int) -> Tensor | None:
