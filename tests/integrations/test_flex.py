@@ -296,7 +296,7 @@ def test_the_table_of_a_block_mask_is_a_part_of_its_rule(data: st.DataObject) ->
     q, k, v = torch.randn(3, 2, 2, 32, 4, generator=torch.Generator().manual_seed(seed))
     q, k, v = q[:, :, : lengths[0]], k[:, :, : lengths[1]], v[:, :, : lengths[1]]
     weights = (q @ k.mT / 2).masked_fill(~pairs, -1e30).softmax(-1) * pairs.any(-1, keepdim=True)
-    sizes = {} if lengths[0] == lengths[1] else {"m": lengths[1]}
+    sizes: dict[str, Any] = {} if lengths[0] == lengths[1] else {"m": lengths[1]}
     torch.testing.assert_close(lt.attention(q, k, v, mask, **sizes), weights @ v, atol=2e-6, rtol=1e-5)
 
 
