@@ -66,10 +66,11 @@ def _set_saved_rules(model: Any, attention: str) -> None:
     if not rules:
         return
     first = next(iter(rules.values()))
-    if model.config._attn_implementation != attention:
+    runs = getattr(model.config, "_attn_implementation", None)
+    if runs != attention:
         warnings.warn(
             f'this model was saved with rules of Lattend, such as "{first}", and runs without them: '
-            f'load it with attn_implementation="{attention}", not "{model.config._attn_implementation}"',
+            f'load it with attn_implementation="{attention}", not "{runs}"',
             stacklevel=4,
         )
         return
