@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+TORCH ?= torch
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -13,7 +14,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 .DEFAULT_GOAL := help
 ON_A_GPU := gpu gpu-rules gpu-ranks gpu-check # what needs one
 
-.PHONY: help setup demo docs docs-serve test browser test-long gpu-all $(ON_A_GPU) smoke lint format pictures page bench clean
+.PHONY: help setup demo docs docs-serve test test-newest browser test-long gpu-all $(ON_A_GPU) smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -44,8 +45,33 @@ docs: $(STAMP) ## the documentation site, in out/docs: chapters, gallery, questi
 docs-serve: $(STAMP) ## the same, shown on this machine
 	@$(PY) docs/site/make.py --serve
 
-test: lint browser ## everything: lint, format, types, tests
+test: lint browser ## everything: lint, format, types, tests, and those of transformers with its oldest and newest version
 	$(PY) -m pytest -n $(JOBS)
+	$(MAKE) transformers-oldest transformers-newest
+
+# An environment on top of .venv, with another transformers and no second torch
+ON_TOP = $(PY) -m venv --without-pip $(1) && $(PY) -c "import sysconfig, pathlib; \
+	folder = sysconfig.get_path('purelib', vars={'base': '$(1)', 'platbase': '$(1)'}); \
+	pathlib.Path(folder, 'on_top.pth').write_text(f'import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})')"
+# Their own deprecations are no errors: one test runs with versions that differ in their names
+TEST_TRANSFORMERS = -m pytest -n $(JOBS) -W default::FutureWarning $(addprefix tests/integrations/test_,$(addsuffix .py,$(PARTS)))
+PARTS := transformers looking_ahead saved_rules training
+
+$(VENV)/transformers-%/.ready: requirements-transformers-%.txt $(STAMP)
+	@rm -rf $(@D)
+	@$(call ON_TOP,$(@D))
+	@$(PIP) --python $(@D)/bin/python install --no-deps -r $<
+	@touch $@
+
+.PRECIOUS: $(VENV)/transformers-%/.ready
+transformers-%: $(VENV)/transformers-%/.ready
+	$(VENV)/$@/bin/python $(TEST_TRANSFORMERS)
+
+test-newest: $(STAMP) ## tests with the newest transformers and torch of the package index: gigabytes of CUDA (TORCH=torch==2.13.0 keeps it)
+	@rm -rf $(VENV)/index && $(call ON_TOP,$(VENV)/index)
+	$(PY) -m pip --python $(VENV)/index/bin/python install --upgrade transformers $(TORCH)
+	$(VENV)/index/bin/python -c "import torch, transformers; print('torch', torch.__version__, 'transformers', transformers.__version__)"
+	$(VENV)/index/bin/python $(TEST_TRANSFORMERS)
 
 browser: $(STAMP) ## what the tests of the page need: its libraries, and a Chromium where there is none
 	@$(PY) client/build.py --install || echo "npm is out of reach: the page is not built again, only tested"

@@ -7,6 +7,7 @@ import pytest
 import lattend as lt
 from lattend.cost.letters import KINDS
 from lattend.cost.reader import MEANT, WORDS, arguments_of, from_text, layer_names
+from lattend.counts.count import Count
 from lattend.errors import LattendError, NamingError, TextError
 
 
@@ -200,5 +201,6 @@ def test_every_size_of_every_layer_has_a_kind():
 
 def test_an_image_of_h_by_w_pixels_equals_the_same_image_by_other_letters():
     named = from_text("rnn2d(rows=h, cols=w, h=d)").multiplies
-    assert isinstance(named, Amount)
-    assert named.number({"h": 3, "w": 4, "d": 5, "c": 2}) == lt.cost.rnn2d(rows=3, cols=4, h=5, c=2).multiplies
+    assert isinstance(named, Count)
+    at = {"h": 3, "w": 4, "d": 5, "c": 2}
+    assert named.number(at) == lt.cost.rnn2d(rows=3, cols=4, h=5, c=2).multiplies

@@ -12,11 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from random_rules import affine, split
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, and_masks, create_block_mask, flex_attention
 
 import lattend as lt
 from lattend.draw.grid.samples import catalogue
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
 
 SMALL = {"n": 9, "m": 7, "rows": 4, "cols": 3, "depth": 2, "heads": 2, "shift": 1}
 IDS = np.array([0, 0, 1, 1, 1, 2, 2, 2, 2])
@@ -240,3 +241,118 @@ def test_what_cannot_be_made_is_refused_with_the_reason() -> None:
     table = lt.rule("c[q // 4096, k // 4096]", data={"c": np.ones((256, 256), int)})
     with pytest.raises(lt.errors.TooLarge, match="is looked up for each of 1,048,576 x 1,048,576 pairs"):
         table.block_mask(n=1 << 20)
+
+
+# A BlockMask as a rule: its table is a part of the mask
+
+DOCUMENTS = torch.tensor([[0] * 5 + [1] * 27, [0] * 9 + [1] * 3 + [2] * 20])
+MODS: dict[str, Any] = {
+    "causal": lambda b, h, q, k: q >= k,
+    "window": lambda b, h, q, k: (q - k).abs() < 3,
+    "by head": lambda b, h, q, k: q - k <= 2 * h,
+    "documents": lambda b, h, q, k: DOCUMENTS[0, q] == DOCUMENTS[0, k],
+    "documents by element": lambda b, h, q, k: DOCUMENTS[b, q] == DOCUMENTS[b, k],
+    "none": None,
+}
+
+
+def listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """The table of FlexAttention for blocks [batch, heads, rows, columns] of bool."""
+    return blocks.sum(-1, dtype=torch.int32), torch.argsort(~blocks, dim=-1, stable=True).int()
+
+
+def from_states(states: Tensor, mod: Any, size: tuple[int, int], lengths: tuple[int, int]) -> BlockMask:
+    """A BlockMask of blocks that are absent (0), partial (1) or full (2)."""
+    full = listed(states == 2) if bool((states == 2).any()) else (None, None)
+    partial = listed(states == 1)
+    return BlockMask.from_kv_blocks(*partial, *full, BLOCK_SIZE=size, mask_mod=mod, seq_lengths=lengths)
+
+
+def expanded(states: Tensor, mod: Any, size: tuple[int, int], lengths: tuple[int, int]) -> Tensor:
+    """Its pairs [2, 2, queries, keys]: each block of the table expanded, and mask_mod in the partial ones."""
+    wide = states.repeat_interleave(size[0], 2).repeat_interleave(size[1], 3)
+    wide = wide[:, :, : lengths[0], : lengths[1]].expand(2, 2, *lengths)
+    b, h, q, k = torch.meshgrid(*(torch.arange(s) for s in wide.shape), indexing="ij")
+    inside = torch.ones(wide.shape, dtype=torch.bool) if mod is None else mod(b, h, q, k)
+    return (wide == 2) | (wide == 1) & inside
+
+
+@given(st.data())
+def test_the_table_of_a_block_mask_is_a_part_of_its_rule(data: st.DataObject) -> None:
+    """Random tables and sizes, by head and by batch element, lengths that are no multiple of a block."""
+    size = data.draw(st.sampled_from([1, 2, 5, 8])), data.draw(st.sampled_from([1, 3, 4, 8]))
+    rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    lengths = (
+        rows * size[0] - data.draw(st.integers(0, size[0] - 1)),
+        columns * size[1] - data.draw(st.integers(0, size[1] - 1)),
+    )
+    batch, heads = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))
+    seed = data.draw(st.integers(0, 99))
+    high = data.draw(st.integers(2, 3))
+    states = torch.randint(high, (batch, heads, rows, columns), generator=torch.Generator().manual_seed(seed))
+    mod = MODS[data.draw(st.sampled_from([*MODS]))]
+    mask = from_states(states, mod, size, lengths)
+    pairs = expanded(states, mod, size, lengths)
+    q, k, v = torch.randn(3, 2, 2, 32, 4, generator=torch.Generator().manual_seed(seed))
+    q, k, v = q[:, :, : lengths[0]], k[:, :, : lengths[1]], v[:, :, : lengths[1]]
+    weights = (q @ k.mT / 2).masked_fill(~pairs, -1e30).softmax(-1) * pairs.any(-1, keepdim=True)
+    sizes: dict[str, Any] = {} if lengths[0] == lengths[1] else {"m": lengths[1]}
+    torch.testing.assert_close(lt.attention(q, k, v, mask, **sizes), weights @ v, atol=2e-6, rtol=1e-5)
+
+
+def test_a_block_diagonal_table_of_a_causal_mask_mod() -> None:
+    """2 blocks of 128 · 129 / 2 pairs, where causal alone has 256 · 257 / 2."""
+    states = torch.eye(2, dtype=torch.int64)[None, None]
+    mask = from_states(states, MODS["causal"], (128, 128), (256, 256))
+    assert lt.rule(mask).text == "blocks[q // 128, k // 128] == 1 and q >= k"
+    assert lt.rule(mask).count(n=256) == 2 * 128 * 129 // 2
+    alone = from_states(states, None, (128, 128), (256, 256))
+    assert lt.rule(alone).text == "blocks[q // 128, k // 128] > 0"
+    both = from_states(2 * states + 1 - states, MODS["causal"], (128, 128), (256, 256))
+    assert lt.rule(both).text.startswith("blocks[q // 128, k // 128] == 2 or blocks")
+
+
+@pytest.mark.parametrize("name", MODS)
+def test_a_table_that_mask_mod_implies_leaves_the_rule_as_it_is(name: str) -> None:
+    if name == "none":
+        mask = from_states(torch.ones(1, 1, 2, 2, dtype=torch.int64), None, (8, 8), (16, 16))
+        assert lt.rule(mask).same_as(lt.rule("full"))
+        return
+    mod = MODS[name]
+    made = create_block_mask(mod, 2, 2, 32, 32, device="cpu", BLOCK_SIZE=8)
+    assert lt.rule(made) == lt.rule(mod)
+    larger = from_states(torch.ones(2, 2, 4, 4, dtype=torch.int64), mod, (8, 8), (32, 32))
+    assert lt.rule(larger) == lt.rule(mod)  # all blocks partial: mask_mod alone decides
+    apart = create_block_mask(
+        and_masks(mod, lambda b, h, q, k: q // 8 != 3), 2, 2, 32, 32, device="cpu", BLOCK_SIZE=8
+    )
+    apart.mask_mod = mod
+    assert "blocks" in lt.rule(apart).text
+
+
+def test_a_table_that_changes_is_read_again() -> None:
+    mask = create_block_mask(MODS["causal"], None, None, 32, 32, device="cpu", BLOCK_SIZE=8)
+    assert lt.rule(mask).text == "q >= k"
+    mask.kv_num_blocks[:, :, 3] = 0
+    mask.full_kv_num_blocks[:, :, 3] = 0  # pyright: ignore[reportOptionalSubscript]
+    assert lt.rule(mask).count(n=32) == 24 * 25 // 2
+
+
+def test_a_table_made_for_one_head_holds_for_all() -> None:
+    """FlexAttention reads one table for all heads, although mask_mod differs between them."""
+    mod = MODS["by head"]
+    mask = create_block_mask(mod, None, None, 32, 32, device="cpu", BLOCK_SIZE=8)
+    assert "blocks" in lt.rule(mask).text
+
+
+def test_tables_that_do_not_fit() -> None:
+    table = torch.ones(1, 1, 2, dtype=torch.int32), torch.full((1, 1, 2, 2), 5, dtype=torch.int32)
+    mask = BlockMask((16, 16), *table, None, None, None, None, None, None, BLOCK_SIZE=(8, 8))
+    with pytest.raises(DomainError, match="the BlockMask lists block 5 of keys, and there are 0 to 1"):
+        lt.rule(mask)
+    short = from_states(torch.eye(2, dtype=torch.int64)[None, None], MODS["causal"], (8, 8), (16, 16))
+    q = torch.zeros(1, 1, 32, 4)
+    with pytest.raises(
+        DomainError, match=r"blocks\[q // 8, k // 8\] is read at q // 8 = \d, outside the blocks"
+    ):
+        lt.attention(q, q, q, short)

@@ -26,6 +26,7 @@ from torch import nn
 
 import lattend as lt
 import lattend.integrations.transformers as hub
+from lattend.integrations.model_mask import Repositioned
 
 
 @cache
@@ -284,7 +285,9 @@ def test_without_transformers_it_is_said_what_to_install() -> None:
         "except lt.errors.ExtraMissing as error:\n    print(error)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.startswith("lattend.integrations.transformers needs torch and transformers 5 or newer")
+    assert run.stdout.startswith(
+        "lattend.integrations.transformers needs torch and transformers 5.20 or newer"
+    )
     assert run.stdout.endswith('pip install "lattend[transformers]"\n')
 
 
@@ -404,3 +407,57 @@ def test_lengths_of_a_batch_are_refused() -> None:
     lengths = torch.tensor([0, 5, 17], dtype=torch.int32)
     with pytest.raises(lt.errors.LattendError, match="this call has a batch of 2, 17 queries and 17 keys"):
         ours(ids(), cu_seq_lens_q=lengths, cu_seq_lens_k=lengths)
+
+
+# Versions of transformers, of which CI runs the oldest and the newest
+
+
+@pytest.mark.parametrize("name", ["Llama", "Llama 4", "Gemma 3"])
+def test_packed_sequences_as_eager_packs_them(name: str) -> None:
+    """Chunks are counted from each sequence's own start since transformers 5.23, from the row's before."""
+    eager, ours = shared(name)
+    positions = torch.cat([torch.arange(5), torch.arange(8), torch.arange(4)]).expand(2, -1)
+    agree(eager, ours, input_ids=ids(), position_ids=positions, use_cache=False)
+
+
+def test_a_mask_of_positions_in_packed_sequences() -> None:
+    """Pairs beside the mask function itself: chunks of 3, a prefix, blocks of tokens, and two packings."""
+    packs = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1, 2]])
+    places = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3], [0, 1, 0, 1, 2, 3, 4, 0]])
+    blocks = torch.tensor([[-1, 0, 0, -1, 1, 1, -1, -1], [0, 0, -1, 1, 1, -1, 2, 2]])
+    masks = transformers.masking_utils
+    chunks = masks.chunked_overlay(3, torch.zeros(2, dtype=torch.long))
+    inner = [
+        masks.causal_mask_function,
+        masks.and_masks(masks.causal_mask_function, chunks),
+        lambda b, h, q, k: (k < 2) | (k <= q),
+        masks.or_masks(masks.causal_mask_function, masks.blockwise_overlay(blocks)),
+        masks.packed_sequence_mask_function(blocks),
+    ]
+    b, h, q, k = torch.meshgrid(*(torch.arange(s) for s in (2, 1, 8, 8)), indexing="ij")
+    x, y, z = (drawn(2, 2, 8, 4, seed=seed).cpu() for seed in range(3))
+    for function in inner:
+        moved = Repositioned(function, places)
+        mask_function = masks.and_masks(masks.packed_sequence_mask_function(packs), moved)
+        table = (packs[b, q] == packs[b, k]) & function(b, h, places[b, q], places[b, k])
+        mask = hub.attention_mask(2, 8, 8, mask_function=mask_function)
+        found, _ = hub.attention_forward(nn.Module(), x, y, z, mask)
+        weights = (x @ y.mT / 2).masked_fill(~table, -1e30).softmax(-1) * table.any(-1, keepdim=True)
+        torch.testing.assert_close(found, (weights @ z).transpose(1, 2), atol=1e-6, rtol=1e-5)
+
+
+def test_a_compiled_mask_function_that_holds_a_tensor() -> None:
+    """It breaks the graph, and is refused as without torch.compile; so is any that is not known yet."""
+
+    def masked(limits: Any, size: int) -> str:
+        def inner(b: Any, h: Any, q: Any, k: Any) -> Any:
+            return (k <= q) & (k < limits[q] if isinstance(limits, torch.Tensor) else k < limits)
+
+        return hub.attention_mask(1, size, size, mask_function=inner).rule
+
+    torch._dynamo.reset()
+    compiled = torch.compile(masked, backend="eager")
+    assert compiled(3, 8) == masked(3, 8) == "lambda q, k: k <= q and k < 3"
+    for run in (masked, compiled):
+        with pytest.raises(lt.errors.LattendError, match="the mask of this model depends on limits"):
+            run(torch.arange(8), 8)

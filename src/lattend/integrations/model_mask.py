@@ -6,21 +6,25 @@ tensors are replaced by classes of the same meaning, so that what they hold can 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import torch
+import transformers
 from torch import Tensor, nn
 from transformers import masking_utils
 
-from lattend.attend.compiled import constant
+from lattend.attend.compiled import constant, left_to_python
 from lattend.attend.documents import document_ids
-from lattend.errors import LattendError, NoTable
+from lattend.errors import ExtraMissing, LattendError, NoTable
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Term
-from lattend.rules.reader import read_rule
+from lattend.rules.reader import read_rule, rule
 
+OLDEST = "5.20"  # as in pyproject.toml
 AND, OR = " and ", " or "
 PACKED = "packed"  # the sequence of each token, where several lie one behind another
 
@@ -74,20 +78,44 @@ class Chunked:
         return (positions - self.left[:, None]) // self.size
 
 
+class Repositioned:
+    """A mask of the positions that tokens have in their own sequence, where several are packed."""
+
+    def __init__(self, mask: Any, positions: Tensor) -> None:
+        self.mask, self.positions = mask, positions
+
+    def __call__(self, batch_idx: Any, head_idx: Any, q_idx: Any, kv_idx: Any) -> Any:
+        queries, keys = self.positions[batch_idx, q_idx], self.positions[batch_idx, kv_idx]
+        return self.mask(batch_idx, head_idx, queries, keys)
+
+    def at(self, positions: Tensor) -> Tensor:
+        """The position in its own sequence of the token at each of these positions, [batch, positions]."""
+        return self.positions[:, positions]
+
+
 def replace_mask_functions() -> None:
     """Give transformers, and its models that are loaded already, the classes above for its own functions."""
+    if not hasattr(masking_utils, "blockwise_overlay"):
+        raise ExtraMissing(
+            f"lattend.integrations.transformers needs transformers {OLDEST} or newer, and "
+            f'{transformers.__version__} is installed: pip install --upgrade "lattend[transformers]"'
+        )
     ours: dict[str, Any] = {
         "and_masks": lambda *masks: JoinedMasks(AND, masks),
         "or_masks": lambda *masks: JoinedMasks(OR, masks),
         "packed_sequence_mask_function": PackedMask,
         "blockwise_overlay": Blockwise,
         "chunked_overlay": Chunked,
+        # since transformers 5.23
+        "packed_sequence_compatibility_function": lambda mask, positions, ids: JoinedMasks(
+            AND, (Repositioned(mask, positions), PackedMask(ids))
+        ),
     }
     models = [module for name, module in [*sys.modules.items()] if name.startswith("transformers.models.")]
     for name, new in ours.items():
-        old = getattr(masking_utils, name)
+        old = getattr(masking_utils, name, None)
         for module in (masking_utils, *models):
-            if vars(module).get(name) is old:
+            if old is not None and vars(module).get(name) is old:
                 setattr(module, name, new)
 
 
@@ -157,44 +185,91 @@ def attention_mask(
     padding = _padding(attention_mask, kv_length, kv_offset)
     first = q_offset.clone() if isinstance(q_offset, Tensor) else q_offset  # a cache counts on in place
     start = isinstance(first, int) and first == kv_offset == 0 and q_length == kv_length
-    condition, held = _described(mask_function, attention_mask is not None, not start)
-    rule = f"lambda q, k: {condition}"
+    held: dict[str, Any] = {}
+    text = f"lambda q, k: {_described(mask_function, attention_mask is not None, not start, held)}"
     if not held:
-        return ModelMask(rule, first, kv_offset, padding)
+        return ModelMask(text, first, kv_offset, padding)
     keys = torch.arange(kv_length, device=device) + kv_offset
     if start:
-        return ModelMask(rule, padding=padding, arrays={name: one.at(keys) for name, one in held.items()})
+        return ModelMask(text, padding=padding, arrays={name: one.at(keys) for name, one in held.items()})
     queries = torch.arange(q_length, device=device) + first
     arrays = {f"{name}_q": one.at(queries) for name, one in held.items()}
     arrays |= {f"{name}_k": one.at(keys) for name, one in held.items()}
-    return ModelMask(rule, first, kv_offset, padding, arrays, by_side=True)
+    return ModelMask(text, first, kv_offset, padding, arrays, by_side=True)
 
 
-def _described(function: Any, padded: bool, by_side: bool) -> tuple[str, dict[str, Any]]:
-    """The rule of a mask function as a text, and by name what it looks up at positions."""
+def _described(function: Any, padded: bool, by_side: bool, held: dict[str, Any]) -> str:
+    """The rule of a mask function as a text; adds to `held` the masks that it looks up, by their names."""
     if isinstance(function, JoinedMasks):
-        found = [_described(one, padded, by_side) for one in function.masks]
-        held: dict[str, Any] = {}
-        for _, more in found:
-            held.update(more)
-        return function.sign.join([f"({text})" for text, _ in found]), held
+        parts = [_described(mask, padded, by_side, held) for mask in function.masks]
+        return function.sign.join([f"({part})" for part in parts])
+    if isinstance(function, Repositioned):
+        return _repositioned(function.mask, function.positions, by_side, held)
     if isinstance(function, Blockwise):  # a PackedMask too
-        text = "blocks_q == blocks_k and blocks_q >= 0" if by_side else _BLOCKS
-        return text, {"blocks": function}
+        query, key = _lookups("blocks", function, by_side, held)
+        return f"{query} == {key} and {query} >= 0"
     if isinstance(function, PackedMask):
-        return "packed_q == packed_k" if by_side else f"{PACKED}[q] == {PACKED}[k]", {PACKED: function}
+        return " == ".join(_lookups(PACKED, function, by_side, held))
     if isinstance(function, Chunked):
         if not padded or (not torch.compiler.is_compiling() and not bool(function.left.any())):
-            return f"q // {function.size} == k // {function.size}", {}
-        return "chunk_q == chunk_k" if by_side else "chunk[q] == chunk[k]", {"chunk": function}
-    return _read(function), {}
+            return f"q // {function.size} == k // {function.size}"
+        return " == ".join(_lookups("chunk", function, by_side, held))
+    code = getattr(function, "__code__", None)
+    closure = code is not None and code.co_freevars and not function.__qualname__.startswith("sliding_window")
+    if closure and torch.compiler.is_compiling():  # it may hold tensors; that of a window holds a number
+        return _read_by_python(function)
+    return _read(function)
 
 
-_BLOCKS = "blocks[q] == blocks[k] and blocks[q] >= 0"
+def _repositioned(mask: Any, positions: Tensor, by_side: bool, held: dict[str, Any]) -> str:
+    """The rule of a mask whose queries and keys stand at these positions of their own sequences."""
+    if isinstance(mask, JoinedMasks):
+        parts = [_repositioned(part, positions, by_side, held) for part in mask.masks]
+        return mask.sign.join([f"({part})" for part in parts])
+    if isinstance(mask, PackedMask):
+        return _described(type(mask)(mask.ids.gather(1, positions)), False, by_side, held)
+    condition = condition_of(f"lambda q, k: {_described(mask, False, by_side, held)}")
+    if _depends_on_distance(condition):  # in one sequence q - k is what it was
+        return condition
+    return _substituted(condition, *_lookups("position", Repositioned(mask, positions), by_side, held))
+
+
+def _lookups(name: str, mask: Any, by_side: bool, held: dict[str, Any]) -> tuple[str, str]:
+    """How a rule looks up this mask at a query and at a key; the second mask of a name has a number."""
+    number = 1 + sum(other.rstrip("0123456789") == name for other in held)
+    name = name if number == 1 else f"{name}{number}"
+    held[name] = mask
+    return (f"{name}_q", f"{name}_k") if by_side else (f"{name}[q]", f"{name}[k]")
+
+
+@constant
+def _depends_on_distance(condition: str) -> bool:
+    """Whether a condition stays the same when q and k grow by the same number."""
+    return _same_when_shifted(condition)
+
+
+@lru_cache(maxsize=64)  # each pass asks
+def _same_when_shifted(condition: str) -> bool:
+    moved = _substituted(condition, "q + shift", "k + shift")
+    try:
+        return rule(condition, where="shift >= 0").same_as(rule(moved, where="shift >= 0"))
+    except LattendError:
+        return False
+
+
+@constant
+def _substituted(condition: str, query: str, key: str) -> str:
+    """The condition with these terms for q and k."""
+    terms = {"q": query, "k": key}
+    return re.sub(r"\b[qk]\b", lambda name: f"({terms[name[0]]})", condition)
 
 
 @constant
 def _read(mask_function: Any) -> str:
+    return _condition_read(mask_function)
+
+
+def _condition_read(mask_function: Any) -> str:
     found = read_rule(mask_function)
     if found.open or found.data or found.has_heads:
         name = (*found.open, *found.data, "head")[0]
@@ -202,6 +277,9 @@ def _read(mask_function: Any) -> str:
             f"the mask of this model depends on {name}, which is not read; use another attention"
         )
     return expr.text(found.condition)
+
+
+_read_by_python = left_to_python(_condition_read)
 
 
 def _padding(mask: Tensor | None, length: int, first: int) -> Tensor | None:

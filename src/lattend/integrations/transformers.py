@@ -24,10 +24,10 @@ except ImportError as missing:
     from lattend.errors import ExtraMissing
 
     reason: BaseException = missing
-    while reason.__cause__ or reason.__context__:  # transformers says less than it met
-        reason = reason.__cause__ or reason.__context__ or reason
+    while cause := reason.__cause__ or reason.__context__:  # transformers says less than it met
+        reason = cause
     raise ExtraMissing(
-        "lattend.integrations.transformers needs torch and transformers 5 or newer, whose import failed "
+        "lattend.integrations.transformers needs torch and transformers 5.20 or newer, whose import failed "
         f'with {type(reason).__name__}: {reason}. They are an extra: pip install "lattend[transformers]"'
     ) from missing
 
@@ -50,6 +50,7 @@ from lattend.integrations.model_mask import (
     shifted,
     with_documents,
 )
+from lattend.integrations.saved_rules import save_rules
 from lattend.rules.language import expr
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
@@ -66,6 +67,7 @@ def register() -> None:
     AttentionInterface.register(NAME, attention_forward)
     AttentionMaskInterface.register(NAME, attention_mask)
     replace_mask_functions()
+    save_rules(NAME)
 
 
 # Attention
@@ -170,10 +172,11 @@ def _rule_of(
             f'the rule "{own}" was set for this layer, and the model is given a mask of pairs too: give its '
             "padding as attention_mask [batch, positions], or take the rule back with set_rule(model, None)"
         )
-    if PACKED in mask.arrays:  # as padding, packed sequences stay what they are
+    packed = {name: ids for name, ids in mask.arrays.items() if name.startswith(PACKED)}
+    if packed:  # as padding, packed sequences stay what they are
         names = "head, q, k" if _by_head(own) else "q, k"
-        rule = f"lambda {names}: ({own}) and {PACKED}[q] == {PACKED}[k]"
-        return rule, {PACKED: mask.arrays[PACKED]}, False
+        same = " and ".join([f"{name}[q] == {name}[k]" for name in packed])
+        return f"lambda {names}: ({own}) and {same}", packed, False
     return own, {}, False
 
 

@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, cast
 
 from lattend.errors import Suggestion, TextError, TraceError
+from lattend.lazy import needing
 from lattend.rules.axes import POSITIONS
 from lattend.rules.language import expr
 from lattend.rules.language.arrays import array_missing, length_of, split_arrays
@@ -195,14 +196,11 @@ def _checked(found: Rule, named: Sequence[expr.Span] = ()) -> Rule:
 
 
 def _function(source: Any) -> Callable[..., Any]:
-    """The function itself, or that of a BlockMask."""
-    function = getattr(source, "mask_mod", source)
-    if function is not source and getattr(function, "__name__", "") == "noop_mask":
-        raise TraceError(
-            "this BlockMask says by its blocks alone who attends to whom, and has no mask_mod to read; "
-            'give the mask function itself, or "full"'
-        )
-    return function
+    """The function itself, or that of a BlockMask, whose table of blocks is a part of the mask."""
+    if not hasattr(source, "kv_num_blocks"):
+        return getattr(source, "mask_mod", source)
+    flex = needing("torch", "lattend.integrations.flex", "a BlockMask is read with torch")
+    return flex.mask_function(source, _fingerprint(source.mask_mod))
 
 
 class _Same:

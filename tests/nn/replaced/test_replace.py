@@ -229,3 +229,35 @@ def test_masks_that_are_not_taken() -> None:
 def test_a_printed_module_tells_its_rule() -> None:
     layer = nn.TransformerEncoderLayer(D, HEADS, batch_first=True)
     assert "rule='k <= q and q - k <= t with t = 3'" in repr(lt.nn.replace_attention(layer, RULE, t=3))
+
+
+class WithClassToken(nn.Module):
+    """As timm's and torchvision's vision transformers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.register_parameter(name, nn.Parameter(torch.zeros(1, 1, D)))
+        self.layer = nn.TransformerEncoderLayer(D, HEADS, batch_first=True)
+
+
+@pytest.mark.parametrize("name", ["cls_token", "class_token", "reg_token"])
+def test_a_rule_of_images_and_a_class_token(name: str) -> None:
+    vit = WithClassToken(name)
+    with pytest.raises(
+        LattendError, match=f"WithClassToken puts {name} before its patches: give a rule of tok"
+    ):
+        lt.nn.replace_attention(vit, "neighbourhood(3)", rows=4, cols=4)
+    assert type(vit.layer.self_attn) is nn.MultiheadAttention  # nothing is changed
+    near = "abs((q - 1) // 4 - (k - 1) // 4) <= 1 and abs((q - 1) % 4 - (k - 1) % 4) <= 1"
+    rule = lt.rule(f"q == 0 or k == 0 or {near}")
+    assert (rule.mask(n=17)[1:, 1:] == lt.rule("neighbourhood(1)").mask(rows=4, cols=4).reshape(16, 16)).all()
+    assert lt.nn.replace_attention(vit, rule).layer(tokens(1, 17, D)).shape == (1, 17, D)
+
+
+def test_a_rule_of_images_needs_its_columns() -> None:
+    layer = nn.TransformerEncoderLayer(D, HEADS, batch_first=True)
+    with pytest.raises(
+        NamingError, match=r"tokens of a module are flattened: give replace_attention\(…, cols=…\)"
+    ):
+        lt.nn.replace_attention(layer, "neighbourhood(1)")
+    assert lt.nn.replace_attention(layer, "neighbourhood(1)", cols=4)(tokens(1, 16, D)).shape == (1, 16, D)

@@ -16,6 +16,8 @@ LOOKED_FOR = (
     "torch.nn.MultiheadAttention (also in torch.nn.TransformerEncoderLayer), modules with qkv, num_heads and "
     "proj as in timm, and modules with to_q, to_k, to_v, to_out and a processor as in diffusers"
 )
+# Parameters of timm's and torchvision's models: tokens that are no patches
+BEFORE_PATCHES = ("cls_token", "class_token", "class_embedding", "dist_token", "reg_token", "register_tokens")
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -34,6 +36,8 @@ def replace_attention(module: Module, rule: RuleLike, **values: int) -> Module:
     if not isinstance(module, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"replace_attention takes a torch.nn.Module, not {type(module).__name__}")
     bound = _without_gaps(read_rule(rule).at(**values))
+    if len(bound.axes) > 1:
+        _check_image(module, bound)
     found = list(_attention_in(module))
     if not found:
         raise LattendError(
@@ -72,6 +76,25 @@ def _attention_in(module: nn.Module) -> Iterator[tuple[str, nn.Module, Replaceme
                 yield name, part, processor
         elif qkv.is_qkv(part):
             yield name, part, qkv
+
+
+def _check_image(module: nn.Module, rule: Rule) -> None:
+    """Raises where the tokens of a module are not the rows and columns of an image."""
+    names = {name.rpartition(".")[2] for name, _ in module.named_parameters()}
+    for name in BEFORE_PATCHES:
+        if name in names:
+            raise LattendError(
+                f'the rule "{rule.text}" is of an image, and {type(module).__name__} puts {name} before its '
+                "patches: give a rule of tokens. With one class token, which sees all and is seen by all, "
+                'that is "q == 0 or k == 0 or …"; with 14 columns, (q - 1) // 14 is the row of a token and '
+                "(q - 1) % 14 its column"
+            )
+    missing = [axis.queries for axis in rule.axes if axis.queries not in rule.values]
+    if len(missing) > 1:
+        raise NamingError(
+            f'the rule "{rule.text}" is of an image, and the tokens of a module are flattened: give '
+            f"replace_attention(…, {', '.join(f'{name}=…' for name in missing[1:])})"
+        )
 
 
 def _without_gaps(rule: Rule) -> Rule:

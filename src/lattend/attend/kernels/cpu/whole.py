@@ -68,7 +68,7 @@ def _masked(run: Callable[..., Any], *tensors: Tensor) -> Any:
 
 def _attended(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The attended pairs, [1 or batch, 1 or heads, n, m]."""
-    bound = {name: torch.as_tensor(array).long() for name, array in call.rule.data.items()}
+    bound = {name: torch.tensor(array, dtype=torch.int64) for name, array in call.rule.data.items()}
     given = {name: tape.in_dtype(x, torch.int64) for name, x in call.data.items()}  # narrow ones overflow
     changing = {id(x) for x in given.values()}
     held: list[Any] = []  # so that no id is another's
