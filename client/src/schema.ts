@@ -2246,6 +2246,11 @@ export interface components {
              * @enum {string}
              */
             per: "" | "score" | "cell" | "step";
+            /**
+             * Assume
+             * @default
+             */
+            assume: string;
             /** Rename */
             rename?: {
                 [key: string]: string;

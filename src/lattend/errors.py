@@ -176,3 +176,10 @@ class TorchMissing(ExtraMissing):
 
 class NoTable(LattendError, AttributeError):
     """A mask of a model that is a rule was used as a table of pairs; hasattr(mask, "dtype") is False."""
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """The error that led to this one, through others or not."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return error

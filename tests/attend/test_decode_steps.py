@@ -307,8 +307,8 @@ def alibi_cache(**made: Any) -> tuple[lt.KVCache, list[Tensor]]:
 @pytest.mark.parametrize("made", [{}, {"static": True, "capacity": 32}])
 def test_a_bias_is_read_at_every_step(made: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[int] = []
-    check: Any = lt.KVCache._check  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(lt.KVCache, "_check", lambda *given: (checked.append(1), check(*given)))
+    check = step.check_step
+    monkeypatch.setattr(step, "check_step", lambda *given: (checked.append(1), check(*given)))
     (cache, new), slope, attend = alibi_cache(**made), torch.ones(HEADS), cast("Any", lt.attention)
     for i in range(6):
         slope = (

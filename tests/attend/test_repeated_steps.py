@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
+from lattend.attend.decode import step as decoding
 from lattend.attend.decode.kv_cache import KVCache
 from lattend.rules import causal, strided, windowed
 
@@ -216,8 +217,8 @@ def test_a_kind_of_step_is_checked_once(
     static: bool, through_attention: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []
-    check: Any = KVCache._check  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(KVCache, "_check", lambda *given: (counted.append(1), check(*given)))
+    check = decoding.check_step
+    monkeypatch.setattr(decoding, "check_step", lambda *given: (counted.append(1), check(*given)))
     rule = strided(5)
     cache = KVCache(rule, batch=BATCH, heads=HEADS, head_dim=D, static=static)
     x = torch.ones(BATCH, HEADS, 1, D)

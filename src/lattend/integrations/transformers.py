@@ -21,11 +21,9 @@ try:
     from torch import Tensor, nn
     from transformers import AttentionInterface, AttentionMaskInterface
 except ImportError as missing:
-    from lattend.errors import ExtraMissing
+    from lattend.errors import ExtraMissing, first_cause
 
-    reason: BaseException = missing
-    while cause := reason.__cause__ or reason.__context__:  # transformers says less than it met
-        reason = cause
+    reason = first_cause(missing)  # transformers says less than it met
     raise ExtraMissing(
         "lattend.integrations.transformers needs torch and transformers 5.20 or newer, whose import failed "
         f'with {type(reason).__name__}: {reason}. They are an extra: pip install "lattend[transformers]"'

@@ -331,28 +331,31 @@ def needs_repair(call: AttentionCall) -> bool:
 def repair_output(
     tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, arrays: Arrays
 ) -> None:
-    """Computes queries again whose log-sum-exp is NaN."""
-    _launch(tape, repair_output_kernel, call, (q, k, v, out, lse), (q, k, v, out), arrays)
+    """Computes queries again whose log-sum-exp is NaN, in a call that marks them so."""
+    if needs_repair(call):
+        _launch(tape, repair_output_kernel, call, (q, k, v, out, lse), (q, k, v, out), arrays)
 
 
 def repair_dq(
-    tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: Tensor, grad_q: Tensor,
-    arrays: Arrays,
+    tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
+    grad_q: Tensor, arrays: Arrays,
 ) -> None:  # fmt: skip
-    """Computes the gradients of marked queries again."""
+    """Computes the gradients of marked queries again, in a call that marks them."""
     matrices = (given.q, given.k, given.v, given.grad_out)
-    tensors = (*matrices, given.lse, delta, marks, grad_q)
-    _launch(tape, repair_dq_kernel, call, tensors, (*matrices, grad_q), arrays)
+    tensors = (*matrices, given.lse, delta, *marks, grad_q)
+    if marks:
+        _launch(tape, repair_dq_kernel, call, tensors, (*matrices, grad_q), arrays)
 
 
 def repair_dkdv(
     tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
     grads: tuple[Tensor, Tensor], arrays: Arrays,
 ) -> None:  # fmt: skip
-    """Computes the gradients of marked keys and values again."""
+    """Computes the gradients of marked keys and values again, in a call that marks them."""
     matrices = (given.q, given.k, given.v, given.grad_out)
     tensors = (*matrices, given.lse, delta, *marks, *grads)
-    _launch(tape, repair_dkdv_kernel, call, tensors, (*matrices, *grads), arrays)
+    if marks:
+        _launch(tape, repair_dkdv_kernel, call, tensors, (*matrices, *grads), arrays)
 
 
 def _launch(

@@ -224,7 +224,6 @@ class Runner:
         batch, heads, rows, _ = q.shape
         hopper = may_take_hopper(call, q, v)
         turns, begins, ends = self.turns("forward", q, k, v, arrays, hopper=hopper)
-        repairs = careful.needs_repair(call)
         out, sums, lse = results(tape, q, v.shape[-1], q.dtype, turns, begins)
         for turn in turns:
             small = hopper and not is_wide(self.plan.parts[turn.place], arrays, q, k, v)
@@ -232,7 +231,7 @@ class Runner:
             programs = ready.tiles * batch * heads
             if not programs:
                 continue
-            constants = turn.constants | {"MARKS": repairs}
+            constants = turn.constants | {"MARKS": careful.needs_repair(call)}
             if ready.shape.strips:
                 _on_hopper().images_forward(tape, ready, call.scale, q, k, v, out, lse)
             elif ready.shape.hopper:
@@ -247,8 +246,7 @@ class Runner:
                 constants |= ready.constants(call, q, k, v, out)
                 launch(tape, attention_fwd_kernel, programs, arguments, constants)
         out = out if ends else tape.in_dtype(sums, q.dtype)
-        if repairs:
-            careful.repair_output(tape, call, q, k, v, out, lse, arrays)
+        careful.repair_output(tape, call, q, k, v, out, lse, arrays)
         return out, lse
 
     def forward_fp8(
@@ -341,8 +339,7 @@ class Runner:
                 constants |= some | ready.constants(call, q, k, v, out, grad)
                 launch(tape, attention_bwd_dq_kernel, programs, arguments, constants)
         found = found if ends else tape.in_dtype(sums, q.dtype)
-        if marks:
-            careful.repair_dq(tape, call, given, delta, *marks, found, arrays)
+        careful.repair_dq(tape, call, given, delta, marks, found, arrays)
         return found
 
     def backward_dkdv(
@@ -374,8 +371,7 @@ class Runner:
         hopper = dtype is None and may_take_hopper(call, q, v, "backward_dkdv")
         found_k, sums_k = sums_of(tape, k, turns, begins, dtype)
         found_v, sums_v = sums_of(tape, v, turns, begins, dtype)
-        repairs = careful.needs_repair(call)
-        marks = tuple(row_marks(tape, x, turns, begins) for x in (k, v)) if repairs else ()
+        marks = tuple(row_marks(tape, x, turns, begins) for x in (k, v) if careful.needs_repair(call))
         for turn in turns:
             small = hopper and not is_wide(self.plan.transposed[turn.place], arrays, q, k, v)
             ready = self.part(tape, "backward_dkdv", turn.place, q, v, arrays, hopper=small)
@@ -414,8 +410,7 @@ class Runner:
                 add_chunks(tape, ready, turn, sums, totals, found, of_rows, **some)
         if not ends:
             found_k, found_v = (tape.in_dtype(x, dtype or k.dtype) for x in (sums_k, sums_v))
-        if repairs:
-            careful.repair_dkdv(tape, call, given, delta, marks, (found_k, found_v), arrays)
+        careful.repair_dkdv(tape, call, given, delta, marks, (found_k, found_v), arrays)
         return found_k, found_v
 
 
