@@ -383,6 +383,13 @@ def test_kernels_with_arrays_of_every_dtype_compile() -> None:
     assert len(found) == 7 and all(count >= 6 for count in found.values()), found
 
 
+def test_kernels_of_packed_calls_compile() -> None:
+    """Those that mark rows, and those that compute marked rows again."""
+    found = compiled("packed")
+    assert {"repair_output_kernel", "repair_dq_kernel", "repair_dkdv_kernel"} <= set(found)
+    assert "attention_fwd_hopper_kernel" in found
+
+
 def test_it_compiles_for_hopper_into_code_that_does_not_wait() -> None:
     """In a step hardly a register is spilled, and products follow each other: ptxas else waits after each.
 

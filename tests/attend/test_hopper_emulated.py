@@ -20,7 +20,7 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import chunks, launch
 from lattend.attend.kernels.triton.chunks import steps_of
@@ -28,6 +28,7 @@ from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
 from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
 from lattend.attend.tape import Tape
+from lattend.attend.varlen import Sequences, packed_key, sequence_arrays
 from lattend.plans.plan import plan
 
 PROGRAMS, DTYPE = 3, torch.bfloat16
@@ -314,6 +315,41 @@ def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], No
     grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
     for x in (out, *grads):
         assert x.isfinite().all() and not x[:, 1].any() and x[:, 0].any()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter
+@pytest.mark.parametrize("kv_heads", [1, 2])
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_another_sequence_and_rows_behind_the_last_may_hold_anything(
+    schedule: Callable[[int], None], head_dim: int, kv_heads: int
+) -> None:
+    """The kernels mark rows that a NaN has reached, and careful.py computes them again."""
+    n, cu = 300, torch.tensor([0, 130, 200, 260])
+    rule = rule_of(packed_key(lt.rule("k <= q and q - k <= 100").key, False)).at(n=n)
+    arrays = dict(zip(("cu", "seq"), sequence_arrays(Sequences(cu, cu, False), n, n), strict=True))
+    runner = launch.Runner(
+        plan(rule), cu.device, shapes=lambda kernel, place: shape_of(kernel, place, head_dim)
+    )
+    source = torch.Generator().manual_seed(head_dim)
+    q, k, v, grad = (
+        torch.randn(1, heads, n, head_dim, generator=source).to(DTYPE) for heads in (2, kv_heads, kv_heads, 2)
+    )
+    strange, real = torch.zeros(n, dtype=torch.bool), torch.ones(n, dtype=torch.bool)
+    strange[130:200] = strange[260:] = True
+    real[130:200] = real[260:] = False
+
+    def results() -> list[Tensor]:
+        call = AttentionCall(rule, 0.1)
+        out, lse = runner.forward(Tape(), call, q, k, v, arrays)
+        grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), arrays)[:3]
+        return [out, lse[..., None], *grads]
+
+    plain = results()
+    for x, number in ((q, torch.nan), (k, torch.inf), (v, torch.nan), (grad, torch.nan)):
+        x[:, :, strange] = number
+    for found, wanted in zip(results(), plain, strict=True):
+        assert error(found[:, :, real], wanted[:, :, real].double()) <= TOLERANCE[DTYPE]
+        assert found.isneginf()[:, :, 260:].all() or not found[:, :, 260:].any()
 
 
 # What the emulator finds: kernels that are wrong in one place
