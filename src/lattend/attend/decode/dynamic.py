@@ -225,8 +225,10 @@ class DynamicStore:
         queries = table.lengths[:, None] + np.arange(q.shape[2])
         if self.grows:
             self._admit(new, sizes, now=table.lengths)
-        read = table.count if table.shared else min(table.capacity, step.rounded_slots(table.count))
-        held = slice(read)
+        growing_together = table.shared and self.grows
+        held = slice(
+            table.count if growing_together else min(table.capacity, step.rounded_slots(table.count))
+        )
         self._clear_slots(held)
         keys, values, positions = self.keys[:, :, held], self.values[:, :, held], table.positions[:, held]
         entries = {name: x[:, held] for name, x in self.entries.items()}
@@ -239,7 +241,6 @@ class DynamicStore:
         table.lengths = table.lengths + sizes
         at = {entry_at(name, "q"): x[:, :, None] for name, x in new.entries.items()}
         at |= {entry_at(name, "k"): x[:, None, :] for name, x in entries.items()}
-        fixed = not table.shared or (not self.grows and table.count == table.capacity)
         if table.shared and not at:
             queries, positions = queries[0], positions[0]
         if not table.shared and self.grows and self._whole and q.shape[2] == 1:  # all keys in use
@@ -247,7 +248,7 @@ class DynamicStore:
         else:
             mask = self.attended.on_device(queries, positions, q.device, at)
         added = None if how.bias is None else bias_at(how.bias, queries, positions, q)
-        return step.attend(q, keys, values, mask, how, added, fixed)
+        return step.attend(q, keys, values, mask, how, added, fixed=not growing_together)
 
     # Slots
 
