@@ -23,11 +23,11 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import ShapeCost, TileShape, apart, candidates, steps
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 HEADS = 16

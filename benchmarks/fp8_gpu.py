@@ -23,10 +23,10 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.attend import quantize
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton.hopper.transposed import transposed
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 LONG = [(65_536, 16, 16)]  # n, query heads and kv heads

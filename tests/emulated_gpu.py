@@ -22,8 +22,8 @@ import gluon_emulator
 from lattend.attend.kernels.triton import kernel, launch
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.kernel import may_take_hopper
-from lattend.attend.kernels.triton.launched import Launch
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch_replay import Launch
+from lattend.attend.replay.recorder import Tape
 
 PROGRAMS = 3  # multiprocessors: each takes many tiles
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton import kernel, source
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
@@ -23,7 +23,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 OTHERS = {
     "rules/language/key.py: KNOWN": "rules that are alive",
     "rules/language/key.py: _DIGESTS": "arrays that are alive",
-    "attend/elsewhere.py: RUNNERS": "contexts that are open",
+    "attend/overrides.py: RUNNERS": "contexts that are open",
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",

@@ -23,11 +23,11 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
-from lattend.attend.kernels.triton import careful, device_tables, launch, launched
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.varlen import packed_key
+from lattend.attend.kernels.triton import careful, device_tables, launch, launch_replay
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import packed_key
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
@@ -202,7 +202,7 @@ def main() -> None:
     def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         compiled.append((kernel.warmup(*arguments, grid=(programs,), **constants), constants))
 
-    launch.launch = device_tables.launch = launched.launch = careful.launch = instead
+    launch.launch = device_tables.launch = launch_replay.launch = careful.launch = instead
     asked = {
         "gluon": in_gluon,
         "fp8": of_8_bits,

@@ -14,14 +14,14 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.chunks import chunk_counts, chunked, steps_of
-from lattend.attend.kernels.triton.joining import arranged, joined_parts, with_joined
+from lattend.attend.kernels.triton.fused_parts import arranged, joined_parts, with_joined
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import Plan, plan
 
 RULES = (

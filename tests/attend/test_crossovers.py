@@ -14,19 +14,18 @@ import torch
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import dispatch
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.dispatch import chosen, chosen_backward
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.explain.explain import Explanation
 from lattend.attend.explain.meta_call import MetaTensor
-from lattend.attend.kernels import gpu_crossovers, reference
+from lattend.attend.kernels import dispatch, gpu_crossovers, reference
 from lattend.attend.kernels.crossover import KernelCrossover
+from lattend.attend.kernels.dispatch import chosen, chosen_backward
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import Measured
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel as triton_kernel
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.rules.rule import Rule
 
 DTYPES = ("float32", "bfloat16", "float16")

@@ -16,8 +16,8 @@ from lattend.attend.kernels.triton import device_tables
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
-from lattend.attend.record import RECORDS, record_of
-from lattend.attend.tape import Tape
+from lattend.attend.replay.prepared_call import RECORDS, record_of
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import (

@@ -18,10 +18,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.attend import direct, operator
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.record import RECORDS
-from lattend.attend.tape import Tape
+from lattend.attend.operators import attention_operator
+from lattend.attend.replay import plain_call
+from lattend.attend.replay.prepared_call import RECORDS
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -37,15 +38,15 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    known, guarded = (dict(direct.CHECKED), dict(RECORDS)), dict(direct.CHECKED.guarded)
-    direct.CHECKED.clear()
+    known, guarded = (dict(plain_call.CHECKED), dict(RECORDS)), dict(plain_call.CHECKED.guarded)
+    plain_call.CHECKED.clear()
     RECORDS.clear()
-    operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
+    attention_operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
     yield
-    direct.CHECKED.clear()
+    plain_call.CHECKED.clear()
     RECORDS.clear()
-    direct.CHECKED.update(known[0])
-    direct.CHECKED.guarded.update(guarded)
+    plain_call.CHECKED.update(known[0])
+    plain_call.CHECKED.guarded.update(guarded)
     RECORDS.update(known[1])
 
 
@@ -199,8 +200,8 @@ def test_a_learned_bias_is_decided_once(
         wanted = step(1)
     with fresh():
         step(0)
-        monkeypatch.setattr("lattend.attend.dispatch.forward", None)
-        monkeypatch.setattr("lattend.attend.dispatch.backward", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.forward", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.backward", None)
         assert same(step(1), wanted)
 
 

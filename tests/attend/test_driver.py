@@ -11,9 +11,9 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import lattend as lt
-from lattend.attend.kernels.triton import driver, launched
-from lattend.attend.record import RECORDS
-from lattend.attend.tape import Tape, Varying
+from lattend.attend.kernels.triton import driver, launch_replay
+from lattend.attend.replay.prepared_call import RECORDS
+from lattend.attend.replay.recorder import Tape, Varying
 
 
 def test_parameters_are_numbered_as_tensors_come() -> None:
@@ -81,7 +81,7 @@ def test_a_repeated_launch_finds_parts_where_they_are() -> None:
     kernel, x, y = Written(), torch.arange(8.0), torch.ones(2)
     tape = Tape(x, y)
     part = tape.part(x, (3,), (1,), 4)
-    launched.launch(tape, kernel, 1, (part, y, 7), {})
+    launch_replay.launch(tape, kernel, 1, (part, y, 7), {})
     assert kernel.seen == [(part, y, 7)] and part.tolist() == [4, 5, 6]
     steps: Any = tape.steps(y)
     assert (

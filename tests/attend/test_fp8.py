@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import fp8, quantize
-from lattend.attend.call import AttentionCall
+from lattend.attend import quantize
+from lattend.attend.call import fp8
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import on_hopper, steps
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.plans.plan import plan
 

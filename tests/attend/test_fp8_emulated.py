@@ -18,13 +18,13 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper import forward_fp8, launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
 from lattend.attend.kernels.triton.tables import in_order, refined
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 DTYPE, PROGRAMS = torch.float8_e4m3fn, 3

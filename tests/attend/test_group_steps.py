@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton import group_steps, launch
+from lattend.attend.kernels.triton import launch, skippable_steps
 from lattend.attend.kernels.triton.chunks import in_chunks
-from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
+from lattend.attend.kernels.triton.fused_parts import arranged
 from lattend.attend.kernels.triton.hopper.tiles import EARLY, ROWS
-from lattend.attend.kernels.triton.joining import arranged
 from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.skippable_steps import leaving, left_out, passed, with_groups
 from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT
 
@@ -118,7 +118,7 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
 
 
 def test_tables_and_kernels_agree_on_groups() -> None:
-    assert (ROWS.value, EARLY.value) == (group_steps.ROWS, group_steps.MOST)
+    assert (ROWS.value, EARLY.value) == (skippable_steps.ROWS, skippable_steps.MOST)
 
 
 def test_chunks_take_all_their_steps() -> None:

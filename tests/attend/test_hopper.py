@@ -20,14 +20,14 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.hopper import masks
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.kernels.triton.tables import in_boxes, in_order
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)

@@ -20,15 +20,15 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.varlen import Sequences, packed_key, sequence_arrays
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import chunks, launch
 from lattend.attend.kernels.triton.chunks import steps_of
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
 from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import Sequences, packed_key, sequence_arrays
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 PROGRAMS, DTYPE = 3, torch.bfloat16

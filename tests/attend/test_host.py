@@ -22,13 +22,13 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lattend as lt
-from lattend.attend import direct, guards, host, kinds
 from lattend.attend.kernels.native import build, library
 from lattend.attend.kernels.triton import driver
-from lattend.attend.record import RECORDS
+from lattend.attend.replay import guards, host, plain_call, signature
+from lattend.attend.replay.prepared_call import RECORDS
 
 compiled = pytest.mark.skipif(host.module() is None, reason="the host's part was not built")
-KINDS = [kinds.plain_by_python, pytest.param(kinds.kind_of_plain, marks=compiled)]
+KINDS = [signature.plain_by_python, pytest.param(signature.kind_of_plain, marks=compiled)]
 
 
 def test_where_there_is_a_compiler_there_is_the_module() -> None:
@@ -62,14 +62,17 @@ def test_compiled_kinds_tell_apart_what_pythons_do(
     first: list[Tensor], second: list[Tensor], options: tuple[Any, Any], grad: bool
 ) -> None:
     for ours, python in (
-        (kinds.kind_of_tensors, kinds.tensors_by_python),
-        (lambda *x: kinds.kind_of_plain(options[:1], *x), lambda *x: kinds.plain_by_python(options[:1], *x)),
+        (signature.kind_of_tensors, signature.tensors_by_python),
+        (
+            lambda *x: signature.kind_of_plain(options[:1], *x),
+            lambda *x: signature.plain_by_python(options[:1], *x),
+        ),
     ):
         with torch.set_grad_enabled(grad):
             assert (ours(*first) == ours(*second)) == (python(*first) == python(*second))
             assert ours(*first) == ours(*first)
     one, other = ((option,) for option in options)
-    same = kinds.kind_of_plain(one, *first) == kinds.kind_of_plain(other, *first)
+    same = signature.kind_of_plain(one, *first) == signature.kind_of_plain(other, *first)
     assert same == (type(options[0]) is type(options[1]))
 
 
@@ -151,7 +154,7 @@ def kind_of(call: tuple[Any, ...], grad: bool) -> Any:
     if rule is len:
         return None
     with torch.set_grad_enabled(grad):
-        return direct.kind_of_call(qkv, rule, values, options, None, None)
+        return plain_call.kind_of_call(qkv, rule, values, options, None, None)
 
 
 @trusted
@@ -313,11 +316,11 @@ def test_guards_that_are_not_trusted_are_not_used(wrong: str, monkeypatch: pytes
     monkeypatch.setattr(guards, "TensorGuards", None if wrong == "missing" else other)
     guards.are_trusted.cache_clear()
     x = torch.randn(1, 2, 8, 4)
-    direct.CHECKED.clear()
+    plain_call.CHECKED.clear()
     try:
         first, *others = (lt.attention(x, x, x, "causal") for _ in range(4))
         assert all(torch.equal(first, other) for other in others)
-        assert not direct.CHECKED.guarded and len(direct.CHECKED) == 1
+        assert not plain_call.CHECKED.guarded and len(plain_call.CHECKED) == 1
     finally:
         guards.are_trusted.cache_clear()
 
@@ -325,15 +328,15 @@ def test_guards_that_are_not_trusted_are_not_used(wrong: str, monkeypatch: pytes
 @trusted
 def test_guards_are_few_and_come_again() -> None:
     x = torch.randn(1, 2, 40, 4)
-    direct.CHECKED.clear()
+    plain_call.CHECKED.clear()
 
     def call(n: int, t: int) -> None:
         lt.attention(x[:, :, :n], x[:, :, :n], x[:, :, :n], lt.rules.strided(t))
 
-    most, again, size = direct.MAX_GUARDED, direct.GUARDED_AGAIN, 8 * x.shape[1] * x.shape[3]
+    most, again, size = plain_call.MAX_GUARDED, plain_call.GUARDED_AGAIN, 8 * x.shape[1] * x.shape[3]
     for _ in range(2):
         call(8, 0)
-    alike = direct.CHECKED.guarded[size]
+    alike = plain_call.CHECKED.guarded[size]
     (first,) = alike
     for t in range(1, most + 1):
         call(8, t)
@@ -344,19 +347,19 @@ def test_guards_are_few_and_come_again() -> None:
         assert alike[0].run is not first.run
     call(8, 0)
     assert len(alike) == most and alike[0].run is first.run
-    for n in range(1, direct.MAX_SIZES + 8):
+    for n in range(1, plain_call.MAX_SIZES + 8):
         call(n, 0)
         call(n, 0)
-    assert len(direct.CHECKED.guarded) == direct.MAX_SIZES
+    assert len(plain_call.CHECKED.guarded) == plain_call.MAX_SIZES
 
 
 @trusted
 @pytest.mark.parametrize("lse", [False, True])
 def test_images_are_guarded_too(lse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(1, 2, 3, 5, 4)
-    direct.CHECKED.clear()
+    plain_call.CHECKED.clear()
     first, second = (lt.attention(x, x, x, "ky <= qy", return_lse=lse) for _ in range(2))
-    monkeypatch.setattr(direct, "kind_of_call", None)
+    monkeypatch.setattr(plain_call, "kind_of_call", None)
     third = lt.attention(x, x, x, "ky <= qy", return_lse=lse)
     for found in (second, third):
         assert type(found) is type(first)
@@ -379,7 +382,7 @@ def test_compiled_code_is_called_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def step() -> list[Tensor]:
         RECORDS.clear()
-        direct.CHECKED.clear()
+        plain_call.CHECKED.clear()
         out, lse = lt.attention(q, k, v, "strided(5)", kernel="native", return_lse=True)
         return [out, lse, *torch.autograd.grad(out.sin().sum() + lse.sum(), (q, k, v))]
 

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.explain.prediction import choices, executed_work, format_gradients
-from lattend.attend.kernels.triton import launch, launched
+from lattend.attend.kernels.triton import launch, launch_replay
 from lattend.attend.kernels.triton.image_tables import steps_met
-from lattend.attend.kernels.triton.prepared import Prepared
+from lattend.attend.kernels.triton.launch_arguments import Prepared
 from lattend.attend.kernels.triton.shapes import TileShape, steps
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_END, INNER_FIRST, Tiles
 
@@ -113,7 +113,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, Launched]]:
     monkeypatch.setattr("lattend.attend.kernels.triton.kernel._interpreted", lambda: False)
     monkeypatch.setattr(launch.Runner, "part", part)
     monkeypatch.setattr(launch, "launch", by_triton)
-    monkeypatch.setattr(launched, "launch", by_triton)
+    monkeypatch.setattr(launch_replay, "launch", by_triton)
     monkeypatch.setattr(launch, "_on_hopper", ByHopper)
     return found
 

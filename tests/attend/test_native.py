@@ -15,13 +15,13 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.attend.attention import attention
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.dispatch import chosen, chosen_backward
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
+from lattend.attend.call.padding import real_keys
 from lattend.attend.kernels import reference
+from lattend.attend.kernels.dispatch import chosen, chosen_backward
 from lattend.attend.kernels.native import build, kernel, library
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.padding import real_keys
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.rules.rule import Rule
 
 pytestmark = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))

@@ -15,8 +15,8 @@ from torch import Tensor
 
 import lattend as lt
 from lattend import Bias
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import chosen
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.kernels.dispatch import chosen
 from lattend.attend.kernels.native import dense_bias, kernel, library
 from lattend.attend.kernels.tolerance import TOLERANCE
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from lattend.attend.dropout import kept, new_seed, placed_seed
-from lattend.attend.operator import forward
+from lattend.attend.call.dropout import kept, new_seed, placed_seed
+from lattend.attend.operators.attention_operator import forward
 from lattend.rules.reader import read_rule
 
 RATE = 0.4

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import lattend as lt
-from lattend.attend.operator_call import OperatorCall, short
+from lattend.attend.operators.operator_arguments import OperatorCall, short
 from lattend.errors import LattendError
 
 BAND = "k <= q and q - k <= t"

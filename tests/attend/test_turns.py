@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton.turns import rows_of as written_by
-from lattend.attend.kernels.triton.turns import sequence
+from lattend.attend.kernels.triton.part_passes import rows_of as written_by
+from lattend.attend.kernels.triton.part_passes import sequence
 from lattend.plans.plan import plan
 
 

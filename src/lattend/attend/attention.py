@@ -15,29 +15,31 @@ from torch._C._functorch import TransformType, get_interpreter_stack, is_batched
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-from lattend.attend import direct, fp8, onnx, operator
 from lattend.attend.bias import Bias
-from lattend.attend.call import rule_of
-from lattend.attend.compiled import constant
+from lattend.attend.call import fp8
+from lattend.attend.call.argument_hints import no_rule
+from lattend.attend.call.attention_call import rule_of
+from lattend.attend.call.dropout import new_seed
+from lattend.attend.call.fp8 import ScalesLike
+from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
+from lattend.attend.call.padding import padding_given
+from lattend.attend.call.rule_names import rule_names
+from lattend.attend.call.varlen import CuSeqlens, of_nested, packed_inputs, unpacked
 from lattend.attend.decode.kv_cache import KVCache
-from lattend.attend.decode.repeated import kind_of_step
-from lattend.attend.dispatch import KERNELS
-from lattend.attend.dropout import new_seed
-from lattend.attend.elsewhere import RUNNERS
-from lattend.attend.fp8 import ScalesLike
-from lattend.attend.guards import recall
-from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
-from lattend.attend.largest_operator import KERNELS as LARGEST
-from lattend.attend.largest_operator import largest
-from lattend.attend.other_names import no_rule
-from lattend.attend.padding import padding_given
-from lattend.attend.rule_names import rule_names
-from lattend.attend.varlen import CuSeqlens, of_nested, packed_inputs, unpacked
+from lattend.attend.decode.step_cache import kind_of_step
+from lattend.attend.kernels.dispatch import KERNELS
+from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators.max_logits_operator import KERNELS as LARGEST
+from lattend.attend.operators.max_logits_operator import largest
+from lattend.attend.operators.tracing import constant
+from lattend.attend.overrides import RUNNERS
+from lattend.attend.replay import plain_call
+from lattend.attend.replay.guards import recall
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, arrays_in, read_rule, tensors_by_element
 from lattend.rules.rule import Rule
 
-GUARDED = direct.CHECKED.guarded
+GUARDED = plain_call.CHECKED.guarded
 
 
 @overload
@@ -184,13 +186,13 @@ def attention(
     elsewhere = compiling or dropout or return_max_logit
     if not elsewhere and cache is None and padding is None and cu_seqlens is None:
         options = (scale, softcap, dropout, kernel, deterministic, return_lse)
-        kind = direct.kind_of_call((q, k, v), rule, values, options, bias, sinks)
-        known = direct.CHECKED.get(kind)
+        kind = plain_call.kind_of_call((q, k, v), rule, values, options, bias, sinks)
+        known = plain_call.CHECKED.get(kind)
         if known is not None:
             others = known.tensors(values, bias, sinks)
             again = known.run if q.dim() == 4 else partial(_on_images, known.run)
             if not others and isinstance(rule, (str, Rule)):  # what a function means may change
-                direct.CHECKED.guard(known, again, (q, k, v), rule, values, whole)
+                plain_call.CHECKED.guard(known, again, (q, k, v), rule, values, whole)
             return again(q, k, v, *others)
     if not compiling and type(cache) is KVCache and padding is cu_seqlens is sinks is None:
         options = (scale, softcap, return_lse, dropout, return_max_logit, kernel, deterministic)
@@ -198,16 +200,16 @@ def attention(
         step = cache.known(kind)
         if step is not None:
             return cache.again(step, q, k, v, bias)
-    plain = direct.is_plain(q, k, v)
+    plain = plain_call.is_plain(q, k, v)
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, dropout)
     _check_choice(kernel, deterministic)
-    run: Callable[..., Any] = operator.forward
+    run: Callable[..., Any] = attention_operator.forward
     if not compiling:
         onnx.check_not_traced()
-        operator.register_flop_formulas()
+        attention_operator.register_flop_formulas()
         if plain:
-            run = partial(direct.forward, kind, values, return_lse)
+            run = partial(plain_call.forward, kind, values, return_lse)
         else:
             run = _run(kernel, bias, sinks, (cu_seqlens, *values.values()), q, k, v)
     if cache is not None:
@@ -246,7 +248,7 @@ def attention(
     how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
     if onnx.is_exporting():
         onnx.check_exportable(given[0], given[1], kernel, dropout)
-        run = operator.by_torch
+        run = attention_operator.by_torch
     flat = _on_a_line(q, k, v)
     results: list[Any] = [*run(*flat, key, *given, *how)]
     found = results if return_lse else results[:1]
@@ -349,22 +351,22 @@ def _run(
         _check_mapped(bias, arrays, qkv)
     reverse = any(layer.key() == TransformType.Grad for layer in layers)
     if not forward and not reverse:
-        return operator.forward
-    if kernel in operator.DIFFERENTIABLE:
-        return operator.by_torch
+        return attention_operator.forward
+    if kernel in attention_operator.DIFFERENTIABLE:
+        return attention_operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     tensors = _tensors((bias, sinks, *qkv))
     if reverse and any(x.requires_grad for x in tensors):
         raise LattendError(
             "torch.func.grad, vjp and jacrev cannot differentiate this kernel of attention: use backward or "
-            f"torch.autograd.grad, or {operator.ALL_DERIVATIVES}, which has all derivatives"
+            f"torch.autograd.grad, or {attention_operator.ALL_DERIVATIVES}, which has all derivatives"
         )
     if forward and any(unpack(x).tangent is not None for x in tensors):
         raise LattendError(
             "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
-            f"or {operator.ALL_DERIVATIVES}, which has all derivatives"
+            f"or {attention_operator.ALL_DERIVATIVES}, which has all derivatives"
         )
-    return operator.forward
+    return attention_operator.forward
 
 
 def _check_mapped(bias: object, arrays: Iterable[object], qkv: Iterable[object]) -> None:

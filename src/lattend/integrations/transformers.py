@@ -30,12 +30,12 @@ except ImportError as missing:
     ) from missing
 
 from lattend.attend.attention import attention
-from lattend.attend.compiled import constant
+from lattend.attend.call.sinks import with_sinks
+from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode import step
 from lattend.attend.decode.step import Scoring, StepMask
-from lattend.attend.elsewhere import RUNNERS
-from lattend.attend.sinks import with_sinks
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.operators.tracing import constant
+from lattend.attend.overrides import RUNNERS
 from lattend.cost.models.configuration import RULE
 from lattend.errors import LattendError, NamingError
 from lattend.integrations.looking_ahead import check_ahead, looks_ahead

@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from lattend.attend.bias import Bias, check_floating, dtype_name, shape_text, table_text
-from lattend.attend.dispatch import KERNELS
-from lattend.attend.inputs import (
+from lattend.attend.call.inputs import (
     as_one_kind,
     check_names,
     check_scoring,
@@ -24,7 +23,8 @@ from lattend.attend.inputs import (
     sizes_given,
     term_given,
 )
-from lattend.attend.rule_names import RuleNames, rule_names
+from lattend.attend.call.rule_names import RuleNames, rule_names
+from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.parallel.agreement import Agreed, Said
 from lattend.parallel.cluster import Cluster, cluster_of

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import operator
-from lattend.attend.call import BackwardInputs
-from lattend.attend.dropout import placed_seed
-from lattend.attend.padding import padding_given
-from lattend.attend.sinks import sink_gradients, with_sinks
+from lattend.attend.call.attention_call import BackwardInputs
+from lattend.attend.call.dropout import placed_seed
+from lattend.attend.call.padding import padding_given
+from lattend.attend.call.sinks import sink_gradients, with_sinks
+from lattend.attend.operators import attention_operator
 from lattend.errors import LattendError
 from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange, unpacked
@@ -167,7 +167,7 @@ class _Sums:
         grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
         q, k, v, *rest = _call(given, self.learned, inputs.q, source, call)
         out, lse, grad_out = (part.of(x) for x in (inputs.out, inputs.lse, inputs.grad_out))
-        dq, dk, dv, others = operator.gradients(
+        dq, dk, dv, others = attention_operator.gradients(
             BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
         )
         self.dq.add(part, dq)
@@ -221,7 +221,7 @@ def _real(
 
 
 def _forward(given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall) -> Any:
-    return operator.forward(*_call(given, bias, q, source, call))
+    return attention_operator.forward(*_call(given, bias, q, source, call))
 
 
 # Sources

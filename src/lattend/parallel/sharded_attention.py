@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
-from lattend.attend.compiled import left_to_python
-from lattend.attend.dropout import new_seed
+from lattend.attend.call.dropout import new_seed
+from lattend.attend.operators.tracing import left_to_python
 from lattend.errors import LattendError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import Asked, asked_of, check_lengths

@@ -8,8 +8,8 @@ from itertools import chain
 
 import torch
 
-from lattend.attend import dispatch
-from lattend.attend.record import call_of
+from lattend.attend.kernels import dispatch
+from lattend.attend.replay.prepared_call import call_of
 from lattend.errors import DomainError
 from lattend.parallel.agreement import Agreed, all_told
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of

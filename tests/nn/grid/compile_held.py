@@ -15,7 +15,7 @@ import torch
 from attend.compile_for_hopper import TOOLS, Hopper
 from triton.runtime import driver
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.nn.grid.call import NO_EDGES
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import backend, held, launch

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError
 from lattend.nn.grid import reference
 from lattend.nn.grid.call import Edges

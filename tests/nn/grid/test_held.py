@@ -21,7 +21,7 @@ import torch
 from nn.grid import test_gpu
 from nn.grid.test_gpu import Problem
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import backend, held, launch
 from lattend.nn.grid.layout import RowMajorLayout

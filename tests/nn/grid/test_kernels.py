@@ -13,7 +13,7 @@ from nn.grid.grids import CELLS, NAMES, agree, by, gradients, model, some, state
 from torch import Tensor
 
 from lattend.attend.kernels.native import library
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
 from lattend.nn.grid.call import Edges, Flips, GridOptions

@@ -14,21 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call import Kind, rule_of
-from lattend.attend.compiled import left_to_python
+from lattend.attend.call.argument_hints import meant_by
+from lattend.attend.call.attention_call import Kind, rule_of
+from lattend.attend.call.batch_arrays import with_arrays
+from lattend.attend.call.inputs import check_scoring, check_sinks
+from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
 from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_line
-from lattend.attend.decode.repeated import KnownStep, KnownSteps, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
-from lattend.attend.inputs import check_scoring, check_sinks
-from lattend.attend.operator import WithoutAutocast
-from lattend.attend.other_names import meant_by
-from lattend.attend.sinks import with_sinks
+from lattend.attend.decode.step_cache import KnownStep, KnownSteps, kind_of_step, scoring
+from lattend.attend.operators.attention_operator import WithoutAutocast
+from lattend.attend.operators.tracing import left_to_python
 from lattend.errors import DomainError, NamingError
 from lattend.plans.retention import retention
 from lattend.report.report import Report

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import KERNELS, reasons
-from lattend.attend.fp8 import DTYPE as EIGHT_BITS
-from lattend.attend.fp8 import wide_dtype
-from lattend.attend.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
-from lattend.attend.operator import call_of
-from lattend.attend.padding import check_lengths, padding_given
-from lattend.attend.record import wants_gradient
-from lattend.attend.rule_names import RuleNames, rule_names
-from lattend.attend.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.fp8 import DTYPE as EIGHT_BITS
+from lattend.attend.call.fp8 import wide_dtype
+from lattend.attend.call.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
+from lattend.attend.call.padding import check_lengths, padding_given
+from lattend.attend.call.rule_names import RuleNames, rule_names
+from lattend.attend.call.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
+from lattend.attend.kernels.dispatch import KERNELS, reasons
+from lattend.attend.operators.attention_operator import call_of
+from lattend.attend.replay.prepared_call import wants_gradient
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 

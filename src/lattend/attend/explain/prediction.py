@@ -11,21 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.batch_arrays import arrays_of, batch_of
 from lattend.attend.kernels.cpu.equal_tiles import cut_to, rows_along
 from lattend.attend.kernels.cpu.kernel import best_rows
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.chunks import heads_apart, in_chunks
+from lattend.attend.kernels.triton.fused_parts import Arranged, arranged
 from lattend.attend.kernels.triton.image_tables import image_table, steps_met
-from lattend.attend.kernels.triton.joining import Arranged, arranged
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
+from lattend.attend.kernels.triton.part_passes import rows_of, sequence
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import is_wide, refined
-from lattend.attend.kernels.triton.turns import rows_of, sequence
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import TooLarge
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis

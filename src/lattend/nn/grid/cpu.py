@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.cpu_backward import BackwardRoom

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.kernels.native import library
-from lattend.attend.kinds import is_plain
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.signature import is_plain
 from lattend.nn.grid.call import GridOptions
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Kind
-from lattend.attend.kinds import kind_of_plain
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call.attention_call import Kind
+from lattend.attend.replay.recorder import Steps, Tape
+from lattend.attend.replay.signature import kind_of_plain
 from lattend.nn.grid.call import GridOptions
 from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent

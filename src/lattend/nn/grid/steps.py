@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.kinds import is_plain
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.signature import is_plain
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, GridOptions
 from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import PairPositions, derivative, leaves, tensor_of
-from lattend.attend.call import AttentionCall
-from lattend.attend.tape import Tape
-from lattend.attend.tensor_terms import evaluate, nearest
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.tensor_terms import evaluate, nearest
+from lattend.attend.replay.recorder import Tape
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 MOST_KEPT = 1 << 16  # numbers of a table of positions that is kept from call to call

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import host
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.memory import strides
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library
@@ -26,8 +26,8 @@ from lattend.attend.kernels.native.tile_lists import (
     pairs_in_tiles,
     tile_lists,
 )
-from lattend.attend.memory import strides
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.replay import host
+from lattend.attend.replay.recorder import Tape, contiguous_strides
 from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h

@@ -19,24 +19,24 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
+from lattend.attend.call.memory import row_strides
+from lattend.attend.call.varlen import rule_within
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.forward import LN2, LOG2E, product, row_bounds, rows_of
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
-from lattend.attend.kernels.triton.prepared import (
+from lattend.attend.kernels.triton.launch_arguments import (
     EXACT_PRODUCTS,
     INTERPRETED,
     Arrays,
     array_number,
     weighing,
 )
+from lattend.attend.kernels.triton.launch_replay import launch
+from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.source import generated_rule
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import rule_within
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import plan
 
 CHECKED = 2048  # rows whose marks one program reads

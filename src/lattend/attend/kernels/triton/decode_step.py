@@ -22,11 +22,11 @@ from lattend.attend.kernels.triton.decode import (
     decode_split_kernel,
 )
 from lattend.attend.kernels.triton.kernel import DTYPES, MAX_HEAD_DIM
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.prepared import EXACT_PRODUCTS, INTERPRETED
+from lattend.attend.kernels.triton.launch_arguments import EXACT_PRODUCTS, INTERPRETED
+from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.source import StepFunctions, generated_step
-from lattend.attend.tape import Steps, Tape, Varying
+from lattend.attend.replay.recorder import Steps, Tape, Varying
 
 MAX_BLOCK, MIN_BLOCK = 64, 16  # slots at a time
 MAX_BYTES = 1 << 15  # of their keys or values

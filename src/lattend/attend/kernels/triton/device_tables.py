@@ -27,10 +27,10 @@ import triton.language as tl
 from torch import Tensor
 
 from lattend.attend.kernels.triton.geometry import NUMBERS, outer_rows
-from lattend.attend.kernels.triton.launched import launch
+from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.source import Generated
 from lattend.attend.kernels.triton.tables import elements, in_order
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.part import Part
 
 CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at once

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from triton.runtime import driver as triton_driver
 
-from lattend.attend import host
-from lattend.attend.tape import Varying
+from lattend.attend.replay import host
+from lattend.attend.replay.recorder import Varying
 from lattend.recent import Recent
 
 WORD = 8  # bytes; addresses lie at whole words

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.dropout import kept_share
-from lattend.attend.linalg import vector_norm
-from lattend.attend.tape import Tape
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
+from lattend.attend.call.dropout import kept_share
+from lattend.attend.call.linalg import vector_norm
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import Plan
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton.kernel import FEWEST_ROWS, may_take_hopper, missing, whole_16_bytes
 from lattend.attend.kernels.triton.shapes import on_hopper, padded
 from lattend.attend.kernels.triton.tables import in_order, is_wide

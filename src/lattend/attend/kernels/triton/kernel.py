@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.rule_names import axes_looked_up
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.linalg import vecdot
+from lattend.attend.call.memory import per_kv_head, per_query_head, row_strides
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton import careful
 from lattend.attend.kernels.triton.backward import (
@@ -30,13 +32,10 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
-from lattend.attend.kernels.triton.group_steps import ROWS, leaving
+from lattend.attend.kernels.triton.fused_parts import joined_parts, with_joined
 from lattend.attend.kernels.triton.image_tables import dealt, image_table
-from lattend.attend.kernels.triton.joining import joined_parts, with_joined
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
-from lattend.attend.kernels.triton.largest import attention_max_kernel
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.prepared import (
+from lattend.attend.kernels.triton.launch_arguments import (
     MOST_KNOWN,
     Arrays,
     Joined,
@@ -44,9 +43,13 @@ from lattend.attend.kernels.triton.prepared import (
     header_numbers,
     weighing,
 )
+from lattend.attend.kernels.triton.launch_replay import launch
+from lattend.attend.kernels.triton.max_logits import attention_max_kernel
+from lattend.attend.kernels.triton.part_passes import Turn, rows_of, sequence
 from lattend.attend.kernels.triton.reading_order import read_together
-from lattend.attend.kernels.triton.rooms import filled, results, row_marks, sums_of
+from lattend.attend.kernels.triton.result_buffers import filled, results, row_marks, sums_of
 from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.skippable_steps import ROWS, leaving
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import (
     has_large_bias,
@@ -56,10 +59,7 @@ from lattend.attend.kernels.triton.tables import (
     with_known_lists,
     without_full,
 )
-from lattend.attend.kernels.triton.turns import Turn, rows_of, sequence
-from lattend.attend.linalg import vecdot
-from lattend.attend.memory import per_kv_head, per_query_head, row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles

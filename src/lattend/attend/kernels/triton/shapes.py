@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.group_steps import leaving, left_out
 from lattend.attend.kernels.triton.image_tables import image_table, steps_loaded, steps_met
+from lattend.attend.kernels.triton.part_passes import sequence
+from lattend.attend.kernels.triton.skippable_steps import leaving, left_out
 from lattend.attend.kernels.triton.tables import in_boxes, in_order
 from lattend.attend.kernels.triton.tile_costs import (
     APART,
@@ -34,7 +35,6 @@ from lattend.attend.kernels.triton.tile_costs import (
     ShapeCost,
     TileShape,
 )
-from lattend.attend.kernels.triton.turns import sequence
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves
-from lattend.attend.tensor_terms import ELEMENT, evaluate
+from lattend.attend.call.tensor_terms import ELEMENT, evaluate
 from lattend.plans.magnitudes import largest
 from lattend.plans.part import Part
 from lattend.plans.tiles import (

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Kind
-from lattend.attend.kinds import is_plain, kind_of_tensors
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call.attention_call import Kind
+from lattend.attend.replay.recorder import Steps, Tape
+from lattend.attend.replay.signature import is_plain, kind_of_tensors
 from lattend.nn.convolution.geometry import Geometry
 from lattend.recent import Recent
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch_replay import launch
+from lattend.attend.replay.recorder import Tape
 from lattend.nn.convolution.geometry import Geometry
 from lattend.nn.convolution.gpu import looks, shapes
 from lattend.nn.convolution.gpu.kernels import channels_last_kernel, heads_kernel, weight_gradient_kernel

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.replay.recorder import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import held

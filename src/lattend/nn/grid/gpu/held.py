@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.kernels.triton.kernel import has_gluon
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.layout import RowMajorLayout

@@ -19,8 +19,8 @@ import triton
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-from lattend.attend.kernels.triton import launched
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton import launch_replay
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError
 from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent
@@ -93,7 +93,7 @@ def launch(
     try:
         room = _fits(kernel, arguments(LaunchGroup(0, row_blocks, 0, grid.images)), constants, device)
         for group in groups(row_blocks, grid.images, room):
-            launched.launch(tape, kernel, group.row_blocks * group.images, arguments(group), constants)
+            launch_replay.launch(tape, kernel, group.row_blocks * group.images, arguments(group), constants)
     except OutOfResources as error:
         raise LattendError(
             f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "

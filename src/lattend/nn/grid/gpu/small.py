@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launched
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.kernels.triton import launch_replay
+from lattend.attend.replay.recorder import Tape, contiguous_strides
 from lattend.nn.grid.call import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,
@@ -61,7 +61,7 @@ def forward(
     tiles = directions * cdiv(batch * rows * cols, TILE) * cdiv(height, wide)
     around = cdiv(directions * batch * (rows + cols + 1), TILE)
     sums = (x, into, bias, pre, h, c, *sides, *_pixels(how, x), tiles)
-    launched.launch(tape, grid_inputs_kernel, tiles + around, sums, constants)
+    launch_replay.launch(tape, grid_inputs_kernel, tiles + around, sums, constants)
     run_forward(tape, how.cell, layout, pre, h, c, gates, left, top, mask)
     return room
 
@@ -107,7 +107,7 @@ def gradients(
             "PARTS": max(1, parts)
         }
         given = (x, into, h, d_pre, d_hidden, *found, *_pixels(how, x), tiles)
-        launched.launch(tape, grid_gradients_kernel, tiles + of_x, given, constants)
+        launch_replay.launch(tape, grid_gradients_kernel, tiles + of_x, given, constants)
     return found
 
 
@@ -137,7 +137,7 @@ def _join(tape: Tape, flips: Flips, maps: Tensor, joint: Tensor, *, apart: bool)
     directions, *images, size = maps.shape
     constants = {"H": size, "APART": apart, "BM": TILE, "BN": min(64, padded(size)), "num_warps": 4}
     numbers = (*images, _flip_bits(flips), *maps.stride()[:3], *joint.stride())
-    launched.launch(
+    launch_replay.launch(
         tape, grid_join_kernel, directions * cdiv(prod(images), TILE), (maps, joint, *numbers), constants
     )
 

@@ -11,8 +11,9 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lattend.attend.call import BackwardInputs, Scales
-from lattend.attend.kernels.triton import launched
+from lattend.attend.call.attention_call import BackwardInputs, Scales
+from lattend.attend.call.memory import row_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dkdv_narrow import (
     attention_bwd_dkdv_narrow_hopper_kernel,
@@ -38,10 +39,9 @@ from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_imag
 from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
 from lattend.attend.kernels.triton.hopper.tiles import ROWS
 from lattend.attend.kernels.triton.hopper.transposed import transposed
-from lattend.attend.kernels.triton.prepared import Prepared
+from lattend.attend.kernels.triton.launch_arguments import Prepared
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.order import Order
 
 Constants = dict[str, Any]
@@ -193,7 +193,7 @@ def _launch_images(
     (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares[0]) - 1
     constants |= {"TY": down // 2, "TX": across, "BY": inner[0], "BX": inner[1]}
     constants |= {"BOUNDS": ready.functions.bounds, "STAGES": ready.shape.stages, **OPTIONS}
-    launched.launch(tape, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
+    launch_replay.launch(tape, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
 
 
 def _rows_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
@@ -222,7 +222,7 @@ def _launch(
         "ROW_BOUNDS": ready.row_bounds is not None,
         **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
     }
-    launched.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
+    launch_replay.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
 
 
 def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:

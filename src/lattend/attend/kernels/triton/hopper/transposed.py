@@ -13,10 +13,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launched
+from lattend.attend.call.memory import row_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 
 TOGETHER = 16  # keys, whose order is another
 KEYS = 128  # of a program
@@ -61,5 +61,5 @@ def transposed(tape: Tape, v: Tensor) -> Tensor:
     blocks = -(-room // KEYS)
     arguments = (v, found, *row_strides(v), heads, keys, room, blocks)
     constants = {"KEYS": KEYS, "DV": width, "DVP": padded(width), "num_warps": 4}
-    launched.launch(tape, transposed_values_kernel, batch * heads * blocks, arguments, constants)
+    launch_replay.launch(tape, transposed_values_kernel, batch * heads * blocks, arguments, constants)
     return found

@@ -20,17 +20,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import dispatch, onnx
 from lattend.attend.bias import repeated_along_the_batch
-from lattend.attend.call import BackwardInputs, Gradients, Kind
-from lattend.attend.kernels import reference_by_torch
-from lattend.attend.kinds import kind_of_tensors
-from lattend.attend.memory import empty_like
-from lattend.attend.operator_call import GIVEN, long, short
-from lattend.attend.record import MAX_RECORDS, CallRecord, WithoutAutocast, call_of, record_of
-from lattend.attend.rule_names import axes_looked_up
-from lattend.attend.sinks import sink_gradients
-from lattend.attend.tape import Tape
+from lattend.attend.call.attention_call import BackwardInputs, Gradients, Kind
+from lattend.attend.call.memory import empty_like
+from lattend.attend.call.rule_names import axes_looked_up
+from lattend.attend.call.sinks import sink_gradients
+from lattend.attend.kernels import dispatch, reference_by_torch
+from lattend.attend.operators import onnx
+from lattend.attend.operators.operator_arguments import GIVEN, long, short
+from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, WithoutAutocast, call_of, record_of
+from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.signature import kind_of_tensors
 from lattend.errors import LattendError
 from lattend.recent import Recent
 
@@ -110,7 +110,7 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Grad
 def register_flop_formulas() -> None:
     """Registers what attention costs with torch's counter of FLOPs, once that is loaded; it loads Triton."""
     if "torch.utils.flop_counter" in sys.modules:
-        import_module("lattend.attend.flop_formulas")
+        import_module("lattend.attend.operators.flop_formulas")
 
 
 # Shapes alone
@@ -120,7 +120,9 @@ def register_flop_formulas() -> None:
 @torch.library.register_fake(FORWARD, lib=_LIBRARY)
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     onnx.check_not_exported()
-    import_module("lattend.attend.flop_formulas")  # a compiled program does not come by attention() again
+    import_module(
+        "lattend.attend.operators.flop_formulas"
+    )  # a compiled program does not come by attention() again
     kind = torch.promote_types(q.dtype, torch.float32)
     return empty_like(q, v.shape[-1]), q.new_empty(q.shape[:-1], dtype=kind)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.errors import DomainError, TensorError
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.rule_names import axes_looked_up, rule_names
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.rule_names import axes_looked_up, rule_names
 from lattend.errors import LattendError, TensorError
 from lattend.rules.rule import Rule
 

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 from torch._C._autograd import _top_saved_tensors_default_hooks
 
-from lattend.attend import operator
 from lattend.attend.bias import Bias
-from lattend.attend.call import BackwardInputs, Kind
-from lattend.attend.guards import GuardedCall, guarded
-from lattend.attend.kinds import PLAIN, is_plain, kind_of_plain
-from lattend.attend.record import MAX_RECORDS, CallRecord, record_of, wants_gradient
-from lattend.attend.tape import Steps
+from lattend.attend.call.attention_call import BackwardInputs, Kind
+from lattend.attend.operators import attention_operator
+from lattend.attend.replay.guards import GuardedCall, guarded
+from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, record_of, wants_gradient
+from lattend.attend.replay.recorder import Steps
+from lattend.attend.replay.signature import PLAIN, is_plain, kind_of_plain
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
@@ -58,7 +58,7 @@ def way(record: CallRecord, with_lse: bool, *tensors: Tensor) -> Callable[..., A
         how = record, record.way_to_both(tensors[0])
         if with_lse:
             return partial(both, *how)
-        if record.call.kernel in operator.DIFFERENTIABLE:  # a second derivative goes through both
+        if record.call.kernel in attention_operator.DIFFERENTIABLE:  # a second derivative goes through both
             return lambda *tensors: both(*how, *tensors)[0]
         if not record.differentiated_by_torch(*tensors[:3]):
             return partial(alone, *how)
@@ -138,7 +138,7 @@ def _by_operator(
     call, how = record.call.with_tensors(given), record.how
     tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
     whole = (how.rule, how.numbers, [*call.data.values()], how.term, *tensors, *how.options)
-    *grads, others = operator.gradients(inputs, learned, *whole)
+    *grads, others = attention_operator.gradients(inputs, learned, *whole)
     return [*grads, *others]
 
 

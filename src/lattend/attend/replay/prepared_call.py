@@ -14,14 +14,21 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, Kind, rule_at, rule_of
-from lattend.attend.kinds import kind_of_tensors
-from lattend.attend.memory import strides
-from lattend.attend.padding import check_lengths
-from lattend.attend.sinks import sink_gradients
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call.attention_call import (
+    AttentionCall,
+    BackwardInputs,
+    Gradients,
+    Kind,
+    rule_at,
+    rule_of,
+)
+from lattend.attend.call.memory import strides
+from lattend.attend.call.padding import check_lengths
+from lattend.attend.call.sinks import sink_gradients
+from lattend.attend.kernels import dispatch
+from lattend.attend.replay.recorder import Steps, Tape
+from lattend.attend.replay.signature import kind_of_tensors
 from lattend.recent import Recent
 
 MAX_RECORDS = 256

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
-from lattend.attend.call import Kind
+from lattend.attend.call.attention_call import Kind
 from lattend.attend.decode.step import Scoring
-from lattend.attend.kinds import is_plain, kind_of_plain, kind_of_tensors
+from lattend.attend.replay.signature import is_plain, kind_of_plain, kind_of_tensors
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule

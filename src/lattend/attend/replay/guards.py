@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend import host
-from lattend.attend.call import OPTIONS
+from lattend.attend.call.attention_call import OPTIONS
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kinds import PLAIN, TOLD, is_watched
+from lattend.attend.replay import host
+from lattend.attend.replay.signature import PLAIN, TOLD, is_watched
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
 

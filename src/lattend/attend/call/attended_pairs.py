@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of
-from lattend.attend.call import AttentionCall, rule_of
-from lattend.attend.varlen import rule_within
+from lattend.attend.call.attention_call import AttentionCall, rule_of
+from lattend.attend.call.batch_arrays import arrays_of
+from lattend.attend.call.varlen import rule_within
 from lattend.errors import LattendError
 from lattend.recent import Recent
 from lattend.rules.language import expr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from lattend.attend.compiled import constant
+from lattend.attend.operators.tracing import constant
 from lattend.errors import NamingError
 
 OPTIONS = (  # of attention, without q and k

@@ -1,8 +1,8 @@
 """The formulas of lattend::attention, its backward and lattend::max_logits in torch's own counter.
 
 Importing this file registers them with torch.utils.flop_counter, so that a plain FlopCounterMode counts
-twice the needed multiply-adds of lt.attention: of attended pairs whose key is no padding. operator.py does
-so once that counter is loaded.
+twice the needed multiply-adds of lt.attention: of attended pairs whose key is no padding.
+attention_operator.py imports it once that counter is loaded.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # pyright: ignore[reportPrivateUsage]
 from torch.utils.flop_counter import flop_registry, register_flop_formula  # pyright: ignore[reportUnknownVariableType]
 
-from lattend.attend import operator, record
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attended_pairs import needed_pairs
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.prediction import masks_of
-from lattend.attend.needed import needed_pairs
-from lattend.attend.operator_call import long
+from lattend.attend.operators import attention_operator
+from lattend.attend.operators.operator_arguments import long
+from lattend.attend.replay import prepared_call
 from lattend.errors import LattendError
 
 ATTENTION, FORWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_forward
@@ -29,12 +30,12 @@ BACKWARD, LARGEST = torch.ops.lattend.attention_backward, torch.ops.lattend.max_
 
 def forward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
     """Twice the needed multiply-adds of lattend::attention."""
-    return 2 * _needed(operator.FORWARD, args, kwargs)
+    return 2 * _needed(attention_operator.FORWARD, args, kwargs)
 
 
 def backward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
     """Twice the needed multiply-adds of lattend::attention_backward, which are twice the forward's."""
-    return 4 * _needed(operator.BACKWARD, args, kwargs)
+    return 4 * _needed(attention_operator.BACKWARD, args, kwargs)
 
 
 def largest_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -67,7 +68,7 @@ def call_of(given: Mapping[str, Any]) -> AttentionCall:
     Padding without values, as on the meta device, counts as none.
     """
     numbers = tuple(int(number) for number in given["numbers"])
-    call = record.call_of(given["q"], *long(given["given"], given["call"], numbers))
+    call = prepared_call.call_of(given["q"], *long(given["given"], given["call"], numbers))
     unknown = call.key_range is not None and call.key_range.is_meta
     return replace(call, key_range=None, key_mask=None) if unknown else call
 

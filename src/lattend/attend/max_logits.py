@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import operator
 from lattend.attend.attention import rule_given
 from lattend.attend.bias import Bias
-from lattend.attend.inputs import check_scoring, checked_inputs
-from lattend.attend.largest_operator import KERNELS, largest
-from lattend.attend.padding import padding_given
-from lattend.attend.varlen import CuSeqlens, packed_inputs, unpacked
+from lattend.attend.call.inputs import check_scoring, checked_inputs
+from lattend.attend.call.padding import padding_given
+from lattend.attend.call.varlen import CuSeqlens, packed_inputs, unpacked
+from lattend.attend.operators import attention_operator
+from lattend.attend.operators.max_logits_operator import KERNELS, largest
 from lattend.errors import NamingError
 from lattend.rules.reader import RuleLike
 
@@ -51,7 +51,7 @@ def max_logits(
     key, bound = rule_given(rule, values)
     check_scoring(scale, softcap, 0)
     if not torch.compiler.is_compiling():
-        operator.register_flop_formulas()
+        attention_operator.register_flop_formulas()
     if kernel is not None and kernel not in KERNELS:
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if cu_seqlens is not None:

@@ -24,9 +24,8 @@ from torch._C._functorch import is_batchedtensor
 from torch.nn.functional import pad
 
 from lattend.attend.bias import ELEMENT, Bias, by_element, dtype_name, parts_of, shape_text
-from lattend.attend.call import rule_of
-from lattend.attend.compiled import constant
-from lattend.attend.inputs import (
+from lattend.attend.call.attention_call import rule_of
+from lattend.attend.call.inputs import (
     Inputs,
     as_one_kind,
     check_entries,
@@ -36,7 +35,8 @@ from lattend.attend.inputs import (
     sizes_given,
     term_given,
 )
-from lattend.attend.rule_names import array_names, rule_names
+from lattend.attend.call.rule_names import array_names, rule_names
+from lattend.attend.operators.tracing import constant
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.recent import Recent
 from lattend.rules.axes import untied

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from lattend.attend.kernels.triton.driver import Descriptor, driver_launch
-from lattend.attend.tape import Tape, Varying
+from lattend.attend.replay.recorder import Tape, Varying
 
 
 def launch(

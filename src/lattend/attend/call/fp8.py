@@ -14,11 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import direct, dispatch
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call import AttentionCall, Kind, Scales, rule_at, rule_of
-from lattend.attend.compiled import left_to_python
-from lattend.attend.inputs import (
+from lattend.attend.call.attention_call import AttentionCall, Kind, Scales, rule_at, rule_of
+from lattend.attend.call.inputs import (
     arrays_given,
     check_names,
     check_scoring,
@@ -27,13 +25,16 @@ from lattend.attend.inputs import (
     numbers_given,
     sizes_given,
 )
+from lattend.attend.call.memory import per_query_head
+from lattend.attend.call.rule_names import rule_names
+from lattend.attend.call.sinks import with_sinks
+from lattend.attend.kernels import dispatch
 from lattend.attend.kernels.triton.fp8 import DTYPE
-from lattend.attend.kinds import is_plain
-from lattend.attend.memory import per_query_head
-from lattend.attend.record import MAX_RECORDS, wants_gradient
-from lattend.attend.rule_names import rule_names
-from lattend.attend.sinks import with_sinks
-from lattend.attend.tape import Tape
+from lattend.attend.operators.tracing import left_to_python
+from lattend.attend.replay import plain_call
+from lattend.attend.replay.prepared_call import MAX_RECORDS, wants_gradient
+from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.signature import is_plain
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
@@ -108,7 +109,7 @@ def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: ob
 
 
 @dataclass(slots=True)
-class Taken(direct.Checked):
+class Taken(plain_call.Checked):
     """A kind of call that was checked; `taken` says whether the kernel of 8 bits runs it."""
 
     taken: bool = field(default=True, kw_only=True)
@@ -129,7 +130,7 @@ def by_kernel(
     tensors = (q, k, v, *scales)
     if not is_plain(*tensors):
         return None
-    kind = direct.kind_of_call(tensors, rule, values, options, None, sinks)
+    kind = plain_call.kind_of_call(tensors, rule, values, options, None, sinks)
     known = None if kind is None else CHECKED.get(kind)
     if known is not None:
         return known.run(*tensors, *known.tensors(values, None, sinks)) if known.taken else None

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lattend.attend.call import BackwardInputs
-from lattend.attend.linalg import vecdot
+from lattend.attend.call.attention_call import BackwardInputs
+from lattend.attend.call.linalg import vecdot
 
 
 def with_sinks(out: Tensor, lse: Tensor, sinks: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,8 +19,8 @@ from lattend.attend.bias import (
     shape_text,
     table_text,
 )
-from lattend.attend.other_names import OPTIONS, close_name, meant_by
-from lattend.attend.rule_names import OpenArray, RuleNames, array_names, attends_all, rule_names
+from lattend.attend.call.argument_hints import OPTIONS, close_name, meant_by
+from lattend.attend.call.rule_names import OpenArray, RuleNames, array_names, attends_all, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

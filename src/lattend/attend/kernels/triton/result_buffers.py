@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from lattend.attend.kernels.triton.turns import Turn
-from lattend.attend.memory import strides
-from lattend.attend.tape import Tape
+from lattend.attend.call.memory import strides
+from lattend.attend.kernels.triton.part_passes import Turn
+from lattend.attend.replay.recorder import Tape
 
 
 def results(

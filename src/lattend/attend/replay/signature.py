@@ -1,7 +1,7 @@
 """Kinds of calls: all of their tensors but the values, and whether anybody watches.
 
 A record is made for a kind, so whatever may decide how a call runs is part of it. Both functions that make
-kinds are compiled where they can be; see attend/host. A call that is guarded needs no kind: see guards.py.
+kinds are compiled where they can be; see replay/host. A call that is guarded needs no kind: see guards.py.
 """
 
 # forward_ad has no types
@@ -24,9 +24,9 @@ from torch._C import (  # pyright: ignore
 from torch._C._functorch import get_interpreter_stack
 from torch.autograd import forward_ad
 
-from lattend.attend import host
-from lattend.attend.call import OPTIONS, Kind
+from lattend.attend.call.attention_call import OPTIONS, Kind
 from lattend.attend.kernels.tolerance import uses_tf32
+from lattend.attend.replay import host
 from lattend.rules.rule import Rule
 
 PLAIN = (Tensor, torch.nn.Parameter)

@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.dropout import kept_share, limit_of
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.dropout import kept_share, limit_of
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.attend.kernels.triton.tables import REACH_32, furthest
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.recent import Recent

@@ -2,8 +2,8 @@
 
 Python takes longer to look at three tensors, and to hand their addresses to a kernel, than a small kernel
 runs. Each function of host.cpp has a twin in Python, by which it is tested, and which runs where the module
-is missing: `kind_of_tensors` and `kind_of_plain` in attend/kinds.py, `recall` in attend/guards.py, `caller`
-in kernels/native/kernel.py, `launcher` in kernels/triton/driver.py.
+is missing: `kind_of_tensors` and `kind_of_plain` in replay/signature.py, `recall` in replay/guards.py,
+`caller` in kernels/native/kernel.py, `launcher` in kernels/triton/driver.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lattend.attend.kernels.native.build import HOST_SOURCE, source_hash
 def module() -> Any | None:
     """The module of host.cpp; None where it was not built, or of another source."""
     try:
-        found = import_module("lattend.attend.host.compiled")
+        found = import_module("lattend.attend.replay.host.compiled")
     except ImportError:
         return None
     return found if source_hash([HOST_SOURCE]) == found.SOURCE else None

@@ -13,7 +13,7 @@ from math import inf, prod
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.cpu.tile_group import Positions, Strided, TileGroup
 
 MAX_WORK = 1 << 24  # multiply-adds of a product; beyond, products of many tiles at once are faster

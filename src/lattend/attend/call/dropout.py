@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 
 BITS = 24  # of a pair's number that are compared with the rate
 MASK = 0xFFFFFFFF

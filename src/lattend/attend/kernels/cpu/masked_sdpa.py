@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.memory import per_kv_head
+from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.kernels.cpu import kernel
-from lattend.attend.kernels.cpu.library import is_plain
+from lattend.attend.kernels.cpu.grouped_sdpa import is_plain
 from lattend.attend.kernels.dense import all_pairs
 from lattend.attend.kernels.sdpa import of_query_heads
-from lattend.attend.memory import per_kv_head
-from lattend.attend.tape import Tape
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.replay.recorder import Tape
 
 MAX_PAIRS = 1 << 17  # of a head; beyond, finding tiles costs less than the pairs that they leave out
 aten = torch.ops.aten

@@ -8,17 +8,17 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from lattend import amx
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.sinks import with_sinks
 from lattend.attend.kernels import dense, gpu_crossovers, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
-from lattend.attend.kernels.cpu import whole
+from lattend.attend.kernels.cpu import masked_sdpa
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
 from lattend.attend.kernels.triton import fp8
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.sinks import with_sinks
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Tape
 from lattend.errors import LattendError
 
 
@@ -73,12 +73,12 @@ class OnCpu(OneStep):
     def forward(
         self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]:
-        run = whole.forward if whole.takes(call, q, k, v) else super().forward
+        run = masked_sdpa.forward if masked_sdpa.takes(call, q, k, v) else super().forward
         return run(tape, call, q, k, v)
 
     def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
-        small = given.grad_lse is None and whole.takes(call, given.q, given.k, given.v)
-        return (whole.backward if small else super().backward)(tape, call, given)
+        small = given.grad_lse is None and masked_sdpa.takes(call, given.q, given.k, given.v)
+        return (masked_sdpa.backward if small else super().backward)(tape, call, given)
 
 
 # In the order they are preferred, but for what `preferred` says

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from lattend.attend import onnx, operator
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.padding import check_lengths
 from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.operator_call import GIVEN, long, short
-from lattend.attend.padding import check_lengths
-from lattend.attend.record import WithoutAutocast, call_of
+from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators.operator_arguments import GIVEN, long, short
+from lattend.attend.replay.prepared_call import WithoutAutocast, call_of
 from lattend.errors import LattendError
 
 
@@ -33,7 +33,7 @@ class LargestKernel(Protocol):
 # In the order they are preferred
 KERNELS: dict[str, LargestKernel] = {"triton": triton, "cpu": cpu, "dense": dense, "reference": reference}
 _LIBRARY = torch.library.Library("lattend", "FRAGMENT")
-_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {GIVEN}) -> Tensor", tags=operator.TAGS)
+_LIBRARY.define(f"max_logits(Tensor q, Tensor k, {GIVEN}) -> Tensor", tags=attention_operator.TAGS)
 _OPERATOR = torch.ops.lattend.max_logits.default
 
 
@@ -81,7 +81,7 @@ def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
 
 
 def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Tensor, int]:
-    folded, how, batch = operator.joined_with_the_batch(info, in_dims, given, tensors=2)
+    folded, how, batch = attention_operator.joined_with_the_batch(info, in_dims, given, tensors=2)
     return _OPERATOR(*folded, *how).unflatten(0, (info.batch_size, batch)), 0
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from lattend.attend.call import rule_of
-from lattend.attend.compiled import constant
+from lattend.attend.call.attention_call import rule_of
+from lattend.attend.operators.tracing import constant
 from lattend.rules.axes import CROSS, LINE
 from lattend.rules.language.expr import Lookup, Name, Truth, term_text, walk
 from lattend.rules.rule import Rule

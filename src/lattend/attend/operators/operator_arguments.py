@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from lattend.attend.compiled import constant
+from lattend.attend.operators.tracing import constant
 
 GIVEN = "Tensor[]? given, str call, SymInt[] numbers"  # AOTInductor passes an empty list of tensors as None
 

@@ -1,0 +1,1 @@
+"""Repeating a call: from its signature to what was prepared for it."""
