@@ -23,7 +23,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 OTHERS = {
     "rules/language/key.py: KNOWN": "rules that are alive",
     "rules/language/key.py: _DIGESTS": "arrays that are alive",
-    "attend/overrides.py: RUNNERS": "contexts that are open",
+    "attend/overrides.py: OVERRIDES": "contexts that are open",
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",

@@ -16,6 +16,7 @@ from lattend.attend.kernels.triton import device_tables
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.prepared_call import RECORDS, record_of
 from lattend.attend.replay.recorder import Tape
 from lattend.plans.part import Part
@@ -269,7 +270,9 @@ def test_the_operator_finds_the_same_record() -> None:
     how = (None, [], None, None, None, None, 0.0, None, None, "triton", True)
     records = set[int]()
     for ids in ([0] * 9, [0] * 5 + [1] * 4):
-        record, given = record_of(q, q, q, rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
+        record, given = record_of(
+            q, q, q, OperatorCall(rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
+        )
         before = record.steps is not None
         out, _ = record.forward(q, q, q, *given)
         wanted = lt.attention(q, q, q, rule, doc=given[0], kernel="reference")

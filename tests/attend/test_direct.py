@@ -38,16 +38,15 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    known, guarded = (dict(plain_call.CHECKED), dict(RECORDS)), dict(plain_call.CHECKED.guarded)
-    plain_call.CHECKED.clear()
+    prepared, records = dict(plain_call.PREPARED), dict(RECORDS)
+    plain_call.PREPARED.clear()
     RECORDS.clear()
     attention_operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
     yield
-    plain_call.CHECKED.clear()
+    plain_call.PREPARED.clear()
     RECORDS.clear()
-    plain_call.CHECKED.update(known[0])
-    plain_call.CHECKED.guarded.update(guarded)
-    RECORDS.update(known[1])
+    plain_call.PREPARED.update(prepared)
+    RECORDS.update(records)
 
 
 Call = dict[str, Any]
@@ -133,7 +132,7 @@ def same(found: list[Tensor], wanted: list[Tensor]) -> bool:
 def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Call) -> None:
     second = {**first, changed: other[changed]}
     with fresh():
-        for seed, call in enumerate([first, second] * 3):  # checked, known by its kind, known by its guard
+        for seed, call in enumerate([first, second] * 3):  # checked, then known by its signature
             found = result(call, seed)
             with Watched(), fresh():
                 assert same(found, result(call, seed)), (call, changed)
@@ -293,7 +292,7 @@ def test_a_known_kind_is_not_checked_again(rule: str, monkeypatch: pytest.Monkey
     values: dict[str, Any] = {"doc": doc} if rule == DOCUMENTS else {}
     with fresh():
         wanted = lt.attention(x, x, x, rule, **values)
-        monkeypatch.setattr("lattend.attend.attention.checked_inputs", None)
+        monkeypatch.setattr("lattend.attend.call.checked_call.checked_inputs", None)
         for _ in range(2):
             assert torch.equal(lt.attention(x, x, x, rule, **values), wanted)
         with pytest.raises(TypeError):

@@ -201,7 +201,7 @@ def test_measured_pairs_know_padding() -> None:
         span = torch.tensor([[0, length] for length in lengths], dtype=torch.int32)
         names = zip(
             ("given", "call", "numbers"),
-            short(*OperatorCall(rule.key, [40], [], None, [], span)),
+            short(OperatorCall(rule.key, [40], [], None, [], span)),
             strict=True,
         )
         given: dict[str, Any] = {"q": q, "k": q, "v": q, **dict(names)}

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.attention import rule_given
 from lattend.attend.bias import Bias
+from lattend.attend.call.checked_call import rule_given
 from lattend.attend.call.inputs import check_scoring, checked_inputs
 from lattend.attend.call.padding import padding_given
 from lattend.attend.call.varlen import CuSeqlens, packed_inputs, unpacked
 from lattend.attend.operators import attention_operator
-from lattend.attend.operators.max_logits_operator import KERNELS, largest
+from lattend.attend.operators.max_logits_operator import KERNELS, max_logits_of
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import NamingError
 from lattend.rules.reader import RuleLike
 
@@ -63,7 +64,8 @@ def max_logits(
     real = padding_given(padding, given.q, given.k)
     shape = given.q.shape[2:-1]
     q, k = given.q.flatten(2, -2), given.k.flatten(2, -2)
-    asked = given[3:]  # numbers, arrays, term and tensors
-    found = largest(q, k, key, asked, real, softcap=softcap, scale=scale, kernel=kernel)
-    found = found.reshape(found.shape[:2] + shape)
-    return found if cu_seqlens is None else unpacked(found)
+    scores = max_logits_of(
+        q, k, OperatorCall(key, *given[3:], *real, softcap=softcap, scale=scale, kernel=kernel)
+    )
+    scores = scores.reshape(scores.shape[:2] + shape)
+    return scores if cu_seqlens is None else unpacked(scores)

@@ -1,6 +1,6 @@
-"""Where attention runs: in this process, or, under lt.parallel.sharded, over ranks.
+"""What runs attention in place of this process: under lt.parallel.sharded, several ranks.
 
-attention() asks here first, and knows nothing of ranks itself.
+attention() looks here first, and knows nothing of ranks itself.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Protocol
 from lattend.errors import LattendError
 
 
-class OutsideRunner(Protocol):
-    """What runs attention elsewhere; the last of RUNNERS does."""
+class Override(Protocol):
+    """Runs attention elsewhere. The last of OVERRIDES does."""
 
     def attention(
         self, q: Any, k: Any, v: Any, rule: Any, how: Mapping[str, Any], values: Mapping[str, Any]
@@ -25,4 +25,4 @@ class OutsideRunner(Protocol):
         ...
 
 
-RUNNERS: list[OutsideRunner] = []
+OVERRIDES: list[Override] = []

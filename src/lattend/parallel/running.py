@@ -17,6 +17,7 @@ from lattend.attend.call.dropout import placed_seed
 from lattend.attend.call.padding import padding_given
 from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.operators import attention_operator
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import LattendError
 from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange, unpacked
@@ -165,10 +166,10 @@ class _Sums:
         block, inputs = call.block, self.inputs
         part = block.part
         grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
-        q, k, v, *rest = _call(given, self.learned, inputs.q, source, call)
+        q, k, v, operator_call = _call(given, self.learned, inputs.q, source, call)
         out, lse, grad_out = (part.of(x) for x in (inputs.out, inputs.lse, inputs.grad_out))
         dq, dk, dv, others = attention_operator.gradients(
-            BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
+            BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, operator_call
         )
         self.dq.add(part, dq)
         for total, one in zip(of_keys, (dk, dv), strict=True):
@@ -192,7 +193,7 @@ def _far(given: Given, sums: _Sums, stage: Stage, came: Sequence[_Source]) -> Ex
 
 def _call(
     given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, Tensor, Tensor, OperatorCall]:
     """A block's arguments of the operator."""
     block = call.block
     keys = slice(block.key_place, block.key_place + block.m)
@@ -204,7 +205,12 @@ def _call(
         seed = placed_seed(given.seed, *call.places, call.heads)
     term = (call.term, bias if call.term is not None else [])
     options = (given.dropout, given.softcap, given.scale, given.kernel, given.deterministic)
-    return q, k, v, call.held.key, call.numbers, given.arrays, *term, *real, None, seed, *options
+    return (
+        q,
+        k,
+        v,
+        OperatorCall(call.held.key, call.numbers, given.arrays, *term, *real, None, seed, *options),
+    )
 
 
 def _real(

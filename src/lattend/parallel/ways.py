@@ -9,7 +9,7 @@ from itertools import chain
 import torch
 
 from lattend.attend.kernels import dispatch
-from lattend.attend.replay.prepared_call import call_of
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import DomainError
 from lattend.parallel.agreement import Agreed, all_told
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
@@ -180,9 +180,11 @@ class _Deciding:
             if asked.padding is not None
             else None
         )
-        how = (call.held.key, call.numbers, self.arrays.tensors, call.term, bias, real, None, None, seed)
-        found = call_of(own, *how, dropout, softcap, scale, kernel, deterministic)
-        dispatch.chosen(found, own, k, v)
+        operator_call = OperatorCall(
+            call.held.key, call.numbers, self.arrays.tensors, call.term, bias or [], real, None, None, seed,
+            dropout, softcap, scale, kernel, deterministic,
+        )  # fmt: skip
+        dispatch.chosen(operator_call.attention_call(own), own, k, v)
 
 
 def _along(layout: Layout, ranks: Ranks) -> Layout:

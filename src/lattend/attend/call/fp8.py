@@ -7,8 +7,7 @@ which take the scales of both, are rounded once. The output is bfloat16 either w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name, shape_text
 from lattend.attend.call.attention_call import AttentionCall, Kind, Scales, rule_at, rule_of
+from lattend.attend.call.checked_call import check_options
 from lattend.attend.call.inputs import (
     arrays_given,
     check_names,
@@ -26,6 +26,7 @@ from lattend.attend.call.inputs import (
     sizes_given,
 )
 from lattend.attend.call.memory import per_query_head
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.kernels import dispatch
@@ -108,53 +109,62 @@ def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: ob
 # The kernel of 8 bits
 
 
-@dataclass(slots=True)
-class Taken(plain_call.Checked):
-    """A kind of call that was checked; `taken` says whether the kernel of 8 bits runs it."""
+def attend_8_bit(
+    attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
+    values: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Runs attention of 8 bits by its kernel where that takes the call, else on dequantized numbers."""
+    if options.cache is not None or options.dropout:
+        reason = (
+            "dropout is for training" if options.cache is None else "a cache holds numbers of 16 bits or more"
+        )
+        raise NamingError(f"scales, so q, k and v of 8 bits: {reason}; multiply them by their scales first")
+    check_options(options)
+    scales = scales_given(options.scales, q, k, v)
+    check_no_gradients(q, k, v, scales, options.bias, options.sinks)
+    others = (options.bias, options.padding, options.cu_seqlens, options.softcap)
+    if not options.return_max_logit and all(option is None for option in others):
+        results = by_kernel(q, k, v, scales, rule, options, values)
+        if results is not None:
+            return results
+    results = attend(*dequantized(q, k, v, scales), rule, options._replace(scales=None), values)
+    return with_value_scales(results, q, v, scales)
 
-    taken: bool = field(default=True, kw_only=True)
 
-
-CHECKED: Recent[Kind, Taken] = Recent(MAX_RECORDS)
+# The prepared call of a signature; None where the kernel of 8 bits does not take the call
+PREPARED: Recent[Kind, plain_call.PreparedCall | None] = Recent(MAX_RECORDS)
 
 
 @left_to_python
 def by_kernel(
-    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, sinks: Tensor | None,
-    values: Mapping[str, Any], options: tuple[float | None, str | None, bool, bool],
+    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, options: AttentionOptions,
+    values: Mapping[str, Any],
 ) -> Any:  # fmt: skip
-    """What the kernel of 8 bits gives, None where it does not take the call.
-
-    Options are scale, kernel, deterministic and return_lse.
-    """
+    """Runs the kernel of 8 bits; None where it does not take the call."""
     tensors = (q, k, v, *scales)
     if not is_plain(*tensors):
         return None
-    kind = plain_call.kind_of_call(tensors, rule, values, options, None, sinks)
-    known = None if kind is None else CHECKED.get(kind)
-    if known is not None:
-        return known.run(*tensors, *known.tensors(values, None, sinks)) if known.taken else None
-    call = _checked_call(q, k, v, scales, rule, sinks, values, options[0], options[1])
+    signature = plain_call.call_signature(tensors, rule, options, values)
+    if signature in PREPARED:
+        prepared = PREPARED[signature]
+        return None if prepared is None else prepared.run(*tensors, *prepared.tensors(options, values))
+    call = _checked_call(q, k, v, scales, rule, options.sinks, values, options.scale, options.kernel)
     if call is None or dispatch.reasons(call, q, k, v)["triton"] is not None:
-        if kind is not None:
-            CHECKED.find(kind, lambda: Taken(_nothing, (), taken=False))
+        if signature is not None:
+            PREPARED.find(signature, lambda: None)
         return None
+    sinks = options.sinks
     given = [*call.data.values(), *(() if sinks is None else (sinks,))]
     tape = Tape(*tensors, *given)
     out, lse = dispatch.KERNELS["triton"].forward(tape, call, q, k, v)
     if sinks is not None:
         out, lse = tape.do(with_sinks, out, lse, sinks)
-    return_lse = options[-1]
-    steps = tape.steps(out, lse) if return_lse else tape.steps_to(out)
-    if kind is not None and steps is not None:
+    steps = tape.steps(out, lse) if options.return_lse else tape.steps_to(out)
+    if signature is not None and steps is not None:
         names = {id(x): name for name, x in values.items()}
         arrays = tuple(names[id(x)] for x in call.data.values())
-        CHECKED.find(kind, lambda: Taken(steps, arrays))
-    return (out, lse) if return_lse else out
-
-
-def _nothing(*given: Any) -> None:
-    return None
+        PREPARED.find(signature, lambda: plain_call.PreparedCall(steps, arrays))
+    return (out, lse) if options.return_lse else out
 
 
 def _checked_call(

@@ -71,6 +71,8 @@ def check_shapes(names: RuleNames, q: Tensor, k: Tensor, v: Tensor) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
+        if x.layout != torch.strided:
+            raise TensorError(f"{name} is sparse, and attention takes dense tensors: {name}.to_dense()")
     if q.dim() not in (4, 3 + len(names.queries)):
         raise TensorError(f"q has shape {shape_text(q)}, and {_expected(names)}")
     for name, x in (("k", k), ("v", v)):

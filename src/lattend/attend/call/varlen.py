@@ -35,6 +35,7 @@ from lattend.attend.call.inputs import (
     sizes_given,
     term_given,
 )
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.rule_names import array_names, rule_names
 from lattend.attend.operators.tracing import constant
 from lattend.errors import DomainError, NamingError, TensorError
@@ -42,6 +43,7 @@ from lattend.recent import Recent
 from lattend.rules.axes import untied
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, Condition, Lookup, Name, Node, Num, Term
+from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
 
 ONE, TWO = ("cu", "seq"), ("cu_k", "cu_q", "seq_k", "seq_q")  # the arrays of a packed rule, in its order
@@ -110,9 +112,13 @@ def unpacked(x: Tensor) -> Tensor:
     return x[0].transpose(0, 1)
 
 
-def of_nested(attend: Callable[..., Any], qkv: tuple[Tensor, Tensor, Tensor], cu_seqlens: object) -> Any:
-    """Attention of nested tensors [batch, heads, j, D] by cu_seqlens; the results are nested as q is."""
-    if cu_seqlens is not None:
+def attend_nested(
+    attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
+    values: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Runs attention on nested tensors [batch, heads, j, D] by cu_seqlens; the results are nested as q is."""
+    qkv = q, k, v
+    if options.cu_seqlens is not None:
         raise NamingError("cu_seqlens: a nested q has lengths of its own; leave cu_seqlens out")
     for name, x in zip("qkv", qkv, strict=True):
         ragged = x.is_nested and x.layout == torch.jagged and x.dim() == 4 and x._ragged_idx == 2  # pyright: ignore
@@ -128,7 +134,8 @@ def of_nested(attend: Callable[..., Any], qkv: tuple[Tensor, Tensor, Tensor], cu
         of_keys, of_values = (list(map(int, x.diff())) for x in (of_k, of_v))
         raise TensorError(f"k has lengths {of_keys} and v {of_values}; they must agree")
     lengths = of_q if torch.equal(of_q, of_k) else (of_q, of_k)
-    results = attend(*(x.values() for x in parts), cu_seqlens=lengths)  # values are [total, heads, D]
+    packed = (x.values() for x in parts)  # [total, heads, D]
+    results = attend(*packed, rule, options._replace(cu_seqlens=lengths), values)
     if isinstance(results, Tensor):
         return torch.nested.nested_tensor_from_jagged(results, of_q).transpose(1, 2)
     return tuple([torch.nested.nested_tensor_from_jagged(x, of_q).transpose(1, 2) for x in results])

@@ -19,7 +19,7 @@ from lattend.attend.call.padding import check_lengths, padding_given
 from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.call.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
 from lattend.attend.kernels.dispatch import KERNELS, reasons
-from lattend.attend.operators.attention_operator import call_of
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.prepared_call import wants_gradient
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
@@ -110,7 +110,7 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     how = _weighing(q, k, settings)
-    call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
+    call = OperatorCall(key, numbers, data, term, _tensors(settings.bias), **how).attention_call(q)
     call = replace(call, trains=_trains(like, settings))
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     if dtype == EIGHT_BITS:

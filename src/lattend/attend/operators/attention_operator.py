@@ -27,8 +27,8 @@ from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.call.sinks import sink_gradients
 from lattend.attend.kernels import dispatch, reference_by_torch
 from lattend.attend.operators import onnx
-from lattend.attend.operators.operator_arguments import GIVEN, long, short
-from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, WithoutAutocast, call_of, record_of
+from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
+from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, WithoutAutocast, record_of
 from lattend.attend.replay.recorder import Tape
 from lattend.attend.replay.signature import kind_of_tensors
 from lattend.errors import LattendError
@@ -53,9 +53,9 @@ _RECORDS: Recent[Kind, CallRecord] = Recent(MAX_RECORDS)  # by the operators' ar
 # Running
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp by the operator; `how` are the fields of an OperatorCall."""
-    return ATTENTION(q, k, v, *short(*how))
+def forward(q: Tensor, k: Tensor, v: Tensor, call: OperatorCall) -> tuple[Tensor, Tensor]:
+    """Runs the operator: the output and the log-sum-exp."""
+    return ATTENTION(q, k, v, *short(call))
 
 
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
@@ -81,22 +81,22 @@ def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> Cal
     known = _RECORDS.get(kind)
     if known is not None:
         return known
-    record, _ = record_of(*tensors[:3], *long(tensors[3:], call, numbers), trains=True)  # autograd is above
+    record, _ = record_of(*tensors[:3], long(tensors[3:], call, numbers), trains=True)  # autograd is above
     return _RECORDS.find(kind, lambda: record)
 
 
-def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
-    """The output and the log-sum-exp as torch operations, for forward mode, torch.func and ONNX."""
-    call = call_of(q, *how)
+def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> Any:
+    """Computes both with torch operations, for forward mode, torch.func and ONNX."""
+    call = operator_call.attention_call(q)
     with WithoutAutocast(q):
         if dispatch.chosen(call, q, k, v) == "reference":
             return reference_by_torch.forward(call, q, k, v)
         return dispatch.forward(Tape(), call, q, k, v)
 
 
-def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Gradients:
+def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: OperatorCall) -> Gradients:
     """The gradients as torch operations: torch can differentiate them further."""
-    q, call = inputs.q, replace(call_of(inputs.q, *how), learned=learned)
+    q, call = inputs.q, replace(operator_call.attention_call(inputs.q), learned=learned)
     with WithoutAutocast(q):
         if call.kernel == "reference":
             (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
@@ -167,21 +167,21 @@ class _Attention(torch.autograd.Function):
         learned = any(ctx.needs_input_grad[5 + arrays : 5 + arrays + biases])
         grad = torch.zeros_like(out) if grad_out is None else grad_out
         inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
-        dq, dk, dv, others = gradients(inputs, learned, *call)
+        dq, dk, dv, others = gradients(inputs, learned, call)
         none = [None] * (len(given) - arrays - len(others))
         return None, None, dq, dk, dv, *([None] * arrays), *others, *none
 
 
-def gradients(inputs: BackwardInputs, learned: bool, *how: Any) -> Gradients:
+def gradients(inputs: BackwardInputs, learned: bool, call: OperatorCall) -> Gradients:
     """The gradients of q, k and v, and of a bias and sinks in a list; for a second derivative by torch.
 
     Where the kernel has no second derivative, whoever asks for one is told.
     """
-    if torch.is_grad_enabled() and how[-2] in DIFFERENTIABLE:
-        return _backward_by_torch(inputs, learned, *how)
-    given, call, numbers = short(*how)
+    if torch.is_grad_enabled() and call.kernel in DIFFERENTIABLE:
+        return _backward_by_torch(inputs, learned, call)
+    given, text, numbers = short(call)
     with torch.no_grad():
-        dq, dk, dv, others = BACKWARD(*inputs, learned, given, call, numbers)
+        dq, dk, dv, others = BACKWARD(*inputs, learned, given, text, numbers)
     if not torch.is_grad_enabled():
         return dq, dk, dv, others
     behind = [x for x in (*inputs, *given) if x is not None]
@@ -244,7 +244,7 @@ def joined_with_the_batch(
     seed = call.seed if call.seed is None or dims.seed is None else call.seed.movedim(dims.seed, 0)[0]
     term = None if call.term is None else repeated_along_the_batch(call.term, batch)
     joined = call._replace(data=arrays, term=term, key_range=key_range, key_mask=key_mask, seed=seed)
-    return [x.flatten(0, 1) for x in whole], short(*joined), batch
+    return [x.flatten(0, 1) for x in whole], short(joined), batch
 
 
 def _mapped_first(x: Tensor, dim: int | None, size: int) -> Tensor:

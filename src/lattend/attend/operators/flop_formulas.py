@@ -21,7 +21,6 @@ from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.prediction import masks_of
 from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import long
-from lattend.attend.replay import prepared_call
 from lattend.errors import LattendError
 
 ATTENTION, FORWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_forward
@@ -68,7 +67,7 @@ def call_of(given: Mapping[str, Any]) -> AttentionCall:
     Padding without values, as on the meta device, counts as none.
     """
     numbers = tuple(int(number) for number in given["numbers"])
-    call = prepared_call.call_of(given["q"], *long(given["given"], given["call"], numbers))
+    call = long(given["given"], given["call"], numbers).attention_call(given["q"])
     unknown = call.key_range is not None and call.key_range.is_meta
     return replace(call, key_range=None, key_mask=None) if unknown else call
 

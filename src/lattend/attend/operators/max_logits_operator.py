@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
@@ -17,8 +16,8 @@ from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.operators import attention_operator, onnx
-from lattend.attend.operators.operator_arguments import GIVEN, long, short
-from lattend.attend.replay.prepared_call import WithoutAutocast, call_of
+from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
+from lattend.attend.replay.prepared_call import WithoutAutocast
 from lattend.errors import LattendError
 
 
@@ -37,31 +36,18 @@ _LIBRARY.define(f"max_logits(Tensor q, Tensor k, {GIVEN}) -> Tensor", tags=atten
 _OPERATOR = torch.ops.lattend.max_logits.default
 
 
-def largest(
-    q: Tensor,
-    k: Tensor,
-    rule: str,
-    given: Sequence[Any],
-    padding: Sequence[Tensor | None],
-    *,
-    softcap: float | None,
-    scale: float | None,
-    kernel: str | None,
-) -> Tensor:
-    """The largest score of each query, [batch, heads, n], without a gradient.
-
-    `rule` is a key; `given` are its numbers and arrays, and the term and the tensors of a bias.
-    """
-    numbers, arrays, term, tensors = given
-    how = (rule, numbers, arrays, term, [x.detach() for x in tensors], *padding)
-    call = (*how, None, None, 0.0, softcap, scale, kernel, True)
+def max_logits_of(q: Tensor, k: Tensor, call: OperatorCall) -> Tensor:
+    """Computes the largest score of each query, [batch, heads, n], without a gradient."""
+    kernel = call.kernel if call.kernel in KERNELS else None  # the others have no such pass
+    bias = [x.detach() for x in call.bias]
+    call = call._replace(bias=bias, sinks=None, seed=None, dropout=0.0, kernel=kernel, deterministic=True)
     run = _run if onnx.is_exporting() else _OPERATOR
-    return run(q.detach(), k.detach(), *short(*call))
+    return run(q.detach(), k.detach(), *short(call))
 
 
 @torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
 def _run(q: Tensor, k: Tensor, *given: Any) -> Tensor:
-    call = call_of(q, *long(*given))
+    call = long(*given).attention_call(q)
     if call.key_range is not None:
         check_lengths(call.key_range, k.shape[2])
     reasons = {name: one.why_not(call, q, k, k) for name, one in KERNELS.items()}

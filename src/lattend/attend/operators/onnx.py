@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import torch
 
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import LattendError
 
 REFUSED = (
@@ -29,17 +29,17 @@ def check_not_traced() -> None:
         )
 
 
-def check_exportable(numbers: Any, arrays: Any, kernel: str | None, dropout: float) -> None:
+def check_exportable(call: OperatorCall) -> None:
     """Raises unless dense attention is asked for, with a mask that is known now."""
-    if kernel != "dense":
+    if call.kernel != "dense":
         raise LattendError(REFUSED)
-    if arrays:
+    if call.data:
         raise LattendError("the mask in an ONNX file is fixed: give the rule its arrays as data=… of lt.rule")
-    if any(not isinstance(number, int) for number in numbers):
+    if any(not isinstance(number, int) for number in call.numbers):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise LattendError(
             "the mask in an ONNX file has a fixed size: leave the sequence length out of dynamic_shapes"
         )
-    if dropout:
+    if call.dropout:
         raise LattendError("dropout is for training, and an ONNX file for inference: call the model's eval()")
 
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from lattend.attend.bias import parts_of
+from lattend.attend.call.attention_call import AttentionCall, rule_at, rule_of
 from lattend.attend.operators.tracing import constant
 
 GIVEN = "Tensor[]? given, str call, SymInt[] numbers"  # AOTInductor passes an empty list of tensors as None
@@ -39,6 +41,42 @@ class OperatorCall(NamedTuple):
     kernel: str | None = None
     deterministic: bool = True
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors, in the order of AttentionCall.tensors."""
+        others = (self.sinks, self.seed, self.key_range, self.key_mask)
+        return [*(self.data or ()), *(self.bias or ()), *[x for x in others if x is not None]]
+
+    def without_tensors(self) -> OperatorCall:
+        """The same call with True in place of each tensor: what identifies a call beside its tensors."""
+        data, bias = ((True,) * len(tensors or ()) for tensors in (self.data, self.bias))
+        others = [x is not None for x in (self.key_range, self.key_mask, self.sinks, self.seed)]
+        fixed: Any = (self.rule, tuple(self.numbers), data, self.term, bias, *others)
+        return OperatorCall(*fixed, *self[len(fixed) :])
+
+    def with_tensors(self, tensors: Sequence[Tensor]) -> OperatorCall:
+        """The call that `without_tensors` was made of, with these tensors."""
+        left = iter(tensors)
+        data, bias = ([next(left) for _ in places] for places in (self.data, self.bias))
+        sinks, seed, key_range, key_mask = (
+            next(left) if there else None for there in (self.sinks, self.seed, self.key_range, self.key_mask)
+        )
+        return self._replace(
+            data=data, bias=bias, sinks=sinks, seed=seed, key_range=key_range, key_mask=key_mask
+        )
+
+    def attention_call(self, q: Tensor) -> AttentionCall:
+        """The same with its rule and its bias read, as kernels take it."""
+        arrays = dict(zip(rule_of(self.rule).open, self.data or (), strict=True))
+        names, term = ([], None) if self.term is None else parts_of(self.term)
+        biases = dict(zip(names, self.bias or (), strict=True))
+        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        return AttentionCall(
+            rule_at(self.rule, tuple(self.numbers)), scale, self.kernel, self.deterministic, arrays, term,
+            biases, softcap=self.softcap, sinks=self.sinks, dropout=self.dropout, seed=self.seed,
+            key_range=self.key_range, key_mask=self.key_mask,
+        )  # fmt: skip
+
 
 class _Text(NamedTuple):
     """What a text says; `others` are the tensors that come after those of the rule and of the bias."""
@@ -55,14 +93,14 @@ OPTIONS = ("dropout", "softcap", "scale", "kernel", "deterministic")
 _DEFAULTS = OperatorCall("", (), (), None, ())[-len(OPTIONS) :]
 
 
-def short(*call: Any) -> tuple[list[Tensor], str, Sequence[int]]:
-    """The operator's arguments for a call, whose fields these are: its tensors, its text and its numbers."""
-    rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *factors, kernel, deterministic = call
-    others = (sinks, seed, key_range, key_mask)
-    given = [*data, *bias, *[x for x in others if x is not None]]
+def short(call: OperatorCall) -> tuple[list[Tensor], str, Sequence[int]]:
+    """The operator's arguments for a call: its tensors, its text and its numbers."""
+    others = (call.sinks, call.seed, call.key_range, call.key_mask)
+    factors = (call.dropout, call.softcap, call.scale)
     fixed = [None if x is None else float(x).__float__() for x in factors]  # a constant where it is traced
-    text = _text(rule, term, tuple([x is not None for x in others]), (*fixed, kernel, deterministic))
-    return given, text, numbers
+    options = (*fixed, call.kernel, call.deterministic)
+    text = _text(call.rule, call.term, tuple([x is not None for x in others]), options)
+    return call.tensors, text, call.numbers
 
 
 def long(given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]) -> OperatorCall:

@@ -1,8 +1,8 @@
-"""Plain calls: they run their record at once, without torch's operator in between.
+"""Plain calls: they run what was prepared for their signature, without torch's operator in between.
 
 The operator lattend::attention is for whoever traces or watches a call: torch.compile, torch.func, dispatch
 modes. Its way through torch's dispatcher takes longer than a small kernel does. Around a plain call there is
-torch.autograd and nothing else, and a call of a kind that is known is not checked again.
+torch.autograd and nothing else, and a call whose signature is known is not checked again.
 """
 
 # torch.autograd.Function has no types
@@ -11,9 +11,8 @@ torch.autograd and nothing else, and a call of a kind that is known is not check
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,34 +20,99 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend.attend.bias import Bias
 from lattend.attend.call.attention_call import BackwardInputs, Kind
+from lattend.attend.call.checked_call import CheckedCall
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.operators import attention_operator
-from lattend.attend.replay.guards import GuardedCall, guarded
 from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, record_of, wants_gradient
 from lattend.attend.replay.recorder import Steps
 from lattend.attend.replay.signature import PLAIN, is_plain, kind_of_plain
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike, read_rule
 
-MAX_GUARDED = 8  # calls of one size that are known before their kind is made
-MAX_SIZES = 32
-GUARDED_AGAIN = 16  # calls by its kind after which one whose guard made room gets another
+
+class PreparedCall(NamedTuple):
+    """What runs the calls of one signature, and which arrays of the rule it takes, in order."""
+
+    run: Callable[..., Any]
+    arrays: tuple[str, ...] = ()
+
+    def tensors(self, options: AttentionOptions, values: Mapping[str, Any]) -> Sequence[Tensor]:
+        """Returns what such a call is given besides q, k and v."""
+        bias, sinks = options.bias, options.sinks
+        if not self.arrays and bias is None and sinks is None:
+            return ()
+        tensors = [values[name] for name in self.arrays]
+        if bias is not None:
+            tensors += bias.tensors.values() if isinstance(bias, Bias) else (bias,)
+        return tensors if sinks is None else [*tensors, sinks]
+
+
+PREPARED: Recent[Kind, PreparedCall] = Recent(MAX_RECORDS)
+
+
+def call_signature(
+    qkv: Sequence[Tensor], rule: RuleLike, options: AttentionOptions, values: Mapping[str, Any]
+) -> Kind | None:
+    """Returns all that decides how a call runs; None of a call that is decided anew each time.
+
+    That is the rule and its numbers, the options, and of each tensor everything but its numbers: dtype,
+    device, shape, strides, alignment, which tensors are the same, requires_grad, and torch's settings.
+    """
+    if options.padding is not None or options.cu_seqlens is not None:
+        return None
+    if options.dropout or options.return_max_logit:
+        return None
+    written: Kind = rule
+    if not isinstance(rule, str):
+        read = read_rule(rule)
+        written = read.key, tuple(read.values.items())
+    bias, sinks, in_signature = options.bias, options.sinks, options.in_signature
+    if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)
+        tensors = kind_of_plain(in_signature, *qkv)
+        return None if tensors is None else (written, *values.items(), in_signature, tensors)
+    numbers: list[Any] = []
+    arrays: list[Tensor] = []
+    for name, x in values.items():
+        if type(x) is int:
+            numbers.append((name, x))
+        elif type(x) in PLAIN:
+            numbers.append((name, Tensor))
+            arrays.append(x)
+        else:
+            return None
+    text, in_bias = (bias.key, bias.tensors.values()) if isinstance(bias, Bias) else (None, (bias,))
+    others = [x for x in (*arrays, *in_bias, sinks) if x is not None]
+    tensors = kind_of_plain(in_signature, *qkv, *others)
+    if tensors is None:
+        return None
+    return written, tuple(numbers), text, bias is None, sinks is None, in_signature, tensors
 
 
 def forward(
-    kind: Kind | None, values: Mapping[str, Any], with_lse: bool,
-    q: Tensor, k: Tensor, v: Tensor, *how: Any,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """What the operator gives for these arguments; a call of this kind, if any, is not checked again."""
-    record, given = record_of(q, k, v, *how)
-    run = way(record, with_lse, q, k, v, *given)
-    found = run(q, k, v, *given)
-    if kind is not None:
+    call: CheckedCall, signature: Kind | None, options: AttentionOptions, values: Mapping[str, Any]
+) -> tuple[Tensor, Tensor | None]:
+    """Runs a call, and prepares those that have its signature."""
+    q, k, v, return_lse = call.q, call.k, call.v, options.return_lse
+    record, tensors = record_of(q, k, v, call.operator_call)
+    results = way(record, return_lse, q, k, v, *tensors)(q, k, v, *tensors)
+    if signature is not None:
         names = {id(x): name for name, x in values.items()}
-        arrays = [names.get(id(x)) for x in given[: len(record.call.data)]]
-        if None not in arrays:  # they reach the record as they were given
-            run = way(record, with_lse, q, k, v, *given)  # now that its steps are known
-            CHECKED.find(kind, lambda: Checked(run, tuple(map(str, arrays))))
-    return found if with_lse else (found, None)
+        arrays = [names.get(id(x)) for x in tensors[: len(record.call.data)]]
+        if None not in arrays:  # the record gets them as the caller gave them
+            run = way(record, return_lse, q, k, v, *tensors)  # now that its steps are known
+            run = partial(_on_image, run, call.image) if call.image else run
+            PREPARED.find(signature, lambda: PreparedCall(run, tuple(map(str, arrays))))
+    return results if return_lse else (results, None)
+
+
+def _on_image(
+    run: Callable[..., Any], image: Sequence[int], q: Tensor, k: Tensor, v: Tensor, *others: Tensor
+) -> Any:
+    """Runs a call whose positions lie on a line, on an image's."""
+    results = run(*(x.flatten(2, -2) for x in (q, k, v)), *others)
+    if isinstance(results, Tensor):
+        return results.unflatten(2, image)
+    return tuple([x.unflatten(2, image) for x in results])
 
 
 def way(record: CallRecord, with_lse: bool, *tensors: Tensor) -> Callable[..., Any]:
@@ -135,85 +199,6 @@ def _by_operator(
     record: CallRecord, inputs: BackwardInputs, given: Sequence[Tensor], learned: bool
 ) -> list[Tensor]:
     """The gradients where somebody watches, or wants a second derivative."""
-    call, how = record.call.with_tensors(given), record.how
-    tensors = ([*call.bias.values()], call.key_range, call.key_mask, call.sinks, call.seed)
-    whole = (how.rule, how.numbers, [*call.data.values()], how.term, *tensors, *how.options)
-    *grads, others = attention_operator.gradients(inputs, learned, *whole)
+    call = record.operator_call.with_tensors(given)
+    *grads, others = attention_operator.gradients(inputs, learned, call)
     return [*grads, *others]
-
-
-# Kinds
-
-
-def kind_of_call(
-    qkv: Sequence[Tensor], rule: RuleLike, values: Mapping[str, Any], options: tuple[Any, ...],
-    bias: Bias | Tensor | None, sinks: Tensor | None,
-) -> Kind | None:  # fmt: skip
-    """The kind of a plain call; None of one that is not remembered."""
-    written: Kind = rule
-    if not isinstance(rule, str):
-        found = read_rule(rule)
-        written = found.key, tuple(found.values.items())
-    if bias is None and sinks is None and all([type(x) is int for x in values.values()]):  # noqa: C419 (faster)
-        tensors = kind_of_plain(options, *qkv)
-        return None if tensors is None else (written, *values.items(), options, tensors)
-    numbers: list[Any] = []
-    arrays: list[Tensor] = []
-    for name, x in values.items():
-        if type(x) is int:
-            numbers.append((name, x))
-        elif type(x) in PLAIN:
-            numbers.append((name, Tensor))
-            arrays.append(x)
-        else:
-            return None
-    text, given = (bias.key, bias.tensors.values()) if isinstance(bias, Bias) else (None, (bias,))
-    others = [x for x in (*arrays, *given, sinks) if x is not None]
-    tensors = kind_of_plain(options, *qkv, *others)
-    if tensors is None:
-        return None
-    return written, tuple(numbers), text, bias is None, sinks is None, options, tensors
-
-
-@dataclass(slots=True)
-class Checked:
-    """A kind of call that was checked: what runs it, and which of the rule's arrays that takes, in order."""
-
-    run: Callable[..., Any]
-    arrays: tuple[str, ...]
-    found: int = 0  # how often, by its kind
-
-    def tensors(
-        self, values: Mapping[str, Any], bias: Bias | Tensor | None, sinks: Tensor | None
-    ) -> Sequence[Tensor]:
-        """What a call of the kind gives besides q, k and v."""
-        if not self.arrays and bias is None and sinks is None:
-            return ()
-        found = [values[name] for name in self.arrays]
-        if bias is not None:
-            found += bias.tensors.values() if isinstance(bias, Bias) else (bias,)
-        return found if sinks is None else [*found, sinks]
-
-
-class CheckedCalls(Recent[Kind, Checked]):
-    """The kinds of calls that were checked, and the guards of those that were found lately."""
-
-    def __init__(self) -> None:
-        super().__init__(MAX_RECORDS)
-        self.guarded: Recent[int, list[GuardedCall]] = Recent(MAX_SIZES)  # by numbers in q, newest first
-
-    def clear(self) -> None:
-        """Forgets all."""
-        super().clear()
-        self.guarded.clear()
-
-    def guard(self, known: Checked, run: Callable[..., Any], qkv: Sequence[Tensor], *given: Any) -> None:
-        """Guards a call that was found by its kind, the first time, and every so often if it still is."""
-        known.found += 1
-        if known.found % GUARDED_AGAIN == 1 and (call := guarded(run, qkv, *given)) is not None:
-            alike = self.guarded.find(qkv[0].numel(), list)
-            alike.insert(0, call)
-            del alike[MAX_GUARDED:]
-
-
-CHECKED = CheckedCalls()

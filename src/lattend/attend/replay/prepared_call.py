@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import parts_of
 from lattend.attend.call.attention_call import (
     AttentionCall,
     BackwardInputs,
     Gradients,
     Kind,
-    rule_at,
-    rule_of,
 )
 from lattend.attend.call.memory import strides
 from lattend.attend.call.padding import check_lengths
 from lattend.attend.call.sinks import sink_gradients
 from lattend.attend.kernels import dispatch
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.recorder import Steps, Tape
 from lattend.attend.replay.signature import kind_of_tensors
 from lattend.recent import Recent
@@ -35,20 +33,11 @@ MAX_RECORDS = 256
 MAX_GRADIENTS = 4  # kinds of gradients that one record is given
 
 
-class OperatorOptions(NamedTuple):
-    """The operator's arguments that are no tensors."""
-
-    rule: str
-    numbers: Sequence[int]
-    term: str | None
-    options: tuple[Any, ...]  # dropout, softcap, scale, kernel, deterministic
-
-
 class CallRecord:
     """One kind of call: its steps forward and backward, once they are known."""
 
-    def __init__(self, how: OperatorOptions, call: AttentionCall) -> None:
-        self.how, self.call = how, call.without_tensors()
+    def __init__(self, operator_call: OperatorCall, call: AttentionCall) -> None:
+        self.operator_call, self.call = operator_call, call.without_tensors()
         self.steps: Steps | None = None
         self.output_steps: Steps | None = None  # those that lead to the output alone
         self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
@@ -139,22 +128,20 @@ RECORDS: Recent[Kind, CallRecord] = Recent(MAX_RECORDS)
 
 
 def record_of(
-    q: Tensor, k: Tensor, v: Tensor, *how: Any, trains: bool | None = None
+    q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall, *, trains: bool | None = None
 ) -> tuple[CallRecord, list[Tensor]]:
-    """The record of the call that the operator's arguments stand for, and its tensors besides q, k and v.
+    """Returns the record of a call, and its tensors besides q, k and v.
 
-    `trains` says whether a backward pass may follow; it does where a tensor wants a gradient.
+    `trains` says whether a backward pass may follow; by default it may where a tensor wants a gradient.
     """
-    rule, numbers, data, term, bias, key_range, key_mask, sinks, seed, *options = how
-    others = (sinks, seed, key_range, key_mask)  # in the order of AttentionCall.tensors
-    given = [*(data or ()), *(bias or ()), *(x for x in others if x is not None)]
-    trains = wants_gradient(q, k, v, *given) if trains is None else trains
-    kind = (
-        rule, tuple(numbers), term, len(data or ()), tuple(x is None for x in others), tuple(options),
-        trains, kind_of_tensors(q, k, v, *given),
-    )  # fmt: skip
-    plain = OperatorOptions(rule, numbers, term, tuple(options))
-    return RECORDS.find(kind, lambda: CallRecord(plain, replace(call_of(q, *how), trains=trains))), given
+    plain, tensors = operator_call.without_tensors(), operator_call.tensors
+    trains = wants_gradient(q, k, v, *tensors) if trains is None else trains
+    kind = plain, trains, kind_of_tensors(q, k, v, *tensors)
+    known = RECORDS.get(kind)
+    if known is None:
+        call = replace(operator_call.attention_call(q), trains=trains)
+        known = RECORDS.find(kind, lambda: CallRecord(plain, call))
+    return known, tensors
 
 
 def wants_gradient(*tensors: Tensor) -> bool:
@@ -210,31 +197,3 @@ class WithoutAutocast:
     def __exit__(self, *raised: object) -> None:
         if self.enabled:
             torch.set_autocast_enabled(self.device, True)
-
-
-def call_of(
-    q: Tensor,
-    rule: str,
-    numbers: Sequence[int],
-    data: Sequence[Tensor] | None,
-    term: str | None,
-    bias: Sequence[Tensor] | None,
-    key_range: Tensor | None,
-    key_mask: Tensor | None,
-    sinks: Tensor | None,
-    seed: Tensor | None,
-    dropout: float,
-    softcap: float | None,
-    scale: float | None,
-    kernel: str | None,
-    deterministic: bool,
-) -> AttentionCall:
-    """The call that the operator's arguments stand for."""
-    arrays = dict(zip(rule_of(rule).open, data or (), strict=True))
-    factor: float = q.shape[-1] ** -0.5 if scale is None else scale
-    names, added = ([], None) if term is None else parts_of(term)
-    biases = dict(zip(names, bias or (), strict=True))
-    return AttentionCall(
-        rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
-        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed, key_range=key_range, key_mask=key_mask,
-    )  # fmt: skip

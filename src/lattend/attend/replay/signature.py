@@ -1,7 +1,7 @@
 """Kinds of calls: all of their tensors but the values, and whether anybody watches.
 
 A record is made for a kind, so whatever may decide how a call runs is part of it. Both functions that make
-kinds are compiled where they can be; see replay/host. A call that is guarded needs no kind: see guards.py.
+kinds are compiled where they can be; see replay/host.
 """
 
 # forward_ad has no types
@@ -27,7 +27,6 @@ from torch.autograd import forward_ad
 from lattend.attend.call.attention_call import OPTIONS, Kind
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.replay import host
-from lattend.rules.rule import Rule
 
 PLAIN = (Tensor, torch.nn.Parameter)
 CAST = 3  # q, k and v, which autocast casts
@@ -40,7 +39,9 @@ def is_plain(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling():  # first: Dynamo guards what it traces
         return False
     for x in tensors:
-        if type(x) not in PLAIN or x.is_meta or x.is_neg():  # whose memory holds -x
+        if type(x) not in PLAIN or x.is_meta or x.layout != torch.strided:
+            return False
+        if x.is_neg():  # its memory holds -x
             return False
     return not is_watched()
 
@@ -92,6 +93,6 @@ if (_host := host.module()) is not None:
     _host.know(
         *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
         torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, torch.float32,
-        uses_tf32, OPTIONS, tensors_by_python, Rule,
+        uses_tf32, OPTIONS, tensors_by_python,
     )  # fmt: skip
     kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain

@@ -50,13 +50,13 @@ PyObject *called(PyObject *function, Given given, Py_ssize_t count) {
 // What `know` was told of torch, in its order.
 enum Name {
     TENSOR, PARAMETER, DISPATCH_STACK, INTERPRETER_STACK, FORWARD_AD, IS_TRACING, IS_GRAD_ENABLED,
-    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, TOLD_OF_CUDA, FLOAT32, USES_TF32, OPTION_TYPES, OTHERWISE, RULE, NAMES
+    IS_AUTOCAST_ENABLED, AUTOCAST_DTYPE, TOLD_OF_CUDA, FLOAT32, USES_TF32, OPTION_TYPES, OTHERWISE, NAMES
 };
 PyObject *known[NAMES];
 
 // Names of attributes and devices, made once.
 PyObject *dtype_, *shape_, *stride_, *data_ptr_, *is_cuda_, *is_cpu_, *is_neg_, *get_device_, *requires_grad_, *level_;
-PyObject *cpu_, *cuda_, *key_, *values_, *numel_;
+PyObject *cpu_, *cuda_;
 
 // 1 or 0, or -1 with an exception set.
 int truth(const Held &found) { return found ? PyObject_IsTrue(found.object) : -1; }
@@ -114,10 +114,13 @@ struct Kind {
         if (negative != 0) return negative < 0 ? FAILED : UNKNOWN;
         Outcome outcome = numbers(Held(PyObject_GetAttr(x, shape_)));
         if (outcome != FOUND) return outcome;
-        outcome = numbers(method(x, stride_));
+        Held strides = method(x, stride_), address = method(x, data_ptr_);
+        if (!strides || !address) {  // a sparse tensor has neither
+            PyErr_Clear();
+            return UNKNOWN;
+        }
+        outcome = numbers(strides);
         if (outcome != FOUND) return outcome;
-        Held address = method(x, data_ptr_);
-        if (!address) return FAILED;
         words.push_back(static_cast<int64_t>(PyLong_AsUnsignedLongLongMask(address.object) % 16));
         return PyErr_Occurred() ? FAILED : FOUND;
     }
@@ -246,134 +249,6 @@ PyObject *kind_of_plain(PyObject *, Given given, Py_ssize_t count) {
         case FAILED: return nullptr;
         default: Py_RETURN_NONE;
     }
-}
-
-// Guarded calls; see guards.py
-
-enum Field { WRITTEN, NUMBERS, VALUES, OPTIONS, SAME, CHECK, ALIGNED, TOLD, RUN, FIELDS };
-constexpr Py_ssize_t QKV = 3;
-
-PyObject *field(PyObject *guarded, Field which) { return PyTuple_GetItem(guarded, which); }
-
-// Each of the following gives 1 or 0, or -1 with an exception set.
-int are_equal(PyObject *x, PyObject *y) { return x == y ? 1 : PyObject_RichCompareBool(x, y, Py_EQ); }
-
-int is_rule(PyObject *guarded, PyObject *rule) {
-    PyObject *written = field(guarded, WRITTEN), *numbers = field(guarded, NUMBERS);
-    if (numbers == Py_None) return PyUnicode_CheckExact(rule) ? are_equal(rule, written) : 0;
-    if (reinterpret_cast<PyObject *>(Py_TYPE(rule)) != known[RULE]) return 0;
-    Held key(PyObject_GetAttr(rule, key_));
-    if (!key) return -1;
-    const int found = are_equal(key.object, written);
-    if (found != 1) return found;
-    Held values(PyObject_GetAttr(rule, values_));
-    return values ? are_equal(values.object, numbers) : -1;
-}
-
-int has_values(PyObject *guarded, PyObject *values) {
-    PyObject *wanted = field(guarded, VALUES), *name, *value;
-    if (PyDict_Size(values) != PyDict_Size(wanted)) return 0;
-    Py_ssize_t place = 0;
-    while (PyDict_Next(values, &place, &name, &value)) {
-        PyObject *other = PyDict_GetItemWithError(wanted, name);
-        if (!other) return PyErr_Occurred() ? -1 : 0;
-        const int found = are_equal(value, other);
-        if (found != 1) return found;
-    }
-    return 1;
-}
-
-int has_options(PyObject *guarded, PyObject *options) {
-    PyObject *wanted = field(guarded, OPTIONS);
-    for (Py_ssize_t i = 0; i < PyTuple_Size(wanted); ++i) {
-        PyObject *x = PyTuple_GetItem(options, i), *y = PyTuple_GetItem(wanted, i);
-        if (!x) return -1;
-        if (x == y) continue;
-        if (Py_TYPE(x) != Py_TYPE(y)) return 0;
-        const int found = are_equal(x, y);
-        if (found != 1) return found;
-    }
-    return 1;
-}
-
-int has_tensors(PyObject *guarded, Given qkv) {
-    PyObject *same = field(guarded, SAME), *aligned = field(guarded, ALIGNED);
-    PyObject *different[QKV] = {};  // then none
-    Py_ssize_t count = 0;
-    for (Py_ssize_t i = 0; i < QKV; ++i) {
-        Py_ssize_t first = 0;
-        while (qkv[first] != qkv[i]) ++first;
-        if (PyLong_AsLong(PyTuple_GetItem(same, i)) != first) return PyErr_Occurred() ? -1 : 0;
-        if (first == i) different[count++] = qkv[i];
-    }
-    const int alike = truth(Held(PyObject_CallFunctionObjArgs(field(guarded, CHECK), different[0], different[1],
-                                                              different[2], nullptr)));
-    if (alike != 1) return alike;
-    for (Py_ssize_t i = 0; i < QKV; ++i) {
-        Held address = method(qkv[i], data_ptr_);
-        if (!address) return -1;
-        const unsigned long long start = PyLong_AsUnsignedLongLongMask(address.object) % 16;
-        if (static_cast<long>(start) != PyLong_AsLong(PyTuple_GetItem(aligned, i))) return PyErr_Occurred() ? -1 : 0;
-    }
-    return PyErr_Occurred() ? -1 : 1;
-}
-
-int is_told(PyObject *guarded) {
-    PyObject *told = field(guarded, TOLD);
-    for (Py_ssize_t i = 0; i < PyTuple_Size(told); ++i) {
-        PyObject *one = PyTuple_GetItem(told, i);
-        Held answer(PyObject_CallNoArgs(PyTuple_GetItem(one, 0)));
-        if (!answer) return -1;
-        const int found = are_equal(answer.object, PyTuple_GetItem(one, 1));
-        if (found != 1) return found;
-    }
-    return 1;
-}
-
-bool is_simple(PyObject *x) {
-    return x == Py_None || PyBool_Check(x) || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyUnicode_CheckExact(x);
-}
-
-// Whether a call may be guarded: before anything is asked, since most others have a bias, a cache or a function.
-bool may_be_guarded(PyObject *q, PyObject *rule, PyObject *values, PyObject *options) {
-    if (!is_tensor(q)) return false;
-    if (!PyUnicode_CheckExact(rule) && reinterpret_cast<PyObject *>(Py_TYPE(rule)) != known[RULE]) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(options); ++i) {
-        if (!is_simple(PyTuple_GetItem(options, i))) return false;
-    }
-    Py_ssize_t place = 0;
-    PyObject *name, *value;
-    while (PyDict_Next(values, &place, &name, &value)) {
-        if (!PyLong_CheckExact(value)) return false;
-    }
-    return true;
-}
-
-PyObject *recall(PyObject *, Given given, Py_ssize_t count) {
-    if (count != 7 || !PyDict_Check(given[0]) || !PyDict_Check(given[5]) || !PyTuple_Check(given[6])) {
-        PyErr_SetString(PyExc_TypeError, "recall() takes a dict, q, k, v, a rule, a dict of values and a tuple");
-        return nullptr;
-    }
-    if (PyDict_Size(given[0]) == 0 || !may_be_guarded(given[1], given[4], given[5], given[6])) Py_RETURN_NONE;
-    const int seen = watched();
-    if (seen < 0) return nullptr;
-    if (seen) Py_RETURN_NONE;
-    Held size = method(given[1], numel_);
-    if (!size) return nullptr;
-    PyObject *borrowed = PyDict_GetItemWithError(given[0], size.object);
-    if (!borrowed) return PyErr_Occurred() ? nullptr : shared(Py_None).release();
-    Held calls = shared(borrowed);  // another thread may take it, or one of them, away
-    for (Py_ssize_t i = 0; i < PyList_Size(calls.object); ++i) {
-        Held one = shared(PyList_GetItem(calls.object, i));
-        int found = has_options(one.object, given[6]);
-        if (found == 1) found = is_rule(one.object, given[4]);
-        if (found == 1) found = has_values(one.object, given[5]);
-        if (found == 1) found = has_tensors(one.object, given + 1);
-        if (found == 1) found = is_told(one.object);
-        if (found < 0) return nullptr;
-        if (found == 1) return shared(field(one.object, RUN)).release();
-    }
-    Py_RETURN_NONE;
 }
 
 // Calls of compiled code
@@ -626,7 +501,6 @@ PyMethodDef methods[] = {
     {"know", fast(know), METH_FASTCALL, nullptr},
     {"kind_of_tensors", fast(kind_of_tensors), METH_FASTCALL, nullptr},
     {"kind_of_plain", fast(kind_of_plain), METH_FASTCALL, nullptr},
-    {"recall", fast(recall), METH_FASTCALL, nullptr},
     {"caller", caller, METH_VARARGS, nullptr},
     {"launcher", launcher, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -642,7 +516,6 @@ PyMODINIT_FUNC PyInit_compiled() {
         {&data_ptr_, "data_ptr"},     {&is_cuda_, "is_cuda"},   {&is_cpu_, "is_cpu"},
         {&get_device_, "get_device"}, {&level_, "_current_level"}, {&requires_grad_, "requires_grad"},
         {&cpu_, "cpu"},               {&cuda_, "cuda"},         {&is_neg_, "is_neg"},
-        {&key_, "key"},               {&values_, "values"},     {&numel_, "numel"},
     };
     for (const auto &[to, name] : names) {
         *to = PyUnicode_InternFromString(name);
