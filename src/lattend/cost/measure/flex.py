@@ -31,14 +31,15 @@ def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
     if not has_values(partial):
         return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
     area = prod(block_mask[-3:-1])
+    tiles = " × ".join(map(str, block_mask[-3:-1])) + " blocks"
     blocks = int(partial.sum()) + (0 if full is None else int(full.sum()))
     executed = min(dense, blocks * area * (members // max(1, prod(partial.shape[:2]))))
     kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
     if prod(kinds) * n * m > MOST_PAIRS:
-        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE)
+        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE, tiles)
     attended = _attended(block_mask[-1], *kinds, n, m, query.device)
     needed = attended * (members // prod(kinds))
-    return Pairs(needed, executed, dense, *sizes, min(needed, members * n))
+    return Pairs(needed, executed, dense, *sizes, min(needed, members * n), tiles=tiles)
 
 
 def _attended(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:

@@ -57,6 +57,7 @@ class Meter:
         self.calls: Counter[CallSite] = Counter()
         self.unknown: Counter[str] = Counter()
         self.notes: Counter[tuple[str, str]] = Counter()  # what is not exact, and where
+        self.tiles: dict[str, None] = {}  # the tiles and kernels of executed pairs
         self.device = device
         self.formulas = {} if formulas is None else formulas  # of the user, in place of ours
         self.places = CallSites(name_of, self._called)
@@ -131,7 +132,7 @@ class Meter:
             self.places.close()
         place.on_meta = given["query"].is_meta  # torch takes it apart there, and a device would not
         if not any(name in FUSED for name in place.seen) and not place.on_meta:
-            place.pairs = pairs = replace(pairs, executed=pairs.dense)
+            place.pairs = pairs = replace(pairs, executed=pairs.dense, tiles="")
         self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
         self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, pairs.forward)
@@ -143,6 +144,8 @@ class Meter:
         return mask if found is None else found
 
     def _remark(self, pairs: Pairs) -> None:
+        if pairs.tiles:
+            self.tiles[pairs.tiles] = None
         if pairs.note:
             self._note(pairs.note, self.places.here.name)
 

@@ -60,13 +60,15 @@ class Profile(Result):
     """What a module costs on given inputs: its rows, their totals, and what could not be counted.
 
     `unknown` are the operators whose arithmetic is not known, with how often they ran: they are in no number.
-    `notes` say where a column is not exact.
+    `notes` say where a column is not exact. `tiles` says what executes attended pairs: `64 × 64 tiles`,
+    or `by native`, a kernel with tiles of its own.
     """
 
     title: str
     rows: tuple[ModuleCost, ...]
     unknown: Mapping[str, int]
     notes: tuple[str, ...]
+    tiles: str = ""
 
     @property
     def missing(self) -> str:
@@ -121,6 +123,7 @@ class Profile(Result):
             "rows": [row.json() for row in self.rows],
             "unknown": dict(self.unknown),
             "notes": list(self.notes),
+            "tiles": self.tiles,
         }
 
     def report(self, depth: int | None = None) -> Report:

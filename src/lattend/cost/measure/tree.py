@@ -72,7 +72,7 @@ def _totals(profile: Profile) -> list[Table | str]:
     rows = {f"{name}{but}": way.multiply_adds for name, way in ways.items()}
     others = profile.total.others.items()
     rows |= {f"other {name}{but}": MultiplyAdds(count, count, count) for name, count in others}
-    return [totals(profile.parameters, rows), *([profile.missing] if profile.unknown else [])]
+    return [totals(profile.parameters, rows, profile.tiles), *([profile.missing] if profile.unknown else [])]
 
 
 def tree(profile: Profile) -> Branch:
