@@ -143,15 +143,15 @@ def leave_out_launches() -> None:
     assert module is not None, "make setup builds the host's part of a repeated call"
     nothing = ctypes.cast(ctypes.CDLL(None).ffs, ctypes.c_void_p).value  # ffs(0) is 0: no failure
 
-    def launch(tape: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
-        made = launch_replay.Launch(print, arguments, Tensor.data_ptr, tape.origin)
+    def launch(recorder: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        made = launch_replay.Launch(print, arguments, Tensor.data_ptr, recorder.origin)
         tensors = made.given()
         places = tuple((place, place, made.offsets.get(place, 0)) for place in range(len(tensors)))
         words = bytes(8 * len(arguments))
         again = module.launcher(
             nothing, 0, programs, 128, 0, words, places, (), len(tensors), abs, 0, print
         )  # abs(0) is stream 0
-        tape.note(again, tensors)
+        recorder.note(again, tensors)
 
     launch_replay.launch = launch
 

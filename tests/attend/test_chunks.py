@@ -21,7 +21,7 @@ from lattend.attend.kernels.triton.chunks import chunk_counts, chunked, steps_of
 from lattend.attend.kernels.triton.fused_parts import arranged, joined_parts, with_joined
 from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
 from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan, plan
 
 RULES = (
@@ -115,7 +115,7 @@ def test_gradients_with_chunks(text: str, monkeypatch: pytest.MonkeyPatch) -> No
 
     def gradients() -> tuple[Tensor, ...]:
         runner = launch.Runner(plan(rule, n=n), q.device)
-        return runner.backward(Tape(), call, inputs, {})[:3]
+        return runner.backward(Recorder(), call, inputs, {})[:3]
 
     found, again = gradients(), gradients()
     assert sum(cut) > 0

@@ -21,8 +21,8 @@ import lattend as lt
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.operators import attention_operator
 from lattend.attend.replay import plain_call
-from lattend.attend.replay.prepared_call import RECORDS
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.compiled_call import COMPILED_CALLS
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -38,15 +38,15 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    prepared, records = dict(plain_call.PREPARED), dict(RECORDS)
+    prepared, records = dict(plain_call.PREPARED), dict(COMPILED_CALLS)
     plain_call.PREPARED.clear()
-    RECORDS.clear()
-    attention_operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
+    COMPILED_CALLS.clear()
+    attention_operator._COMPILED_CALLS.clear()  # pyright: ignore[reportPrivateUsage]
     yield
     plain_call.PREPARED.clear()
-    RECORDS.clear()
+    COMPILED_CALLS.clear()
     plain_call.PREPARED.update(prepared)
-    RECORDS.update(records)
+    COMPILED_CALLS.update(records)
 
 
 Call = dict[str, Any]
@@ -156,12 +156,12 @@ def test_a_repeated_call_has_a_record(rule: Any) -> None:
     call = {name: some[0] for name, some in CHOICES.items()} | {"rule": rule, "dim": 8, "learns": "qkv"}
     with fresh():
         result(call, 0)
-        (record,) = RECORDS.values()
+        (record,) = COMPILED_CALLS.values()
         assert record.steps is not None and record.output_steps is not None
         by_torch = record.differentiated_by_torch(*torch.ones(3, 2, 2, 8, 8, device=DEVICE))
         assert len(record.backward_steps) == (not by_torch)
         result(call, 1)
-        assert [*RECORDS.values()] == [record]
+        assert [*COMPILED_CALLS.values()] == [record]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Triton's interpreter
@@ -226,7 +226,7 @@ def test_a_record_holds_no_tensor_of_its_first_call() -> None:
         kept = [weakref.ref(x) for x in (q, k, v, table, out)]
         del q, k, v, table, out
         gc.collect()
-        assert len(RECORDS) == 1 and not any(x() is not None for x in kept)
+        assert len(COMPILED_CALLS) == 1 and not any(x() is not None for x in kept)
 
 
 def test_gradients_that_are_one_of_the_tensors_are_told_apart() -> None:
@@ -252,9 +252,9 @@ def test_numbers_changed_in_place_are_seen() -> None:
 
 def test_a_tape_with_a_stranger_is_not_repeated() -> None:
     x, stranger = torch.ones(2), torch.ones(2)
-    tape = Tape(x)
-    assert tape.steps(tape.do(torch.add, x, x)) is not None
-    assert tape.steps(tape.do(torch.add, x, stranger)) is None
+    recorder = Recorder(x)
+    assert recorder.steps(recorder.do(torch.add, x, x)) is not None
+    assert recorder.steps(recorder.do(torch.add, x, stranger)) is None
 
 
 def test_autograd_keeps_its_promises() -> None:

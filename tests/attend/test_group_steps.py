@@ -20,7 +20,7 @@ from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.skippable_steps import leaving, left_out, passed, with_groups
 from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT
 
@@ -112,9 +112,9 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
     assert host.nanoseconds == alone.nanoseconds + alone.left * alone.masked
     runner = launch.Runner(found, torch.device("cpu"))
     q = torch.empty(1, 1, 16_384, 128, dtype=torch.bfloat16)
-    ready = runner.part(Tape(), kernel, place, q, q, {}, hopper=True, joined=guest)
+    ready = runner.part(Recorder(), kernel, place, q, q, {}, hopper=True, joined=guest)
     assert ready.leaves == 0
-    assert runner.part(Tape(), kernel, place, q, q, {}, hopper=True).leaves == 2
+    assert runner.part(Recorder(), kernel, place, q, q, {}, hopper=True).leaves == 2
 
 
 def test_tables_and_kernels_agree_on_groups() -> None:

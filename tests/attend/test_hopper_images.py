@@ -24,7 +24,7 @@ from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.image_tables import KEPT, dealt, image_table, steps_met
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, apart, choose
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
 
@@ -40,10 +40,10 @@ def seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Seeds from which schedules are drawn: the last one."""
     found = [0]
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         emulator.launch(kernel, programs, arguments, constants, found[-1])
 
-    monkeypatch.setattr(launches.launched, "launch", instead)
+    monkeypatch.setattr(launches.launch_replay, "launch", instead)
     monkeypatch.setattr(launches, "processors", lambda device: PROGRAMS)
     return found
 
@@ -71,14 +71,19 @@ def check(
     torch.use_deterministic_algorithms(True)
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
     if "forward" in kernels:
-        made, sums = runner.forward(Tape(), call, q, k, v, {})
+        made, sums = runner.forward(Recorder(), call, q, k, v, {})
         assert torch.equal(sums == -torch.inf, lse == -torch.inf)
         found += [(made, out), (sums.nan_to_num(neginf=0.0), lse.nan_to_num(neginf=0.0))]
     if "backward_dq" in kernels:
-        fixed, rows = FixedPointSums.of(Tape(), runner.plan, call, {}, inputs), torch.empty_like(lse.float())
-        found += [(runner.backward_dq(Tape(), call, inputs, rows, {}, fixed), dq), (rows, delta)]
+        fixed, rows = (
+            FixedPointSums.of(Recorder(), runner.plan, call, {}, inputs),
+            torch.empty_like(lse.float()),
+        )
+        found += [(runner.backward_dq(Recorder(), call, inputs, rows, {}, fixed), dq), (rows, delta)]
     if "backward_dkdv" in kernels and heads == kv_heads:
-        found += [*zip(runner.backward_dkdv(Tape(), call, inputs, delta.float(), {}), (dk, dv), strict=True)]
+        found += [
+            *zip(runner.backward_dkdv(Recorder(), call, inputs, delta.float(), {}), (dk, dv), strict=True)
+        ]
     torch.use_deterministic_algorithms(before)
     for one, other in found:
         error = (one.double() - other).norm() / (other.norm() + 1e-9)

@@ -24,10 +24,10 @@ from lattend.attend.call.options import AttentionOptions
 from lattend.attend.kernels.native import build, library
 from lattend.attend.kernels.triton import driver
 from lattend.attend.replay import host, plain_call, signature
-from lattend.attend.replay.prepared_call import RECORDS
+from lattend.attend.replay.compiled_call import COMPILED_CALLS
 
 compiled = pytest.mark.skipif(host.module() is None, reason="the host's part was not built")
-KINDS = [signature.plain_by_python, pytest.param(signature.kind_of_plain, marks=compiled)]
+KINDS = [signature.plain_signature_by_python, pytest.param(signature.plain_signature, marks=compiled)]
 
 
 def test_where_there_is_a_compiler_there_is_the_module() -> None:
@@ -61,17 +61,17 @@ def test_compiled_kinds_tell_apart_what_pythons_do(
     first: list[Tensor], second: list[Tensor], options: tuple[Any, Any], grad: bool
 ) -> None:
     for ours, python in (
-        (signature.kind_of_tensors, signature.tensors_by_python),
+        (signature.tensor_signature, signature.tensor_signature_by_python),
         (
-            lambda *x: signature.kind_of_plain(options[:1], *x),
-            lambda *x: signature.plain_by_python(options[:1], *x),
+            lambda *x: signature.plain_signature(options[:1], *x),
+            lambda *x: signature.plain_signature_by_python(options[:1], *x),
         ),
     ):
         with torch.set_grad_enabled(grad):
             assert (ours(*first) == ours(*second)) == (python(*first) == python(*second))
             assert ours(*first) == ours(*first)
     one, other = ((option,) for option in options)
-    same = signature.kind_of_plain(one, *first) == signature.kind_of_plain(other, *first)
+    same = signature.plain_signature(one, *first) == signature.plain_signature(other, *first)
     assert same == (type(options[0]) is type(options[1]))
 
 
@@ -146,7 +146,7 @@ OTHER_TENSORS: dict[str, Any] = {
 def test_a_signature_holds_all_of_a_tensor_but_its_numbers(
     name: str, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plain_call, "kind_of_plain", kind)
+    monkeypatch.setattr(plain_call, "plain_signature", kind)
     known, other = signature_of(X, Y, Z), OTHER_TENSORS[name]
     assert known is not None and known == signature_of(Z, Y, torch.zeros(2, 3))
     for place in range(3):
@@ -160,7 +160,7 @@ def test_a_signature_holds_all_of_a_tensor_but_its_numbers(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit.trace
 def test_a_signature_holds_what_is_done_around_a_call(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_call, "kind_of_plain", kind)
+    monkeypatch.setattr(plain_call, "plain_signature", kind)
     known, learned, half = signature_of(X, Y, Z), X.clone().requires_grad_(), X.bfloat16()
     with Watched():
         assert signature_of(X, Y, Z) is None
@@ -238,7 +238,7 @@ def test_compiled_code_is_called_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = (torch.randn(1, 2, 40, 16, requires_grad=True) for _ in range(3))
 
     def step() -> list[Tensor]:
-        RECORDS.clear()
+        COMPILED_CALLS.clear()
         plain_call.PREPARED.clear()
         out, lse = lt.attention(q, k, v, "strided(5)", kernel="native", return_lse=True)
         return [out, lse, *torch.autograd.grad(out.sin().sum() + lse.sum(), (q, k, v))]

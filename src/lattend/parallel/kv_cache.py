@@ -18,7 +18,7 @@ from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes,
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
-from lattend.attend.replay.prepared_call import WithoutAutocast
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of

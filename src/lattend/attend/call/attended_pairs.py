@@ -19,7 +19,7 @@ REAL = "real_keys"
 _COUNTED: Recent[object, int] = Recent(4096)
 
 
-def needed_pairs(call: AttentionCall, batch: int, rule: Rule | None = None) -> int:
+def attended_pairs(call: AttentionCall, batch: int, rule: Rule | None = None) -> int:
     """The attended pairs of `batch` masks that differ; of all heads where the rule names `head`.
 
     Keys that are padding count for nobody. `rule` is the call's, with a budget of its own.

@@ -20,7 +20,7 @@ from lattend.rules.rule import Rule
 _NOTHING = torch.empty(0)
 MOST_SCORE = 1e30
 Scales = tuple[Tensor, Tensor, Tensor]  # of q, k and v, float32, each [batch or 1, heads or 1]
-Kind = Hashable  # of a call: all that may decide how it runs, but for the numbers in its tensors
+CallSignature = Hashable  # of a call: all that may decide how it runs, but for the numbers in its tensors
 OPTIONS = frozenset((int, float, bool, str, NoneType))  # types of options that kinds may hold
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
@@ -29,14 +30,14 @@ class CheckedCall(NamedTuple):
     k: Tensor
     v: Tensor
     operator_call: OperatorCall
-    image: Sequence[int]  # the sizes of an image, in whose shape results are returned; empty on a line
+    image: tuple[int, ...]  # the sizes of an image, in whose shape results are returned; empty on a line
     packed: bool  # sequences lie end to end, and results are [total, heads, …]
 
     def in_callers_shape(self, x: Tensor) -> Tensor:
         """Returns a result [batch, heads, positions, …] in the shape that the caller's q has."""
         if self.packed:
             return unpacked(x)
-        return x.unflatten(2, self.image) if self.image else x
+        return torch.unflatten(x, 2, self.image) if self.image else x
 
 
 def check_call(
@@ -53,17 +54,19 @@ def check_call(
         key, inputs, padding = packed_inputs(
             (key, numbers), values, (q, k, v), options.bias, options.cu_seqlens
         )
-    q, k, v, *rule_and_bias = inputs
+    q, k, v = inputs.q, inputs.k, inputs.v
     key_range, key_mask = padding_given(padding, q, k)
     check_sinks(options.sinks, q)
     seed = new_seed(q) if options.dropout else None
     operator_call = OperatorCall(
-        key, *rule_and_bias, key_range, key_mask, options.sinks, seed, options.dropout, options.softcap,
-        options.scale, options.kernel, options.deterministic,
+        key, inputs.numbers, inputs.arrays, inputs.term, inputs.tensors, key_range, key_mask, options.sinks,
+        seed, options.dropout, options.softcap, options.scale, options.kernel, options.deterministic,
     )  # fmt: skip
     if q.dim() == 4:
         return CheckedCall(q, k, v, operator_call, (), options.cu_seqlens is not None)
-    return CheckedCall(*(x.flatten(2, -2) for x in (q, k, v)), operator_call, q.shape[2:-1], False)
+    image = tuple(q.shape[2:-1])
+    q, k, v = (x.flatten(2, -2) for x in (q, k, v))
+    return CheckedCall(q, k, v, operator_call, image, packed=False)
 
 
 def check_options(options: AttentionOptions) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call.attention_call import AttentionCall, Kind, Scales, rule_at, rule_of
+from lattend.attend.call.attention_call import AttentionCall, CallSignature, Scales, rule_at, rule_of
 from lattend.attend.call.checked_call import check_options
 from lattend.attend.call.inputs import (
     arrays_given,
@@ -33,8 +33,8 @@ from lattend.attend.kernels import dispatch
 from lattend.attend.kernels.triton.fp8 import DTYPE
 from lattend.attend.operators.tracing import left_to_python
 from lattend.attend.replay import plain_call
-from lattend.attend.replay.prepared_call import MAX_RECORDS, wants_gradient
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.compiled_call import MAX_CALLS, wants_gradient
+from lattend.attend.replay.recorder import Recorder
 from lattend.attend.replay.signature import is_plain
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.recent import Recent
@@ -132,7 +132,7 @@ def attend_8_bit(
 
 
 # The prepared call of a signature; None where the kernel of 8 bits does not take the call
-PREPARED: Recent[Kind, plain_call.PreparedCall | None] = Recent(MAX_RECORDS)
+PREPARED: Recent[CallSignature, plain_call.PreparedCall | None] = Recent(MAX_CALLS)
 
 
 @left_to_python
@@ -155,11 +155,11 @@ def by_kernel(
         return None
     sinks = options.sinks
     given = [*call.data.values(), *(() if sinks is None else (sinks,))]
-    tape = Tape(*tensors, *given)
-    out, lse = dispatch.KERNELS["triton"].forward(tape, call, q, k, v)
+    recorder = Recorder(*tensors, *given)
+    out, lse = dispatch.KERNELS["triton"].forward(recorder, call, q, k, v)
     if sinks is not None:
-        out, lse = tape.do(with_sinks, out, lse, sinks)
-    steps = tape.steps(out, lse) if options.return_lse else tape.steps_to(out)
+        out, lse = recorder.do(with_sinks, out, lse, sinks)
+    steps = recorder.steps(out, lse) if options.return_lse else recorder.steps_to(out)
     if signature is not None and steps is not None:
         names = {id(x): name for name, x in values.items()}
         arrays = tuple(names[id(x)] for x in call.data.values())

@@ -22,7 +22,7 @@ from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import PIECE, NewTokens, Scoring, Slots, StepMask
 from lattend.attend.decode.step_cache import KnownStep, KnownSteps, tensors_of
 from lattend.attend.kernels import gpu_crossovers
-from lattend.attend.replay.prepared_call import WithoutAutocast
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name, shape_text
 from lattend.attend.call.argument_hints import meant_by
-from lattend.attend.call.attention_call import Kind, rule_of
+from lattend.attend.call.attention_call import CallSignature, rule_of
 from lattend.attend.call.batch_arrays import with_arrays
 from lattend.attend.call.checked_call import check_options, rule_given
 from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
@@ -230,12 +230,12 @@ class KVCache(Shown):
         self.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
 
-    def known(self, kind: Kind | None) -> KnownStep | None:
+    def known(self, kind: CallSignature | None) -> KnownStep | None:
         """The step of this kind, if one was checked."""
         return self._known.get(kind)
 
     def remember(
-        self, kind: Kind | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
+        self, kind: CallSignature | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
         *options: Any,
     ) -> None:  # fmt: skip
         """Take a step of this kind, which has been checked, for one that needs no checks.

@@ -29,7 +29,7 @@ from lattend.attend.decode.fused_step import at_once, has_triton, may_prepare
 from lattend.attend.decode.line_bias import bias_on_device
 from lattend.attend.decode.step import FEW_QUERIES, MAX_POSITION, PIECE, NewTokens, Scoring, Slots, StepMask
 from lattend.attend.decode.step_cache import KnownStep, KnownSteps, tensors_of
-from lattend.attend.replay.prepared_call import WithoutAutocast
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention

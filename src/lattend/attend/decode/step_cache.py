@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
-from lattend.attend.call.attention_call import Kind
+from lattend.attend.call.attention_call import CallSignature
 from lattend.attend.decode.step import Scoring
-from lattend.attend.replay.signature import is_plain, kind_of_plain, kind_of_tensors
+from lattend.attend.replay.signature import is_plain, plain_signature, tensor_signature
 from lattend.recent import Recent
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import Rule
@@ -67,7 +67,7 @@ def tensors_of(bias: Bias | Tensor | None) -> Mapping[str, Tensor]:
     return bias.tensors if isinstance(bias, Bias) else {"table": bias}
 
 
-class KnownSteps(Recent[Kind, KnownStep]):
+class KnownSteps(Recent[CallSignature, KnownStep]):
     """The kinds of steps that were taken; a copy of a cache has other addresses, and begins with none."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class KnownSteps(Recent[Kind, KnownStep]):
         text, tensors = (None, ()) if how.bias is None else (how.bias.key, how.bias.tensors.values())
         if not is_plain(q, k, v, *tensors):
             return KnownStep(how, plain=False)
-        kind = how._replace(bias=None), text, kind_of_tensors(q, k, v, *tensors)
+        kind = how._replace(bias=None), text, tensor_signature(q, k, v, *tensors)
         return self.find(kind, lambda: KnownStep(how))
 
 
@@ -96,7 +96,7 @@ def kind_of_step(
     values: Mapping[str, Any],
     options: tuple[float | bool | str | None, ...],
     bias: Bias | Tensor | None,
-) -> Kind | None:
+) -> CallSignature | None:
     """The kind of a call without padding or sinks, on plain tensors; None of other calls.
 
     `rule` and `values` are those that attention is given, if it is; options are numbers, names and None.
@@ -109,12 +109,12 @@ def kind_of_step(
     if values and any(type(value) is not int for value in values.values()):
         return None
     if bias is None:
-        tensors = kind_of_plain(options, *qkv)
+        tensors = plain_signature(options, *qkv)
         return None if tensors is None else (written, *values.items(), options, tensors)
     text: object = bias.key if type(bias) is Bias else TABLE if isinstance(bias, Tensor) else None
     if text is None:
         return None
-    tensors = kind_of_plain(options, *qkv, *tensors_of(bias).values())
+    tensors = plain_signature(options, *qkv, *tensors_of(bias).values())
     return None if tensors is None else (written, *values.items(), options, text, tensors)
 
 

@@ -20,7 +20,7 @@ from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.call.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
 from lattend.attend.kernels.dispatch import KERNELS, reasons
 from lattend.attend.operators.operator_arguments import OperatorCall
-from lattend.attend.replay.prepared_call import wants_gradient
+from lattend.attend.replay.compiled_call import wants_gradient
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 

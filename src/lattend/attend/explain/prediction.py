@@ -25,7 +25,7 @@ from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_
 from lattend.attend.kernels.triton.part_passes import rows_of, sequence
 from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import is_wide, refined
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import TooLarge
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
@@ -186,7 +186,7 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     if any(array.is_meta for array in call.data.values()):
         return table, False
     if kernel == "triton":
-        given = arrays(Tape(), replace(call, bias={}), torch.device("cpu"))
+        given = arrays(Recorder(), replace(call, bias={}), torch.device("cpu"))
         return refined(part, torch.as_tensor(table, device="cpu"), prod(tiles.shape), given).numpy(), True
     batch = batch_of(call)
     elements = range(1 if batch is None else batch)

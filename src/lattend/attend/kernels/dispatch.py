@@ -18,7 +18,7 @@ from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
 from lattend.attend.kernels.triton import fp8
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 
 
@@ -28,29 +28,29 @@ class Kernel(Protocol):
     def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
 
     def forward(
-        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]: ...
 
-    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
+    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
 
 
 class OneStep:
-    """A kernel of torch operations that decides as it goes: all of it is one step of a tape."""
+    """A kernel of torch operations that decides as it goes: all of it is one step of a recorder."""
 
     def __init__(self, module: Any) -> None:
         self.module, self.why_not = module, module.why_not
 
     def forward(
-        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]:
         run, bare = self.module.forward, call.without_tensors()
 
         def step(q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
             return run(bare.with_tensors(given), q, k, v)
 
-        return tape.do(step, q, k, v, *call.tensors)
+        return recorder.do(step, q, k, v, *call.tensors)
 
-    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
         run, bare, grad_lse = self.module.backward, call.without_tensors(), given.grad_lse
 
         def step(grad_out: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -60,7 +60,7 @@ class OneStep:
             return *grads, *biases
 
         whole = [x for x in given if x is not None]
-        dq, dk, dv, *biases = tape.do(step, *whole, *call.tensors)
+        dq, dk, dv, *biases = recorder.do(step, *whole, *call.tensors)
         return dq, dk, dv, biases
 
     def largest(self, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
@@ -71,14 +71,14 @@ class OnCpu(OneStep):
     """Torch operations on a CPU; few pairs that depend on data have steps of their own."""
 
     def forward(
-        self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]:
         run = masked_sdpa.forward if masked_sdpa.takes(call, q, k, v) else super().forward
-        return run(tape, call, q, k, v)
+        return run(recorder, call, q, k, v)
 
-    def backward(self, tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
         small = given.grad_lse is None and masked_sdpa.takes(call, given.q, given.k, given.v)
-        return (masked_sdpa.backward if small else super().backward)(tape, call, given)
+        return (masked_sdpa.backward if small else super().backward)(recorder, call, given)
 
 
 # In the order they are preferred, but for what `preferred` says
@@ -182,17 +182,19 @@ def differentiated_by_torch(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     return chosen_backward(call, q, k, v, None) == "sdpa"
 
 
-def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(
+    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)
     name = chosen(call, q, k, v)
-    out, lse = KERNELS[name].forward(tape, call, q, k, v)
+    out, lse = KERNELS[name].forward(recorder, call, q, k, v)
     if call.sinks is None or name == "reference":  # it has them among its scores
         return out, lse
-    return tape.do(with_sinks, out, lse, call.sinks)
+    return recorder.do(with_sinks, out, lse, call.sinks)
 
 
-def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
-    return KERNELS[kernel].backward(tape, call, given)
+    return KERNELS[kernel].backward(recorder, call, given)

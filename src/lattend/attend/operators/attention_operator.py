@@ -21,16 +21,16 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import repeated_along_the_batch
-from lattend.attend.call.attention_call import BackwardInputs, Gradients, Kind
+from lattend.attend.call.attention_call import BackwardInputs, CallSignature, Gradients
 from lattend.attend.call.memory import empty_like
 from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.call.sinks import sink_gradients
 from lattend.attend.kernels import dispatch, reference_by_torch
 from lattend.attend.operators import onnx
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
-from lattend.attend.replay.prepared_call import MAX_RECORDS, CallRecord, WithoutAutocast, record_of
-from lattend.attend.replay.recorder import Tape
-from lattend.attend.replay.signature import kind_of_tensors
+from lattend.attend.replay.compiled_call import MAX_CALLS, CompiledCall, WithoutAutocast, compiled_call_of
+from lattend.attend.replay.recorder import Recorder
+from lattend.attend.replay.signature import tensor_signature
 from lattend.errors import LattendError
 from lattend.recent import Recent
 
@@ -47,7 +47,7 @@ ATTENTION = torch.ops.lattend.attention.default
 FORWARD, BACKWARD = torch.ops.lattend.attention_forward.default, torch.ops.lattend.attention_backward.default
 DIFFERENTIABLE = ("dense", "reference")  # kernels that are torch operations too, which have all derivatives
 ALL_DERIVATIVES = " or ".join(f'kernel="{name}"' for name in DIFFERENTIABLE)
-_RECORDS: Recent[Kind, CallRecord] = Recent(MAX_RECORDS)  # by the operators' arguments
+_COMPILED_CALLS: Recent[CallSignature, CompiledCall] = Recent(MAX_CALLS)  # by the operators' arguments
 
 
 # Running
@@ -75,14 +75,15 @@ def _backward(*args: Any) -> Gradients:
     return dq, dk, dv, others
 
 
-def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> CallRecord:
-    """The record of a call, by its text, its numbers and the kinds of its tensors."""
-    kind = call, tuple(numbers), kind_of_tensors(*tensors)
-    known = _RECORDS.get(kind)
+def _record(tensors: Sequence[Tensor], call: str, numbers: Sequence[int]) -> CompiledCall:
+    """Finds the compiled call by its text, its numbers and the signature of its tensors."""
+    signature = call, tuple(numbers), tensor_signature(*tensors)
+    known = _COMPILED_CALLS.get(signature)
     if known is not None:
         return known
-    record, _ = record_of(*tensors[:3], long(tensors[3:], call, numbers), trains=True)  # autograd is above
-    return _RECORDS.find(kind, lambda: record)
+    q, k, v, *others = tensors
+    record, _ = compiled_call_of(q, k, v, long(others, call, numbers), trains=True)  # autograd is above
+    return _COMPILED_CALLS.find(signature, lambda: record)
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> Any:
@@ -91,7 +92,7 @@ def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> An
     with WithoutAutocast(q):
         if dispatch.chosen(call, q, k, v) == "reference":
             return reference_by_torch.forward(call, q, k, v)
-        return dispatch.forward(Tape(), call, q, k, v)
+        return dispatch.forward(Recorder(), call, q, k, v)
 
 
 def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: OperatorCall) -> Gradients:
@@ -101,7 +102,7 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: Ope
         if call.kernel == "reference":
             (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
         else:
-            *grads, biases = dispatch.backward(Tape(), call, inputs)
+            *grads, biases = dispatch.backward(Recorder(), call, inputs)
             sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
         dq, dk, dv = grads
         return dq, dk, dv, [*biases, *(() if sinks is None else (sinks,))]

@@ -16,7 +16,7 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # pyright: ignore[reportPrivateUsage]
 from torch.utils.flop_counter import flop_registry, register_flop_formula  # pyright: ignore[reportUnknownVariableType]
 
-from lattend.attend.call.attended_pairs import needed_pairs
+from lattend.attend.call.attended_pairs import attended_pairs
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.prediction import masks_of
 from lattend.attend.operators import attention_operator
@@ -53,7 +53,7 @@ def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         call = call_of(given)
         many = masks_of(call, q)
         try:
-            return needed_pairs(call, many.batch) * (members // max(1, many.count)) * each
+            return attended_pairs(call, many.batch) * (members // max(1, many.count)) * each
         except (LattendError, RuntimeError) as reason:  # arrays without values, or more than can be counted
             warnings.warn(
                 f"attention is counted dense, its attended pairs are not known: {reason}", stacklevel=2

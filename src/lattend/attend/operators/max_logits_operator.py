@@ -17,7 +17,7 @@ from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.operators import attention_operator, onnx
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
-from lattend.attend.replay.prepared_call import WithoutAutocast
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import LattendError
 
 

@@ -1,7 +1,7 @@
-"""Tape: the steps of a call, noted while it runs, so that they can be taken again on other tensors.
+"""Recorder: records the steps of a call while it runs, so that they can be repeated on other tensors.
 
-The first call of its kind decides everything: which kernel, which tiles, which numbers go with a launch. It
-does so in the code that one reads, and notes what it does to tensors. A later call of its kind repeats that.
+The first call of a signature decides everything: which kernel, which tiles, which numbers go with a launch.
+It does so in the code that one reads, and records what it does to tensors. A later call repeats those steps.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Step = Callable[..., Any]
 Steps = Callable[..., Any]  # of the tensors that a call is given
 
 
-class Varying(int):
+class PerCallNumber(int):
     """A number that a call is given, as it is given tensors: another one each time."""
 
 
-class Noted(NamedTuple):
+class RecordedStep(NamedTuple):
     """A step that was taken: on what, and what came of it, both as numbers of tensors."""
 
     step: Step
@@ -32,37 +32,37 @@ class Noted(NamedTuple):
     in_place: bool  # whether it changed what it was given: a launch, a copy into memory
     first: Step | None = None  # gives the first result alone
 
-    def alone(self) -> Noted:
+    def alone(self) -> RecordedStep:
         """The step that gives the first result and no other."""
         return (
             self
             if self.first is None
-            else Noted(self.first, self.places, self.found[:1], False, self.in_place)
+            else RecordedStep(self.first, self.places, self.found[:1], False, self.in_place)
         )
 
 
-class Tape:
+class Recorder:
     """The steps of a call, each a function of tensors that were given or that an earlier step gave.
 
-    What is given may also be numbers, each a Varying of its own.
+    What is given may also be numbers, each a PerCallNumber of its own.
 
     Whatever else a step reads must stay as it is: shapes, strides, dtypes and numbers, and tensors that are
-    `kept`. A step on a tensor of unknown origin cannot be repeated, and then the tape cannot.
+    `kept`. A step on a tensor of unknown origin cannot be repeated, and then the recorder cannot.
 
     >>> x, y = torch.tensor(2.0), torch.tensor(5.0)
-    >>> tape = Tape(x, y)
-    >>> twice = tape.do(lambda x: 2 * x, x)
-    >>> steps = tape.steps(tape.do(torch.add, twice, y))
+    >>> recorder = Recorder(x, y)
+    >>> twice = recorder.do(lambda x: 2 * x, x)
+    >>> steps = recorder.steps(recorder.do(torch.add, twice, y))
     >>> steps is not None and steps(torch.tensor(3.0), torch.tensor(1.0))
     (tensor(7.),)
-    >>> tape.steps(tape.do(torch.neg, torch.tensor(1.0))) is None
+    >>> recorder.steps(recorder.do(torch.neg, torch.tensor(1.0))) is None
     True
     """
 
-    def __init__(self, *given: Tensor | Varying) -> None:
+    def __init__(self, *given: Tensor | PerCallNumber) -> None:
         self._held: list[Any] = []  # holding them keeps their ids apart
         self._places: dict[int, int] = {}
-        self._noted: list[Noted] = []
+        self._noted: list[RecordedStep] = []
         self._kept: dict[int, Tensor] = {}
         self._origins: dict[int, tuple[Tensor, int]] = {}
         self._known: dict[tuple[Callable[..., Any], tuple[int, ...]], tuple[Any, Sequence[Tensor]]] = {}
@@ -79,7 +79,7 @@ class Tape:
         return found
 
     def once(self, make: Callable[..., Any], *tensors: Tensor) -> Any:
-        """What make(tape, *tensors) gives, whose steps are taken the first time that a call asks for it."""
+        """Returns make(recorder, *tensors), whose steps are recorded when it is first asked for."""
         key = make, tuple(map(id, tensors))
         if key not in self._known:
             self._known[key] = make(self, *tensors), tensors
@@ -94,7 +94,7 @@ class Tape:
         several = isinstance(found, tuple)
         results = cast("tuple[Any, ...]", found) if several else (found,)
         in_place = found is None or any(x is y for x in results for y in tensors)
-        self._noted.append(Noted(step, places, self._add(results), several, in_place, first))
+        self._noted.append(RecordedStep(step, places, self._add(results), several, in_place, first))
 
     def keep(self, tensor: Tensor) -> Tensor:
         """A tensor that stays as it is from call to call."""
@@ -122,8 +122,11 @@ class Tape:
     def part(self, whole: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
         """A part of a tensor that begins so many numbers on; a launch that is repeated finds it there itself.
 
-        >>> tape = Tape(x := torch.arange(6.0))
-        >>> tape.part(x, (2,), (1,), 4), tape.origin(tape.part(x, (2,), (1,), 4))[1]  # 4 numbers of 4 bytes
+        >>> recorder = Recorder(x := torch.arange(6.0))
+        >>> (
+        ...     recorder.part(x, (2,), (1,), 4),
+        ...     recorder.origin(recorder.part(x, (2,), (1,), 4))[1],
+        ... )  # 4 numbers of 4 bytes
         (tensor([4., 5.]), 16)
         """
         found = self.do(partial(_part, tuple(shape), tuple(strides), offset), whole)
@@ -176,9 +179,9 @@ def _part(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, whole: 
     return whole.as_strided(shape, strides, whole.storage_offset() + offset)
 
 
-def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
+def _needed(noted: Sequence[RecordedStep], results: Sequence[int]) -> list[RecordedStep]:
     """The steps without those whose results nobody reads."""
-    read, found = set(results), list[Noted]()
+    read, found = set(results), list[RecordedStep]()
     for one in reversed(noted):
         if one.in_place or read.intersection(one.found):
             read.update(one.places)
@@ -187,7 +190,7 @@ def _needed(noted: Sequence[Noted], results: Sequence[int]) -> list[Noted]:
     return found[::-1]
 
 
-def _compiled(given: int, kept: Mapping[int, Tensor], noted: Sequence[Noted], returned: str) -> Steps:
+def _compiled(given: int, kept: Mapping[int, Tensor], noted: Sequence[RecordedStep], returned: str) -> Steps:
     """A Python function that takes the steps one after another; of their first call it holds what is kept."""
     lines = [f"def steps({_names(range(given))}):"]
     for number, one in enumerate(noted):

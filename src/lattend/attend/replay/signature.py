@@ -24,7 +24,7 @@ from torch._C import (  # pyright: ignore
 from torch._C._functorch import get_interpreter_stack
 from torch.autograd import forward_ad
 
-from lattend.attend.call.attention_call import OPTIONS, Kind
+from lattend.attend.call.attention_call import OPTIONS, CallSignature
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.replay import host
 
@@ -55,7 +55,7 @@ def is_watched() -> bool:
     )
 
 
-def tensors_by_python(*tensors: Tensor) -> Kind:
+def tensor_signature_by_python(*tensors: Tensor) -> CallSignature:
     """All of the tensors but their values, and which of them are the same one.
 
     On a GPU also what torch is told of it, of float32 whether it may be rounded to TF32.
@@ -68,7 +68,7 @@ def tensors_by_python(*tensors: Tensor) -> Kind:
     return same, *told, *[(x.dtype, x.device, x.shape, x.stride(), x.data_ptr() % 16) for x in tensors]
 
 
-def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
+def plain_signature_by_python(options: tuple[Any, ...], *tensors: Tensor) -> CallSignature | None:
     """The same of a plain call, with the types of its options (1 is no True), and what torch is told to do.
 
     That is, whether a gradient is wanted and autocast on. None of a call that is not remembered: somebody
@@ -84,15 +84,15 @@ def plain_by_python(options: tuple[Any, ...], *tensors: Tensor) -> Kind | None:
     if autocast and any(x.dtype != torch.get_autocast_dtype(device) for x in tensors[:CAST]):
         return None
     gradient = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    return types, autocast, gradient, tensors_by_python(*tensors)
+    return types, autocast, gradient, tensor_signature_by_python(*tensors)
 
 
-kind_of_tensors: Callable[..., Kind] = tensors_by_python
-kind_of_plain: Callable[..., Kind | None] = plain_by_python
+tensor_signature: Callable[..., CallSignature] = tensor_signature_by_python
+plain_signature: Callable[..., CallSignature | None] = plain_signature_by_python
 if (_host := host.module()) is not None:
     _host.know(
         *PLAIN, _len_torch_dispatch_stack, get_interpreter_stack, forward_ad, _is_tracing,
         torch.is_grad_enabled, torch.is_autocast_enabled, torch.get_autocast_dtype, TOLD, torch.float32,
-        uses_tf32, OPTIONS, tensors_by_python,
+        uses_tf32, OPTIONS, tensor_signature_by_python,
     )  # fmt: skip
-    kind_of_tensors, kind_of_plain = _host.kind_of_tensors, _host.kind_of_plain
+    tensor_signature, plain_signature = _host.tensor_signature, _host.plain_signature

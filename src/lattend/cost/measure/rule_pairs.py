@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call.attended_pairs import needed_pairs
+from lattend.attend.call.attended_pairs import attended_pairs
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.explain.prediction import executed_work, masks_of
@@ -38,7 +38,7 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
     needed = executed = None
     tiles = ""
     try:
-        needed = needed_pairs(call, each.batch)
+        needed = attended_pairs(call, each.batch)
     except LattendError as error:
         notes.append(f"{PAIRS} ({error})")
     try:

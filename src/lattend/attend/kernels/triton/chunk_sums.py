@@ -17,7 +17,7 @@ from lattend.attend.kernels.triton.launch_arguments import Prepared, order_kind
 from lattend.attend.kernels.triton.part_passes import Turn
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.tables import has_large_numbers
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 
 AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
 
@@ -67,7 +67,7 @@ def chunk_sums_kernel(
 
 
 def add_chunks(
-    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
+    recorder: Recorder, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
     found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
@@ -85,4 +85,4 @@ def add_chunks(
         **{"SOME": SOME, "WIDE": has_large_numbers(ready.part)},
     }
     programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
-    launch_replay.launch(tape, chunk_sums_kernel, programs, arguments, constants)
+    launch_replay.launch(recorder, chunk_sums_kernel, programs, arguments, constants)

@@ -24,7 +24,7 @@ from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.attend.kernels.triton.tables import REACH_32, furthest
-from lattend.attend.replay.recorder import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.recent import Recent
@@ -141,13 +141,13 @@ class Prepared:
         }
 
 
-def weighing(tape: Tape, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
+def weighing(recorder: Recorder, call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
     """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
     softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
-    real = unused if call.key_range is None else tape.do(Tensor.contiguous, call.key_range)
+    real = unused if call.key_range is None else recorder.do(Tensor.contiguous, call.key_range)
     mask, row = unused, 0
     if call.key_mask is not None:
-        mask, row = tape.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
+        mask, row = recorder.do(_as_bytes, call.key_mask), call.key_mask.shape[1]
     return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout), real, mask, row
 
 

@@ -1,4 +1,4 @@
-"""Launches of Triton kernels, noted on a tape: launched again without Triton's own look-up."""
+"""Launches of Triton kernels, noted on a recorder: launched again without Triton's own look-up."""
 
 # Triton has no stubs
 # pyright: reportMissingTypeStubs=false
@@ -12,26 +12,26 @@ from typing import Any
 from torch import Tensor
 
 from lattend.attend.kernels.triton.driver import Descriptor, driver_launch
-from lattend.attend.replay.recorder import Tape, Varying
+from lattend.attend.replay.recorder import PerCallNumber, Recorder
 
 
 def launch(
-    tape: Tape, kernel: Any, programs: int, arguments: Sequence[Any], constants: Mapping[str, Any]
+    recorder: Recorder, kernel: Any, programs: int, arguments: Sequence[Any], constants: Mapping[str, Any]
 ) -> None:
     """Launches a kernel, and notes it; arguments are tensors, tuples of them, TMA descriptors and numbers.
 
-    Numbers stay as they are, but for those that are Varying: the kernel takes them with 64 bits.
+    Numbers stay as they are, but for those that are PerCallNumber: the kernel takes them with 64 bits.
     """
-    plain = [int(x) if isinstance(x, Varying) else x for x in arguments]
+    plain = [int(x) if isinstance(x, PerCallNumber) else x for x in arguments]
     compiled = kernel[(programs,)](*plain, **constants)
     if compiled is None:  # by Triton's interpreter
         again = Launch(partial(kernel[(programs,)], **constants), arguments, _itself)
-        tape.note(again, again.given())
+        recorder.note(again, again.given())
     else:
         names = kernel.arg_names[len(arguments) :]
         whole = [*arguments, *(constants[name] for name in names)]
-        again = Launch(compiled[(programs, 1, 1)], whole, _address, tape.origin)
-        tape.note(driver_launch(compiled, programs, whole, again, again.offsets), again.given())
+        again = Launch(compiled[(programs, 1, 1)], whole, _address, recorder.origin)
+        recorder.note(driver_launch(compiled, programs, whole, again, again.offsets), again.given())
 
 
 class Launch:
@@ -54,7 +54,7 @@ class Launch:
         self._made: list[tuple[int, Callable[..., Any], slice]] = []  # of one that is made of some tensors
         for place, argument in enumerate(arguments):
             begin = len(self.tensors)
-            if isinstance(argument, Varying):
+            if isinstance(argument, PerCallNumber):
                 self.tensors.append(argument)
                 self._plain.append((place, begin))
             elif isinstance(argument, Tensor):

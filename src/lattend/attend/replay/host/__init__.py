@@ -2,7 +2,7 @@
 
 Python takes longer to look at three tensors, and to hand their addresses to a kernel, than a small kernel
 runs. Each function of host.cpp has a twin in Python, by which it is tested, and which runs where the module
-is missing: `kind_of_tensors` and `kind_of_plain` in replay/signature.py, `caller` in
+is missing: `tensor_signature` and `plain_signature` in replay/signature.py, `caller` in
 kernels/native/kernel.py, `launcher` in kernels/triton/driver.py.
 """
 

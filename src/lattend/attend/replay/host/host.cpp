@@ -179,7 +179,7 @@ PyObject *know(PyObject *, Given given, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
-PyObject *kind_of_tensors(PyObject *, Given given, Py_ssize_t count) {
+PyObject *tensor_signature(PyObject *, Given given, Py_ssize_t count) {
     Kind kind;
     switch (kind.tensors(given, count)) {
         case FOUND: return kind.bytes();
@@ -238,9 +238,9 @@ Outcome plain_call(Kind &kind, PyObject *options, Given given, Py_ssize_t count)
     return outcome == FOUND ? gradient(kind, given, count) : outcome;
 }
 
-PyObject *kind_of_plain(PyObject *, Given given, Py_ssize_t count) {
+PyObject *plain_signature(PyObject *, Given given, Py_ssize_t count) {
     if (count < 2 || !PyTuple_Check(given[0])) {
-        PyErr_SetString(PyExc_TypeError, "kind_of_plain() takes a tuple of options, and tensors");
+        PyErr_SetString(PyExc_TypeError, "plain_signature() takes a tuple of options, and tensors");
         return nullptr;
     }
     Kind kind;
@@ -499,8 +499,8 @@ PyObject *launcher(PyObject *, PyObject *given) {
 
 PyMethodDef methods[] = {
     {"know", fast(know), METH_FASTCALL, nullptr},
-    {"kind_of_tensors", fast(kind_of_tensors), METH_FASTCALL, nullptr},
-    {"kind_of_plain", fast(kind_of_plain), METH_FASTCALL, nullptr},
+    {"tensor_signature", fast(tensor_signature), METH_FASTCALL, nullptr},
+    {"plain_signature", fast(plain_signature), METH_FASTCALL, nullptr},
     {"caller", caller, METH_VARARGS, nullptr},
     {"launcher", launcher, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
