@@ -1,4 +1,4 @@
-"""What a program and a step of each kernel cost on this GPU, for attend/kernels/triton/tile_costs.py.
+"""What a program and a step of each kernel cost on this GPU, for plans/tables/tile_costs.py.
 
     python benchmarks/calibrate_gpu.py --json costs.json
 
@@ -26,9 +26,10 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import ShapeCost, TileShape, apart, candidates, steps
+from lattend.attend.kernels.triton.shapes import apart, candidates, steps
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.tile_costs import ShapeCost, TileShape
 
 HEADS = 16
 PROCESSES = 14

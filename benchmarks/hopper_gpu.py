@@ -30,9 +30,10 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose
+from lattend.attend.kernels.triton.shapes import choose
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.tile_costs import TileShape
 
 LONG = [(65_536, 16, 16)]  # n, query heads and kv heads
 CASES = {

@@ -26,9 +26,10 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
 from lattend.attend.call.varlen import packed_key
 from lattend.attend.kernels.triton import careful, device_tables, launch, launch_replay
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.tile_costs import TileShape
 
 SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
 RULES = (SHARED, "k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")

@@ -14,13 +14,13 @@ from torch import Tensor
 import lattend as lt
 from lattend.attend.kernels.triton import device_tables
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.compiled_call import COMPILED_CALLS, compiled_call_of
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,

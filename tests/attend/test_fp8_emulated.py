@@ -22,10 +22,12 @@ from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper import forward_fp8, launches
-from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
-from lattend.attend.kernels.triton.tables import in_order, refined
+from lattend.attend.kernels.triton.shapes import on_hopper
+from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.tile_costs import TileShape
 
 DTYPE, PROGRAMS = torch.float8_e4m3fn, 3
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow]

@@ -15,12 +15,12 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import chunks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import chunks
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
 

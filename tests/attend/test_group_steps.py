@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton import launch, skippable_steps
-from lattend.attend.kernels.triton.chunks import in_chunks
-from lattend.attend.kernels.triton.fused_parts import arranged
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper.tiles import EARLY, ROWS
-from lattend.attend.kernels.triton.reading_order import read_together
-from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.kernels.triton.skippable_steps import leaving, left_out, passed, with_groups
-from lattend.attend.kernels.triton.tables import in_order
+from lattend.attend.kernels.triton.shapes import arranged, choose
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import skippable_steps
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.chunks import in_chunks
+from lattend.plans.tables.reading_order import read_together
+from lattend.plans.tables.skippable_steps import leaving, left_out, passed, with_groups
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT
 
 SHAPE = TileShape((128,), 64, hopper=True, several=True)

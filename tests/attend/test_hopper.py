@@ -25,10 +25,11 @@ from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.hopper import masks
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.kernels.triton.tables import in_boxes, in_order
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.tile_costs import TileShape
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")

@@ -23,13 +23,16 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
 from lattend.attend.call.varlen import Sequences, packed_key, sequence_arrays
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import chunks, launch
-from lattend.attend.kernels.triton.chunks import steps_of
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
-from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
+from lattend.attend.kernels.triton.shapes import on_hopper, padded
+from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import chunks
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.chunks import steps_of
+from lattend.plans.tables.tile_costs import TileShape
 
 PROGRAMS, DTYPE = 3, torch.bfloat16
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow]

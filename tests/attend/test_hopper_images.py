@@ -21,11 +21,12 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.image_tables import KEPT, dealt, image_table, steps_met
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, apart, choose
+from lattend.attend.kernels.triton.shapes import apart, choose
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.image_tables import KEPT, dealt, image_table, steps_met
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.rules.rule import Rule
 
 R, DTYPE, PROGRAMS = lt.rules, torch.bfloat16, 3

@@ -18,11 +18,12 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.explain.prediction import choices, executed_work, format_gradients
 from lattend.attend.kernels.triton import launch, launch_replay
-from lattend.attend.kernels.triton.image_tables import steps_met
 from lattend.attend.kernels.triton.launch_arguments import Prepared
-from lattend.attend.kernels.triton.shapes import TileShape, steps
+from lattend.attend.kernels.triton.shapes import steps
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.image_tables import steps_met
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import INNER_END, INNER_FIRST, Tiles
 
 R = lt.rules

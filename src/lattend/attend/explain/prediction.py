@@ -18,18 +18,18 @@ from lattend.attend.kernels.cpu.kernel import best_rows
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.chunks import heads_apart, in_chunks
-from lattend.attend.kernels.triton.fused_parts import Arranged, arranged
-from lattend.attend.kernels.triton.image_tables import image_table, steps_met
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
-from lattend.attend.kernels.triton.part_passes import rows_of, sequence
-from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
+from lattend.attend.kernels.triton.shapes import Arranged, arranged, choose, heads_apart, steps
 from lattend.attend.kernels.triton.tables import is_wide, refined
 from lattend.attend.replay.recorder import Recorder
 from lattend.errors import TooLarge
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.chunks import in_chunks
+from lattend.plans.tables.image_tables import image_table, steps_met
+from lattend.plans.tables.part_passes import rows_of, sequence
+from lattend.plans.tables.tile_costs import Choice, TileShape
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
 from lattend.rules.language.expr import arrays as arrays_in

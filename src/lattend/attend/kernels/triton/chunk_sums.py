@@ -14,10 +14,10 @@ from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.backward import store_sum
 from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis
 from lattend.attend.kernels.triton.launch_arguments import Prepared, order_kind
-from lattend.attend.kernels.triton.part_passes import Turn
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.kernels.triton.tables import has_large_numbers
 from lattend.attend.replay.recorder import Recorder
+from lattend.plans.tables.adjacency import has_large_numbers
+from lattend.plans.tables.part_passes import Turn
 
 AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
 

@@ -29,9 +29,10 @@ from torch import Tensor
 from lattend.attend.kernels.triton.geometry import NUMBERS, outer_rows
 from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.source import Generated
-from lattend.attend.kernels.triton.tables import elements, in_order
+from lattend.attend.kernels.triton.tables import elements
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.part import Part
+from lattend.plans.tables.adjacency import in_order
 
 CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at once
 LEAST_ORDERED = 64  # tiles: fewer run all at once

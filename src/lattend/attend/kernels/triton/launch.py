@@ -24,7 +24,6 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dq_kernel,
 )
 from lattend.attend.kernels.triton.chunk_sums import add_chunks
-from lattend.attend.kernels.triton.chunks import chunk_counts, chunked, heads_apart, is_even
 from lattend.attend.kernels.triton.device_tables import (
     depends_on_data,
     device_table,
@@ -32,8 +31,6 @@ from lattend.attend.kernels.triton.device_tables import (
 )
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
-from lattend.attend.kernels.triton.fused_parts import joined_parts, with_joined
-from lattend.attend.kernels.triton.image_tables import dealt, image_table
 from lattend.attend.kernels.triton.kernel import may_take_hopper, whole_16_bytes
 from lattend.attend.kernels.triton.launch_arguments import (
     MOST_KNOWN,
@@ -45,15 +42,11 @@ from lattend.attend.kernels.triton.launch_arguments import (
 )
 from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.max_logits import attention_max_kernel
-from lattend.attend.kernels.triton.part_passes import Turn, rows_of, sequence
-from lattend.attend.kernels.triton.reading_order import read_together
 from lattend.attend.kernels.triton.result_buffers import filled, results, row_marks, rows_together, sums_of
-from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.kernels.triton.skippable_steps import ROWS, leaving
+from lattend.attend.kernels.triton.shapes import choose, heads_apart
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import (
     has_large_bias,
-    has_large_numbers,
     have_far_entries,
     is_wide,
     with_known_lists,
@@ -62,6 +55,14 @@ from lattend.attend.kernels.triton.tables import (
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
+from lattend.plans.tables.adjacency import has_large_numbers
+from lattend.plans.tables.chunks import chunk_counts, chunked, is_even
+from lattend.plans.tables.fused_parts import joined_parts, with_joined
+from lattend.plans.tables.image_tables import dealt, image_table
+from lattend.plans.tables.part_passes import Turn, rows_of, sequence
+from lattend.plans.tables.reading_order import read_together
+from lattend.plans.tables.skippable_steps import ROWS, leaving
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import Tiles
 from lattend.recent import Recent
 from lattend.rules.language.expr import Term

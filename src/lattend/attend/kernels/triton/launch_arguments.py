@@ -21,12 +21,13 @@ from lattend.attend.call.dropout import kept_share, limit_of
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.device_tables import table_numbers
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.shapes import TileShape, boxed, padded
+from lattend.attend.kernels.triton.shapes import boxed, padded
 from lattend.attend.kernels.triton.source import Generated
 from lattend.attend.kernels.triton.tables import REACH_32, furthest
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.order import Order
 from lattend.plans.part import Part
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.recent import Recent
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -38,7 +39,7 @@ Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
 
 @dataclass(frozen=True)
 class Joined:
-    """A part that joins another (joining.py): the table of that has its columns."""
+    """A part that joins another (fused_parts.py): the table of that has its columns."""
 
     bounds: Any
     header: Tensor
@@ -59,7 +60,7 @@ class Prepared:
     chunks: Tensor | None = None  # of each tile (chunks.py); the table's rows are these
     even: bool = False  # whether nearly all tiles have as many steps, so that none need come first
     shares: tuple[Tensor, Tensor] | None = None  # on images: which tiles a program takes (image_tables.py)
-    leaves: int = 0  # so many groups of warps leave out steps, as the table says (group_steps.py)
+    leaves: int = 0  # so many groups of warps leave out steps, as the table says (skippable_steps.py)
     wide: bool = False  # whether a number of the rule or of a bias, or a place in an array, needs 64 bits
     known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call.memory import strides
-from lattend.attend.kernels.triton.part_passes import Turn
 from lattend.attend.replay.recorder import Recorder
+from lattend.plans.tables.part_passes import Turn
 
 
 def results(

@@ -24,7 +24,7 @@ class Turn:
     place: int
     continues: bool
     ends: bool
-    joined: int | None = None  # the place of a part that it takes along (joining.py)
+    joined: int | None = None  # the place of a part that it takes along (fused_parts.py)
     earlier: tuple[int, ...] = ()  # the places of parts that have sums for some of its rows, if not for all
 
     @property

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.kernels.triton.tile_costs import TileShape
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import (
     FULL,
     INNER_BASE,
@@ -38,7 +38,7 @@ def leaving(plan: Plan, place: int, part: Part, kernel: str, shape: TileShape) -
     which, and it pays.
 
     >>> from lattend import rules
-    >>> from lattend.attend.kernels.triton.tile_costs import TileShape
+    >>> from lattend.plans.tables.tile_costs import TileShape
     >>> from lattend.plans.plan import plan
     >>> shape = TileShape((128,), 64, hopper=True, several=True)
     >>> for rule in (rules.strided(255), rules.causal()):

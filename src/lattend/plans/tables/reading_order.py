@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.chunks import BEGIN, PROCESSORS
-from lattend.attend.kernels.triton.tables import in_order
 from lattend.plans.part import Part
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.chunks import BEGIN, PROCESSORS
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, Tiles
 
 Ints = NDArray[np.int64]

@@ -27,7 +27,7 @@ class TileShape:
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
     inner: tuple[int, ...] = ()  # on images: a step is such a box of inner slots, copied by TMA
     hopper: bool = False  # of the warp-specialized kernels (hopper/)
-    several: bool = False  # whether those take parts that join, chunks and orders (joining.py, chunks.py)
+    several: bool = False  # whether those take parts that join, chunks and orders (fused_parts.py, chunks.py)
     aligned: int = 1  # the first step of a tile begins with a multiple of this: an inner position, or a slot
     in_turn: bool = False  # of a forward pass with two groups of warps: these begin their products in turn
 
@@ -265,3 +265,16 @@ LARGE_OUTER = {
     32: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
 }
 LEAST_ROWS = 16  # of a product of matrices
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A shape and the nanoseconds that are expected of it, for one head of one batch element."""
+
+    shape: TileShape
+    nanoseconds: float
+    measured: bool
+    masked: float = 0.0  # nanoseconds of a step with a mask
+    left: float = 0.0  # steps that groups of warps leave out (skippable_steps.py)
+    sums: float = 0.0  # nanoseconds more of a program that goes on from the sums of another part
+    chunks: int = 0  # into which its tiles are cut (chunks.py)

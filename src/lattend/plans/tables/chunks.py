@@ -11,13 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from lattend.attend.kernels.triton.shapes import Choice, TileShape
 from lattend.plans.part import Part
 from lattend.plans.plan import MAX_KNOWN, PROBE, Plan
+from lattend.plans.tables.tile_costs import Choice, TileShape
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -38,9 +36,6 @@ BEGIN, SHARE, LAUNCH = 4, 6, 8
 FINER = (1, 1.25, 1.5, 2, 3, 4, 6, 8)  # times as many chunks as programs that run at once
 WORTH, FEWER = 0.6, 64  # of the time without chunks at most, or so many steps fewer
 EVEN = 0.9  # of the most steps, on average, in tiles that are all alike
-# Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
-# from which on it takes long in float32
-FEW_KEYS, MANY_ROWS = 128 * 64, 2048
 
 
 @dataclass(frozen=True)
@@ -60,20 +55,6 @@ def most_queries(plan: Plan) -> int:
     places = range(len(plan.transposed))
     found = (plan.tiles(place, PROBE[len(plan.axes)], transposed=True) for place in places)
     return max((int(tiles.inner.max(initial=0)) for tiles in found), default=0)
-
-
-def heads_apart(plan: Plan, q: Tensor, k: Tensor) -> bool:
-    """Whether heads that share keys have gradients of these of their own first: few keys, many queries.
-
-    >>> from lattend import rules
-    >>> from lattend.plans.plan import plan
-    >>> q, k = (torch.empty(1, heads, 4096, 64, device="meta") for heads in (8, 1))
-    >>> heads_apart(plan(rules.causal(), n=4096), q, k), heads_apart(plan(rules.strided(t=9), n=4096), q, k)
-    (True, False)
-    """
-    share = q.shape[1] // max(1, k.shape[1])
-    many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
-    return share > 1 and k.shape[:3].numel() < FEW_KEYS and share * most_queries(plan) >= many
 
 
 def busy(lengths: Ints, pairs: int, shape: TileShape) -> float:

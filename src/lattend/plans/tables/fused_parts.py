@@ -6,17 +6,15 @@ queries, compute one step for each tile, and write sums that the second reads ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
-from lattend.attend.kernels.triton.tables import has_large_numbers, in_order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
+from lattend.plans.tables.adjacency import has_large_numbers, in_order
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, Tiles
 
 MOST_STEPS = 16  # of a part that joins, in a tile: all have masks, whether they need them or not
@@ -40,34 +38,6 @@ def joined_parts(plan: Plan, shape_of: Callable[[int], TileShape]) -> dict[int, 
             if few and fewer:
                 found[place] = guest
     return found
-
-
-@dataclass(frozen=True)
-class Arranged:
-    """What a kernel chooses for each part of a plan, and which parts join others: at the others' places."""
-
-    choices: tuple[Choice, ...]
-    joined: dict[int, int]
-
-
-def arranged(
-    plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: Sequence[bool], tma: bool = True
-) -> Arranged:
-    """The choices for parts of queries; a part that joins has the other's shape, and all its steps masks.
-
-    `hopper` says of each part whether the kernels for Hopper may take it.
-    """
-    made = [
-        choose(plan, place, kernel, head_dim, dtype, hopper=may, tma=tma) for place, may in enumerate(hopper)
-    ]
-    joined = joined_parts(plan, lambda place: made[place].shape)
-    for place, guest in joined.items():
-        host = made[place]
-        masked, full = steps(plan.tiles(guest, host.shape.outer), plan.parts[guest], host.shape)
-        made[guest] = Choice(host.shape, (masked + full) * host.masked, host.measured, host.masked)
-        whole = host.nanoseconds + host.left * host.masked  # no step is left out where another part joins
-        made[place] = replace(host, nanoseconds=whole, left=0.0)
-    return Arranged(tuple(made), joined)
 
 
 def with_joined(own: Tiles, guest: Tiles) -> NDArray[np.int32]:
