@@ -60,8 +60,8 @@ def check_call(
     seed = new_seed(q) if options.dropout else None
     operator_call = OperatorCall(
         key, inputs.numbers, inputs.arrays, inputs.term, inputs.tensors, key_range, key_mask, options.sinks,
-        seed, options.dropout, options.softcap, options.scale, options.kernel, options.deterministic,
-    )  # fmt: skip
+        seed,
+    ).with_options(options)  # fmt: skip
     if q.dim() == 4:
         return CheckedCall(q, k, v, operator_call, (), options.cu_seqlens is not None)
     image = tuple(q.shape[2:-1])

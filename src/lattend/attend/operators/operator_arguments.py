@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lattend.attend.bias import parts_of
 from lattend.attend.call.attention_call import AttentionCall, rule_at, rule_of
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.operators.tracing import constant
 
 GIVEN = "Tensor[]? given, str call, SymInt[] numbers"  # AOTInductor passes an empty list of tensors as None
@@ -40,6 +41,10 @@ class OperatorCall(NamedTuple):
     scale: float | None = None
     kernel: str | None = None
     deterministic: bool = True
+
+    def with_options(self, options: AttentionOptions) -> OperatorCall:
+        """The same call with the options that kernels are given."""
+        return self._replace(**{name: getattr(options, name) for name in OPTIONS})
 
     @property
     def tensors(self) -> list[Tensor]:
