@@ -240,7 +240,7 @@ class KVCache(Shown):
     ) -> None:  # fmt: skip
         """Take a step of this kind, which has been checked, for one that needs no checks.
 
-        AttentionOptions are scale, softcap and return_lse.
+        Options are scale, softcap and return_lse.
         """
         if kind is None or self.growing or qkv[0].dim() != 4 or qkv[0].shape[2] != 1:
             return
