@@ -20,15 +20,16 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.hopper import masks
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.kernels.triton.tables import in_boxes, in_order
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.tile_costs import TileShape
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")
@@ -61,7 +62,7 @@ def forced(
     costs = list(on_hopper("forward", q.shape[-1], q.dtype))
     runner = Runner(found, q.device, shapes=lambda kernel, place: costs[which % len(costs)].shape)
     call = AttentionCall(rule, q.shape[-1] ** -0.5)
-    return runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
+    return runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
 
 
 def reference(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,7 +139,7 @@ def forced_gradients(
         return choose(found, place, kernel, q.shape[-1], q.dtype).shape
 
     runner, call = Runner(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
-    return runner.backward(Tape(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
+    return runner.backward(Recorder(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
 
 
 @needs_hopper
@@ -226,10 +227,10 @@ def test_positions_in_an_order(text: str, heads: tuple[int, int], n: int) -> Non
     call, exact = AttentionCall(rule, 0.1), [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
     wanted, wanted_lse = attend(*exact, rule, kernel="dense", scale=0.1, return_lse=True)
-    out, lse = runner.forward(Tape(), call, q, k, v, {})
+    out, lse = runner.forward(Recorder(), call, q, k, v, {})
     given = BackwardInputs(grad, None, q, k, v, out, lse)
-    grads = runner.backward(Tape(), call, given, {})[:3]
-    again = runner.backward(Tape(), call, given, {})[:3]
+    grads = runner.backward(Recorder(), call, given, {})[:3]
+    again = runner.backward(Recorder(), call, given, {})[:3]
     assert all(torch.equal(a, b) for a, b in zip(grads, again, strict=True))
     torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
     slopes = torch.autograd.grad((wanted * grad.double()).sum(), exact)
@@ -317,10 +318,10 @@ def test_a_repeated_call_has_its_own_numbers(heads: tuple[int, int]) -> None:
         _, (q, k, v, grad), _ = drawn("k <= q", n, n, heads, (128, torch.bfloat16), 2, 2 * seed)
         out, lse = forced(rule, q, k, v)
         given = BackwardInputs(grad, torch.randn_like(lse), q, k, v, out, lse)
-        wanted = runner.backward(Tape(), call, given, {})[:3]
+        wanted = runner.backward(Recorder(), call, given, {})[:3]
         if steps is None:
-            tape = Tape(*given)  # pyright: ignore[reportArgumentType]
-            steps = tape.steps(*runner.backward(tape, call, given, {})[:3])
+            recorder = Recorder(*given)  # pyright: ignore[reportArgumentType]
+            steps = recorder.steps(*runner.backward(recorder, call, given, {})[:3])
         assert steps is not None
         assert all(torch.equal(a, b) for a, b in zip(steps(*given), wanted, strict=True))
 

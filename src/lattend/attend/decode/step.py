@@ -15,10 +15,10 @@ from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
 from lattend.attend.bias import Bias
+from lattend.attend.call.tensor_terms import evaluate as evaluate_unchecked
 from lattend.attend.decode.slots import SlotTable
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
-from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
 from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
