@@ -5,6 +5,6 @@ from lattend.attend.call.attention_call import AttentionCall as AttentionCall
 from lattend.attend.call.documents import document_ids as document_ids
 from lattend.attend.call.fp8 import quantize as quantize
 from lattend.attend.decode.kv_cache import KVCache as KVCache
-from lattend.attend.max_logits import (
+from lattend.attend.logits import (
     max_logits as max_logits,
 )  # with attention, the operators of a saved program
