@@ -17,7 +17,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import masking_utils
 
-from lattend.attend.call.documents import document_ids
+from lattend.attend.call.varlen import document_ids
 from lattend.attend.operators.tracing import constant, left_to_python
 from lattend.errors import ExtraMissing, LattendError, NoTable
 from lattend.rules.language import expr

@@ -25,10 +25,10 @@ from lattend.attend.call.inputs import (
     numbers_given,
     sizes_given,
 )
-from lattend.attend.call.memory import per_query_head
 from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
+from lattend.attend.call.tensors import per_query_head
 from lattend.attend.kernels import dispatch
 from lattend.attend.kernels.triton.fp8 import DTYPE
 from lattend.attend.operators.tracing import left_to_python

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call.attention_call import BackwardInputs
-from lattend.attend.call.linalg import vecdot
+from lattend.attend.call.tensors import vecdot
 
 
 def with_sinks(out: Tensor, lse: Tensor, sinks: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,9 +24,8 @@ from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.call.batch_arrays import arrays_of, batch_of
 from lattend.attend.call.dropout import kept_weights
-from lattend.attend.call.linalg import masked_product
-from lattend.attend.call.memory import per_kv_head
 from lattend.attend.call.padding import real_keys
+from lattend.attend.call.tensors import masked_product, per_kv_head
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 

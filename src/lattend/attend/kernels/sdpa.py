@@ -17,7 +17,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.memory import per_kv_head, per_query_head
+from lattend.attend.call.tensors import per_kv_head, per_query_head
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks

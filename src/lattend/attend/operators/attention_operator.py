@@ -22,9 +22,9 @@ from torch import Tensor
 
 from lattend.attend.bias import repeated_along_the_batch
 from lattend.attend.call.attention_call import BackwardInputs, CallSignature, Gradients
-from lattend.attend.call.memory import empty_like
 from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.call.sinks import sink_gradients
+from lattend.attend.call.tensors import empty_like
 from lattend.attend.kernels import dispatch, reference_by_torch
 from lattend.attend.operators import onnx
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short

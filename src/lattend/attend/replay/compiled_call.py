@@ -20,9 +20,9 @@ from lattend.attend.call.attention_call import (
     CallSignature,
     Gradients,
 )
-from lattend.attend.call.memory import strides
 from lattend.attend.call.padding import check_lengths
 from lattend.attend.call.sinks import sink_gradients
+from lattend.attend.call.tensors import strides
 from lattend.attend.kernels import dispatch
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.recorder import Recorder, Steps

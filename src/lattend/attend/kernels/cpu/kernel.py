@@ -16,9 +16,8 @@ from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.call.batch_arrays import arrays_of, batch_of
 from lattend.attend.call.dropout import kept_weights
-from lattend.attend.call.linalg import is_finite
-from lattend.attend.call.memory import per_kv_head
 from lattend.attend.call.padding import real_keys
+from lattend.attend.call.tensors import is_finite, per_kv_head
 from lattend.attend.kernels.cpu import grouped_sdpa
 from lattend.attend.kernels.cpu.equal_tiles import Data, Places, cut_to, equal_tiles
 from lattend.attend.kernels.cpu.tile_group import TileGroup, in_sequence, tile_group

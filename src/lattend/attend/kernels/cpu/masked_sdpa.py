@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.memory import per_kv_head
 from lattend.attend.call.tensor_terms import evaluate
+from lattend.attend.call.tensors import per_kv_head
 from lattend.attend.kernels.cpu import kernel
 from lattend.attend.kernels.cpu.grouped_sdpa import is_plain
 from lattend.attend.kernels.dense import all_pairs

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call.attention_call import BackwardInputs
-from lattend.attend.call.linalg import masked_product, vecdot, vector_norm
+from lattend.attend.call.tensors import masked_product, vecdot, vector_norm
 from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
 from lattend.errors import TensorError
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lattend.attend.bias import dtype_name
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.memory import strides
+from lattend.attend.call.tensors import strides
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library

@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
-from lattend.attend.call.memory import row_strides
+from lattend.attend.call.tensors import row_strides
 from lattend.attend.call.varlen import rule_within
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.forward import LN2, LOG2E, product, row_bounds, rows_of

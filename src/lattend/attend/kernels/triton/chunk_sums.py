@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.call.memory import row_strides
+from lattend.attend.call.tensors import row_strides
 from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.backward import store_sum
 from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis

@@ -19,7 +19,7 @@ from torch import Tensor
 from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.call.dropout import kept_share
-from lattend.attend.call.linalg import vector_norm
+from lattend.attend.call.tensors import vector_norm
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan
 from lattend.rules.language import expr

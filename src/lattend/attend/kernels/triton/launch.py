@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.linalg import vecdot
-from lattend.attend.call.memory import per_kv_head, per_query_head, row_strides
+from lattend.attend.call.tensors import per_kv_head, per_query_head, row_strides, vecdot
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton import careful
 from lattend.attend.kernels.triton.backward import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from lattend.attend.call.memory import strides
+from lattend.attend.call.tensors import strides
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.tables.part_passes import Turn
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lattend.attend.call.attention_call import BackwardInputs, Scales
-from lattend.attend.call.memory import row_strides
+from lattend.attend.call.tensors import row_strides
 from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dkdv_narrow import (

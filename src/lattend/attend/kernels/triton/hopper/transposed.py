@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.call.memory import row_strides
+from lattend.attend.call.tensors import row_strides
 from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.replay.recorder import Recorder
