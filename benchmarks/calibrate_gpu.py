@@ -25,7 +25,7 @@ import torch
 import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import apart, candidates, steps
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
@@ -64,7 +64,7 @@ class Job:
             torch.randn(1, HEADS, n, self.head_dim, device="cuda", dtype=dtype) for _ in range(4)
         )
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
-        run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
+        run = PlanExecutor(found, q.device, shapes=lambda kernel, place: self.shape)
         call = AttentionCall(rule, self.head_dim**-0.5)
         fixed = FixedPointSums((), torch.ones(1, device="cuda"), ())
         inputs = BackwardInputs(grad, None, q, k, v, q, lse)

@@ -25,7 +25,7 @@ import lattend as lt
 from lattend.attend import quantize
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton.hopper.transposed import transposed
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 
@@ -49,13 +49,13 @@ def noted(forward: Callable[..., Any], *tensors: Tensor) -> Work:
     return lambda: steps(*tensors)
 
 
-def of_8_bits(run: Runner, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
+def of_8_bits(run: PlanExecutor, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
     q, k, v, *scales = tensors
     call = AttentionCall(rule, q.shape[-1] ** -0.5, scales=(scales[0], scales[1], scales[2]))
     return run.forward(recorder, call, q, k, v, {})[0]
 
 
-def of_16_bits(run: Runner, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
+def of_16_bits(run: PlanExecutor, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
     q, k, v = tensors
     return run.forward(recorder, AttentionCall(rule, q.shape[-1] ** -0.5), q, k, v, {})[0]
 
@@ -71,7 +71,7 @@ def error(found: Tensor, wanted: Tensor, rows: Tensor) -> float:
     return float((found[0, 0, rows].double() - wanted).norm() / wanted.norm())
 
 
-def errors(works: dict[str, Runner], rule: lt.Rule, given: Sequence[Tensor], mean: float) -> str:
+def errors(works: dict[str, PlanExecutor], rule: lt.Rule, given: Sequence[Tensor], mean: float) -> str:
     """Errors of 8 bits beside what they stand for, beside what they were, and of bfloat16."""
     n = given[0].shape[2]
     rows = torch.linspace(0, n - 1, ROWS).long()
@@ -94,7 +94,7 @@ def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: i
         torch.randn(1, h, n, head_dim, generator=source, device="cuda", dtype=torch.bfloat16)
         for h in (heads, kv_heads, kv_heads)
     )
-    runners = {kind: Runner(plan(rule, n=n), q.device) for kind in ("8 bits", "bf16")}
+    runners = {kind: PlanExecutor(plan(rule, n=n), q.device) for kind in ("8 bits", "bf16")}
     (q8, of_q), (k8, of_k), (v8, of_v) = map(quantize, (q, k, v))
     works = {
         "8 bits": noted(partial(of_8_bits, runners["8 bits"], rule), q8, k8, v8, of_q, of_k, of_v),

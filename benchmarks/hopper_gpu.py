@@ -29,7 +29,7 @@ from torch.nn.functional import scaled_dot_product_attention
 import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import choose
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan, plan
@@ -50,16 +50,16 @@ PAUSE = 0.012  # seconds
 Work = Callable[[], Any]
 
 
-def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> Runner:
+def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> PlanExecutor:
     """The plan with the best shapes of Triton's kernels, or of all; at D = 64 Hopper has none for queries."""
 
     def shape(kernel: str, place: int) -> TileShape:
         return choose(found, place, kernel, head_dim, torch.bfloat16, hopper=hopper).shape
 
-    return Runner(found, device, shapes=shape)
+    return PlanExecutor(found, device, shapes=shape)
 
 
-def repeated(run: Runner, name: str, call: AttentionCall, given: BackwardInputs) -> Work:
+def repeated(run: PlanExecutor, name: str, call: AttentionCall, given: BackwardInputs) -> Work:
     """A pass as a later call of its kind takes it: its launches and nothing else."""
     tensors = [x for x in given if x is not None]
     recorder = Recorder(*tensors)

@@ -13,7 +13,7 @@ import torch
 import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton import kernel, source
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
@@ -74,7 +74,7 @@ def test_the_oldest_makes_room() -> None:
 
 def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
     rule, q = lt.rule("k <= q and q - k <= 2"), torch.zeros(1, 1, 1, 16)
-    alive, plans = weakref.WeakSet[Runner](), weakref.WeakSet[object]()
+    alive, plans = weakref.WeakSet[PlanExecutor](), weakref.WeakSet[object]()
 
     def prepare(n: int) -> None:
         runner = kernel._runner(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
@@ -90,7 +90,7 @@ def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
 
 def test_one_runner_remembers_few_tables() -> None:
     rule = lt.rule("doc[k] == 1", data={"doc": None})
-    runner = Runner(plan(rule, n=8), torch.device("cpu"))
+    runner = PlanExecutor(plan(rule, n=8), torch.device("cpu"))
     q = torch.zeros(1, 1, 8, 16)
     for size in range(8, 200):
         runner.part(Recorder(), "forward", 0, q, q, {"doc": torch.ones(1, size, dtype=torch.int64)})

@@ -119,7 +119,7 @@ def in_gluon(compiled: Compiled) -> dict[str, dict[str, int]]:
             if text in NARROW:
                 for kernel in KERNELS:
                     shapes[kernel] = choose(planned, 0, kernel, head_dim, q.dtype, hopper=True).shape
-            runner = launch.Runner(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
+            runner = launch.PlanExecutor(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
             call = AttentionCall(rule, 0.1)
             runner.forward(Recorder(), call, q, k, k, ids)
             runner.backward(Recorder(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
@@ -141,7 +141,7 @@ def of_8_bits(compiled: Compiled) -> dict[str, dict[str, int]]:
         rule = lt.rule(text)
         for head_dim in HEAD_DIMS[:2]:
             q = torch.empty(1, 2, 4096, head_dim, dtype=torch.float8_e4m3fn)
-            runner = launch.Runner(plan(rule, n=4096), q.device)
+            runner = launch.PlanExecutor(plan(rule, n=4096), q.device)
             runner.forward(Recorder(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})
             found[f"{text}, D = {head_dim}"] = described(compiled[-1][0])
     return found
@@ -153,7 +153,7 @@ def on_images(compiled: Compiled) -> dict[str, dict[str, int]]:
     for r in (3, 6):
         q, lse = torch.empty(1, 2, 16_384, 128, dtype=torch.bfloat16), torch.empty(1, 2, 16_384)
         rule = lt.rules.neighbourhood(r=r)
-        runner, call = launch.Runner(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
+        runner, call = launch.PlanExecutor(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
         runner.forward(Recorder(), call, q, q, q, {})
         runner.backward(Recorder(), call, BackwardInputs(q, None, q, q, q, q, lse), {})
         last = [one for one, _ in compiled[-len(KERNELS) :]]
@@ -171,7 +171,7 @@ def with_arrays(compiled: Compiled) -> dict[str, int]:
         compiled.clear()
         for text in LOOKED_UP:
             arrays, rule = {"seg": torch.zeros(1, 64, dtype=dtype)}, lt.rule(text, data={"seg": None})
-            runner, call = launch.Runner(plan(rule, n=64), q.device), AttentionCall(rule, 0.1)
+            runner, call = launch.PlanExecutor(plan(rule, n=64), q.device), AttentionCall(rule, 0.1)
             runner.forward(Recorder(), call, q, q, q, arrays)
             runner.backward(Recorder(), call, BackwardInputs(q, None, q, q, q, q, lse), arrays)
         found[str(dtype)] = len(compiled)
@@ -189,7 +189,7 @@ def packed(compiled: Compiled) -> list[str]:
     for dtype, head_dim, softcap in ((torch.bfloat16, 128, None), (torch.float32, 64, 5.0)):
         q, lse = torch.empty(1, 4, n, head_dim, dtype=dtype), torch.empty(1, 4, n)
         call, k = AttentionCall(rule, 0.1, softcap=softcap), q[:, :2]
-        runner = launch.Runner(plan(rule), q.device)
+        runner = launch.PlanExecutor(plan(rule), q.device)
         runner.forward(Recorder(), call, q, k, k, arrays)
         runner.backward(Recorder(), call, BackwardInputs(q, None, q, k, k, q, lse), arrays)
         found |= {one.metadata.name for one, _ in compiled}

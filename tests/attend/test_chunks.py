@@ -115,7 +115,7 @@ def test_gradients_with_chunks(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     call = AttentionCall(rule, 0.25)
 
     def gradients() -> tuple[Tensor, ...]:
-        runner = launch.Runner(plan(rule, n=n), q.device)
+        runner = launch.PlanExecutor(plan(rule, n=n), q.device)
         return runner.backward(Recorder(), call, inputs, {})[:3]
 
     found, again = gradients(), gradients()

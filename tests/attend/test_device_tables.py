@@ -13,7 +13,7 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.attend.kernels.triton import device_tables
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.attend.replay.compiled_call import COMPILED_CALLS, compiled_call_of
@@ -45,7 +45,7 @@ Tile = tuple[Any, ...]
 def tables(found: Plan, arrays: Arrays, rows: int = ROWS) -> Iterator[tuple[Part, Tensor, Tensor, Tensor]]:
     """Each part, the plan's own table of it, the one made on the device, and the one that torch makes."""
     shape = TileShape((rows,), 16, split=True)
-    runner = Runner(found, DEVICE, shapes=lambda kernel, place: shape)
+    runner = PlanExecutor(found, DEVICE, shapes=lambda kernel, place: shape)
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
     sent = {name: x.to(DEVICE) for name, x in arrays.items()}
     for kernel, parts in (("forward", found.parts), ("backward_dkdv", found.transposed)):
@@ -137,12 +137,12 @@ def test_rows_are_told_where_their_documents_begin_and_end(
     source = torch.Generator().manual_seed(n)
     ids = drawn_ids(source, kind, batch, n) if kind != "one" else torch.full((batch, n), 3)
     found = plan(lt.rule("doc[q] == doc[k]", data={"doc": None}), n=n)
-    runner = Runner(found, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    runner = PlanExecutor(found, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
     bounds = runner.part(Recorder(), "forward", 0, q, q, {"doc": ids.to(DEVICE)}).row_bounds
     assert bounds is not None
     held = plan(lt.rule("doc[q] == doc[k]", data={"doc": ids[0].tolist()}), n=n)  # in the rule itself
-    runner = Runner(held, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    runner = PlanExecutor(held, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
     recorder = Recorder()
     known = runner.part(recorder, "forward", 0, q, q, {"doc": ids[:1].to(DEVICE)}).row_bounds
     assert known is not None and recorder.steps_to(known) is not None, "such calls are repeated too"
@@ -240,13 +240,13 @@ def test_steps_repeat_with_other_data(
     COMPILED_CALLS.clear()
     written = lt.rule(rule, data={name: None})
     decided: list[int] = []
-    prepared = Runner._prepared  # pyright: ignore[reportPrivateUsage]
+    prepared = PlanExecutor._prepared  # pyright: ignore[reportPrivateUsage]
 
     def watched(*given: Any) -> Any:
         decided.append(1)
         return prepared(*given)
 
-    monkeypatch.setattr(Runner, "_prepared", watched)
+    monkeypatch.setattr(PlanExecutor, "_prepared", watched)
     for seed in range(2):
         source = torch.Generator().manual_seed(seed)
         q, k, v = (torch.randn(2, 2, 20, 16, generator=source).to(DEVICE).requires_grad_() for _ in range(3))

@@ -17,7 +17,7 @@ from lattend.attend.call import fp8
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import on_hopper, steps
 from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError, NamingError, TensorError
@@ -258,7 +258,7 @@ def test_the_kernel(
     rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
     sizes = {"n": n, "m": m} | ({"heads": heads[0]} if rule.has_heads else {})
     (cost,) = on_hopper("forward", head_dim, DTYPE)
-    runner = Runner(plan(rule, **sizes), given[0][0].device, shapes=lambda kernel, place: cost.shape)
+    runner = PlanExecutor(plan(rule, **sizes), given[0][0].device, shapes=lambda kernel, place: cost.shape)
     call = AttentionCall(rule, head_dim**-0.5, scales=(given[1][0], given[1][1], given[1][2]))
     q, k, v = given[0]
     out, lse = runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})

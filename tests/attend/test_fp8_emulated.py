@@ -101,7 +101,7 @@ def check(
         (0.005 + 0.01 * torch.rand(b, h, generator=source)).float()
         for b, h in ((batch, heads[0]), (1, heads[1]), (batch, 1))
     )
-    runner = launch.Runner(plan(rule, **sizes, **numbers), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, **sizes, **numbers), q.device, shapes=shape_of)
     call = AttentionCall(rule.at(**numbers), factor, scales=scales)  # pyright: ignore[reportArgumentType]
     out, lse = runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
     exact = [x.double() * s[..., None, None] for x, s in zip((q, k, v), scales, strict=True)]
@@ -155,7 +155,7 @@ def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], No
     q, k, v = (torch.randn(1, 3, 200, 64).to(DTYPE) for _ in range(3))
     for x in (q, k, v):
         x[:, 1, ::3] = torch.nan
-    runner = launch.Runner(plan(rule, n=200, heads=3), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, n=200, heads=3), q.device, shapes=shape_of)
     signs = torch.tensor([[1.0, 1.0, -1.0]])
     out, _ = runner.forward(Recorder(), AttentionCall(rule, 0.1, scales=(signs, ones, ones)), q, k, v, {})
     assert out[:, :2].isfinite().all() and not out[:, 1].any() and out[:, 0].any()
@@ -167,7 +167,7 @@ def test_long_rows_of_values_that_are_alike(schedule: Callable[[int], None]) -> 
     n = 1500
     q, k, v = (torch.full((1, 1, n, 64), value).to(DTYPE) for value in (0.0, 0.0, 1.5))
     ones = torch.ones(1, 1)
-    runner = launch.Runner(plan(lt.rule("k <= q"), n=n), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(lt.rule("k <= q"), n=n), q.device, shapes=shape_of)
     call = AttentionCall(lt.rule("k <= q"), 0.1, scales=(ones, ones, ones))
     out, lse = runner.forward(Recorder(), call, q, k, v, {})
     assert (out == 1.5).all()

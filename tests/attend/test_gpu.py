@@ -16,7 +16,7 @@ from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.kernel import arrays
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 from lattend.plans.tables import chunks
@@ -76,7 +76,9 @@ def check(
         call, BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
     )
     expected = [out, lse, *grads[:3], *grads[3]]
-    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
+    runner = PlanExecutor(
+        plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added)
+    )
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
     given = arrays(Recorder(), call, DEVICE)
     out, lse = runner.forward(Recorder(q, k, v), call, q, k, v, given)
@@ -228,13 +230,15 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
     """Each query head has gradients of its own first; they are added up in float32, whatever the parts."""
     monkeypatch.setattr(chunks, "MANY_ROWS", 1)
     shares: list[int] = []
-    alone = Runner._dkdv  # pyright: ignore[reportPrivateUsage]
+    alone = PlanExecutor._dkdv  # pyright: ignore[reportPrivateUsage]
 
-    def noted(self: Runner, recorder: Recorder, call: AttentionCall, given: BackwardInputs, *how: Any) -> Any:
+    def noted(
+        self: PlanExecutor, recorder: Recorder, call: AttentionCall, given: BackwardInputs, *how: Any
+    ) -> Any:
         shares.append(given.q.shape[1] // given.k.shape[1])
         return alone(self, recorder, call, given, *how)
 
-    monkeypatch.setattr(Runner, "_dkdv", noted)
+    monkeypatch.setattr(PlanExecutor, "_dkdv", noted)
     for rule in (R.strided(t=9).at(n=37), R.sparse_strided(l=5).at(n=37), lt.rule("q % 4 == 0").at(n=21)):
         check(rule, batch=2, heads=4, kv_heads=2, dtype=dtype)
     monkeypatch.setattr(chunks, "FEW_KEYS", 1)
@@ -246,7 +250,7 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
 def test_gradients_lie_as_their_tensors_do(rule: Rule) -> None:
     """Heads inside positions or outside, for keys otherwise than for queries; one part and several."""
     rule = rule.at(n=37)
-    call, runner = AttentionCall(rule, 0.3), Runner(plan(rule), DEVICE)
+    call, runner = AttentionCall(rule, 0.3), PlanExecutor(plan(rule), DEVICE)
     outside = [x.to(DEVICE) for x in tensors(rule, 2, 4, 2, 16, 16)]
     inside = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in outside]
     expected: list[torch.Tensor] = []
@@ -263,7 +267,7 @@ def test_steps_follow_the_attended_blocks() -> None:
     rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
     table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
-    runner = Runner(plan(rule), DEVICE)
+    runner = PlanExecutor(plan(rule), DEVICE)
     for kernel in ("forward", "backward_dq", "backward_dkdv"):
         ready = runner.part(Recorder(), kernel, 0, q, q, {"chosen": table})
         assert ready.shape.rows == 16

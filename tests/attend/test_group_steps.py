@@ -111,7 +111,7 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
     host = made.choices[place]
     assert alone.left > 0 and host.left == 0 and host.shape == alone.shape
     assert host.nanoseconds == alone.nanoseconds + alone.left * alone.masked
-    runner = launch.Runner(found, torch.device("cpu"))
+    runner = launch.PlanExecutor(found, torch.device("cpu"))
     q = torch.empty(1, 1, 16_384, 128, dtype=torch.bfloat16)
     ready = runner.part(Recorder(), kernel, place, q, q, {}, hopper=True, joined=guest)
     assert ready.leaves == 0

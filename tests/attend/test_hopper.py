@@ -24,7 +24,7 @@ from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.hopper import masks
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import choose, on_hopper
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
@@ -60,7 +60,7 @@ def forced(
     heads = {"heads": q.shape[1]} if rule.has_heads else {}
     found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
     costs = list(on_hopper("forward", q.shape[-1], q.dtype))
-    runner = Runner(found, q.device, shapes=lambda kernel, place: costs[which % len(costs)].shape)
+    runner = PlanExecutor(found, q.device, shapes=lambda kernel, place: costs[which % len(costs)].shape)
     call = AttentionCall(rule, q.shape[-1] ** -0.5)
     return runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
 
@@ -138,7 +138,7 @@ def forced_gradients(
             return next(chain(*(on_hopper(kernel, size, q.dtype) for size in (q.shape[-1], 128)))).shape
         return choose(found, place, kernel, q.shape[-1], q.dtype).shape
 
-    runner, call = Runner(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
+    runner, call = PlanExecutor(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
     return runner.backward(Recorder(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
 
 
@@ -223,7 +223,7 @@ def test_positions_in_an_order(text: str, heads: tuple[int, int], n: int) -> Non
     rule, (q, k, v, grad), _ = drawn(text, n, n, heads, (128, torch.bfloat16), 2, n)
     costs = {name: on_hopper(name, 128, torch.bfloat16) for name in ("forward", *BACKWARD)}
     shapes = {name: next(x.shape for x in each if x.shape.several) for name, each in costs.items()}
-    runner = Runner(plan(rule, n=n), q.device, shapes=lambda name, place: shapes[name])
+    runner = PlanExecutor(plan(rule, n=n), q.device, shapes=lambda name, place: shapes[name])
     call, exact = AttentionCall(rule, 0.1), [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
     wanted, wanted_lse = attend(*exact, rule, kernel="dense", scale=0.1, return_lse=True)
@@ -312,7 +312,7 @@ def test_a_repeated_call_has_its_own_numbers(heads: tuple[int, int]) -> None:
     """The log-sum-exps of 1,001 rows are copied to where TMA can begin, those of each call anew."""
     rule, n = lt.rule("k <= q and q - k <= 300"), 1001
     shapes = {name: next(on_hopper(name, 128, torch.bfloat16)).shape for name in BACKWARD}
-    runner = Runner(plan(rule, n=n), torch.device("cuda"), shapes=lambda name, place: shapes[name])
+    runner = PlanExecutor(plan(rule, n=n), torch.device("cuda"), shapes=lambda name, place: shapes[name])
     call, steps = AttentionCall(rule, 0.1), None
     for seed in range(3):
         _, (q, k, v, grad), _ = drawn("k <= q", n, n, heads, (128, torch.bfloat16), 2, 2 * seed)

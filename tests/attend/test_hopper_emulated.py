@@ -138,7 +138,7 @@ def check(
     def shape(kernel: str, place: int) -> TileShape:
         return forward if forward and kernel == "forward" else shape_of(kernel, place, size)
 
-    runner = launch.Runner(found, q.device, shapes=shape)
+    runner = launch.PlanExecutor(found, q.device, shapes=shape)
     call, data = (
         AttentionCall(rule.at(**numbers), factor),
         {name: x[None] for name, x in arrays.items()},
@@ -252,17 +252,17 @@ def test_a_part_of_one_step_joins_another(
     """What it gives has the same bits under any schedule."""
     joined: list[int | None] = []
 
-    def noted(self: Any, *given: Any, joined_before: Any = launch.Runner.part, **named: Any) -> Any:
+    def noted(self: Any, *given: Any, joined_before: Any = launch.PlanExecutor.part, **named: Any) -> Any:
         joined.append(named.get("joined"))
         return joined_before(self, *given, **named)
 
-    monkeypatch.setattr(launch.Runner, "part", noted)
+    monkeypatch.setattr(launch.PlanExecutor, "part", noted)
     rule, n = lt.rule("k < 40 or k <= q and q - k <= 90"), 500
     q, k, v, grad = (torch.randn(1, 2, n, 64).to(DTYPE) for _ in range(4))
     call, found = AttentionCall(rule, 0.1), list[list[Tensor]]()
     for seed in range(3):
         schedule(seed)
-        runner = launch.Runner(plan(rule, n=n), q.device, shapes=shape_of)
+        runner = launch.PlanExecutor(plan(rule, n=n), q.device, shapes=shape_of)
         out, lse = runner.forward(Recorder(), call, q, k, v, {})
         grads = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
         found.append([out, lse, *grads])
@@ -290,14 +290,14 @@ def test_few_keys_that_many_heads_share(
         raise StopIteration
 
     monkeypatch.setattr(launch, "may_take_hopper", lambda *given: True)
-    monkeypatch.setattr(launch.Runner, "part", noted)
+    monkeypatch.setattr(launch.PlanExecutor, "part", noted)
     q, k, lse = (
         torch.zeros(1, 4, 200, 64).to(DTYPE),
         torch.zeros(1, 2, 200, 64).to(DTYPE),
         torch.zeros(1, 4, 200),
     )
     runner, call = (
-        launch.Runner(plan(lt.rule("k <= q"), n=200), q.device),
+        launch.PlanExecutor(plan(lt.rule("k <= q"), n=200), q.device),
         AttentionCall(lt.rule("k <= q"), 0.1),
     )
     for keys in (k, q):  # shared, and alone
@@ -312,7 +312,7 @@ def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], No
     q, k, v, grad = (torch.randn(1, 2, 200, 64).to(DTYPE) for _ in range(4))
     for x in (q, k, v, grad):
         x[:, 1, ::3], x[:, 1, 1::3] = torch.inf, torch.nan
-    runner = launch.Runner(plan(rule, n=200, heads=2), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, n=200, heads=2), q.device, shapes=shape_of)
     call = AttentionCall(rule, 0.1)
     out, lse = runner.forward(Recorder(), call, q, k, v, {})
     grads = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
@@ -330,7 +330,7 @@ def test_another_sequence_and_rows_behind_the_last_may_hold_anything(
     n, cu = 300, torch.tensor([0, 130, 200, 260])
     rule = rule_of(packed_key(lt.rule("k <= q and q - k <= 100").key, False)).at(n=n)
     arrays = dict(zip(("cu", "seq"), sequence_arrays(Sequences(cu, cu, False), n, n), strict=True))
-    runner = launch.Runner(
+    runner = launch.PlanExecutor(
         plan(rule), cu.device, shapes=lambda kernel, place: shape_of(kernel, place, head_dim)
     )
     source = torch.Generator().manual_seed(head_dim)

@@ -21,7 +21,7 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import apart, choose
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
@@ -65,7 +65,7 @@ def check(
     inputs = BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
     dq, dk, dv, _ = reference.backward(call, inputs)
     assert all(part.exact for part in plan(rule).transposed) or "backward_dkdv" not in kernels
-    runner = Runner(plan(rule), q.device, shapes=lambda kernel, place: shape)
+    runner = PlanExecutor(plan(rule), q.device, shapes=lambda kernel, place: shape)
     inputs = BackwardInputs(grad, grad_lse.float(), q, k, v, out.to(DTYPE), lse.float())
     delta = (out * exact[3]).sum(-1) - grad_lse
     before = torch.are_deterministic_algorithms_enabled()

@@ -1,4 +1,4 @@
-"""The turns of a plan's parts in a pass: what is summed up between them, and what is written at once."""
+"""The passes over a plan's parts, one after another: what is summed between them, what is written at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A part's turn: whether it goes on from the sums of earlier ones, and whether it writes the results."""
+class PartPass:
+    """The pass over one part: whether it goes on from earlier sums, and whether it writes the results."""
 
     place: int
     continues: bool
@@ -34,16 +34,18 @@ class Turn:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the kernels are told."""
+        """Returns the compile-time constants of its kernels."""
         return {"CONTINUES": self.continues, "ENDS": self.ends}
 
     @property
     def begins(self) -> bool:
-        """Whether some of its rows have had no turn yet."""
+        """Whether some of its rows have had no pass yet."""
         return bool(self.earlier) or not self.continues
 
 
-def sequence(parts: Sequence[Part], joined: Mapping[int, int] | None = None) -> tuple[list[Turn], bool, bool]:
+def sequence(
+    parts: Sequence[Part], joined: Mapping[int, int] | None = None
+) -> tuple[list[PartPass], bool, bool]:
     """The turns of parts; whether every row is written without being cleared; and whether they end.
 
     Parts that share no row need no sums. Else one that covers all rows ends; if there is another, it begins,
@@ -54,16 +56,16 @@ def sequence(parts: Sequence[Part], joined: Mapping[int, int] | None = None) -> 
     taken = {place: part for place, part in enumerate(parts) if place not in guests.values()}
     if taken and not any(_may_share_rows(a, b) for a, b in combinations(taken.values(), 2)):
         covered = sum(part.rows for part in taken.values()) == prod(x.outer_size for x in parts[0].axes)
-        return [Turn(place, False, True, guests.get(place)) for place in taken], covered, True
+        return [PartPass(place, False, True, guests.get(place)) for place in taken], covered, True
     whole = [place for place, part in taken.items() if part.covers]
     others = [place for place in taken if place not in whole]
     order = [*whole[:-1], *others, *whole[-1:]]
-    turns: list[Turn] = []
+    turns: list[PartPass] = []
     for turn, place in enumerate(order):
         before = tuple(x for x in order[:turn] if _may_share_rows(parts[x], parts[place]))
         some = bool(whole) and order[0] not in whole  # have sums
         turns.append(
-            Turn(
+            PartPass(
                 place,
                 continues=bool(before) or not whole,
                 ends=bool(whole) and turn == len(order) - 1,

@@ -13,11 +13,11 @@ from lattend.attend.call.tensors import row_strides
 from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.backward import store_sum
 from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis
-from lattend.attend.kernels.triton.launch_arguments import Prepared, order_kind
+from lattend.attend.kernels.triton.launch_arguments import LaunchArguments, order_kind
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.tables.adjacency import has_large_numbers
-from lattend.plans.tables.part_passes import Turn
+from lattend.plans.tables.part_passes import PartPass
 
 AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
 
@@ -67,8 +67,8 @@ def chunk_sums_kernel(
 
 
 def add_chunks(
-    recorder: Recorder, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
-    found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
+    recorder: Recorder, ready: LaunchArguments, turn: PartPass, shares: tuple[Tensor, ...], sums:
+    tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
     assert ready.chunks is not None

@@ -19,7 +19,7 @@ from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
 if TYPE_CHECKING:
-    from lattend.attend.kernels.triton.launch import Runner
+    from lattend.attend.kernels.triton.launch import PlanExecutor
 
 MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -130,13 +130,13 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: Recent[object, Runner] = Recent(MAX_KNOWN)  # as many as there are plans
+_RUNNERS: Recent[object, PlanExecutor] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
-def _runner(call: AttentionCall, device: torch.device) -> Runner:
+def _runner(call: AttentionCall, device: torch.device) -> PlanExecutor:
     """The runner of the call's plan; remembered."""
-    from lattend.attend.kernels.triton.launch import Runner
+    from lattend.attend.kernels.triton.launch import PlanExecutor
 
     found, tensors = plan(call.rule), tuple(call.bias)
     key = (found, device, call.term, tensors)
-    return _RUNNERS.find(key, lambda: Runner(found, device, term=call.term, tensors=tensors))
+    return _RUNNERS.find(key, lambda: PlanExecutor(found, device, term=call.term, tensors=tensors))

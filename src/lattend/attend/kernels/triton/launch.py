@@ -35,7 +35,7 @@ from lattend.attend.kernels.triton.launch_arguments import (
     MOST_KNOWN,
     Arrays,
     Joined,
-    Prepared,
+    LaunchArguments,
     header_numbers,
     weighing,
 )
@@ -58,7 +58,7 @@ from lattend.plans.tables.adjacency import has_large_numbers
 from lattend.plans.tables.chunks import chunk_counts, chunked, is_even
 from lattend.plans.tables.fused_parts import joined_parts, with_joined
 from lattend.plans.tables.image_tables import dealt, image_table
-from lattend.plans.tables.part_passes import Turn, rows_of, sequence
+from lattend.plans.tables.part_passes import PartPass, rows_of, sequence
 from lattend.plans.tables.reading_order import read_together
 from lattend.plans.tables.skippable_steps import ROWS, leaving
 from lattend.plans.tables.tile_costs import TileShape
@@ -69,7 +69,7 @@ from lattend.rules.language.expr import Term
 Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
-class Runner:
+class PlanExecutor:
     """The tables of one plan on one device, and the launches."""
 
     def __init__(
@@ -78,13 +78,13 @@ class Runner:
     ) -> None:  # fmt: skip
         self.plan, self.device, self.shapes = plan, device, shapes
         self.term, self.tensors = term, tensors
-        self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
+        self.prepared: Recent[object, LaunchArguments] = Recent(MOST_KNOWN)
         self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
-        self.arranged: Recent[object, tuple[list[Turn], bool, bool]] = Recent(MOST_KNOWN)
+        self.arranged: Recent[object, tuple[list[PartPass], bool, bool]] = Recent(MOST_KNOWN)
 
     def turns(
         self, kernel: str, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays, *, hopper: bool
-    ) -> tuple[list[Turn], bool, bool]:
+    ) -> tuple[list[PartPass], bool, bool]:
         """The turns of the parts, as `sequence` has them; some parts of queries join others."""
         parts = self.plan.parts
         may = tuple(hopper and not is_wide(part, arrays, q, k, v) for part in parts)
@@ -104,7 +104,7 @@ class Runner:
         shared = q.shape[1] != v.shape[1]
         return choose(self.plan, place, kernel, size, q.dtype, hopper=hopper, tma=tma, shared=shared).shape
 
-    def written(self, recorder: Recorder, turn: Turn, parts: Sequence[Part]) -> Tensor | None:
+    def written(self, recorder: Recorder, turn: PartPass, parts: Sequence[Part]) -> Tensor | None:
         """Which rows earlier turns have sums for, where they have none for some of this one's."""
         if not turn.earlier:
             return None
@@ -117,7 +117,7 @@ class Runner:
     def part(
         self, recorder: Recorder, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays, *,
         hopper: bool = False, joined: int | None = None,
-    ) -> Prepared:  # fmt: skip
+    ) -> LaunchArguments:  # fmt: skip
         """A part made ready, and remembered where it depends on nothing that is given now."""
         part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
         given = (part, kernel, place, q, v, arrays, hopper, joined)
@@ -139,7 +139,7 @@ class Runner:
     def _prepared(
         self, recorder: Recorder, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays,
         hopper: bool, joined: int | None,
-    ) -> Prepared:  # fmt: skip
+    ) -> LaunchArguments:  # fmt: skip
         transposed, shape = kernel == "backward_dkdv", self.shape(kernel, place, q, v, hopper=hopper)
         if not all(map(whole_16_bytes, (q, v))):
             shape = replace(shape, tma=False)  # TMA takes no other rows
@@ -186,7 +186,7 @@ class Runner:
                 recorder, part, table, shape.rows, functions, header, arrays, wide, row_bounds
             )
         even = joined is None and chunks is None and is_even(part, tiles, shape)
-        return Prepared(
+        return LaunchArguments(
             part, shape, functions, table, header, data, row_bounds, guest, chunks, even,
             leaves=0 if left is None else shape.rows // ROWS, wide=wide,
         )  # fmt: skip
@@ -194,7 +194,7 @@ class Runner:
     def _of_images(
         self, recorder: Recorder, part: Part, place: int, shape: TileShape, q: Tensor, arrays: Arrays, *,
         transposed: bool,
-    ) -> Prepared:  # fmt: skip
+    ) -> LaunchArguments:  # fmt: skip
         """A part of an image made ready for the kernels for Hopper."""
         members = q.shape[:2].numel()
         found = image_table(self.plan, place, *shape.cut, transposed=transposed)
@@ -203,7 +203,7 @@ class Runner:
         table = recorder.keep(torch.from_numpy(found)[None].to(self.device))
         taken = dealt(found, members, programs)
         begins, order = (recorder.keep(torch.from_numpy(x).to(self.device)) for x in taken)
-        return Prepared(part, shape, functions, table, header, (), shares=(begins, order))
+        return LaunchArguments(part, shape, functions, table, header, (), shares=(begins, order))
 
     def _header(self, recorder: Recorder, part: Part, arrays: Arrays) -> tuple[Generated, Tensor]:
         """The functions of a part, and the numbers that they read."""

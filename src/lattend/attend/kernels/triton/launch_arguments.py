@@ -1,4 +1,4 @@
-"""Prepared: a part of a plan with its tables on the device, and the arguments that every kernel takes."""
+"""LaunchArguments: a part of a plan with its tables on the device, and what every kernel takes besides."""
 
 # Triton has no stubs
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -46,7 +46,7 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class LaunchArguments:
     """A part with its tables on the device and the arguments that every kernel takes."""
 
     part: Part

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from lattend.attend.call.tensors import strides
 from lattend.attend.replay.recorder import Recorder
-from lattend.plans.tables.part_passes import Turn
+from lattend.plans.tables.part_passes import PartPass
 
 
 def results(
-    recorder: Recorder, q: Tensor, width: int, dtype: torch.dtype, turns: Sequence[Turn], begins: bool
+    recorder: Recorder, q: Tensor, width: int, dtype: torch.dtype, turns: Sequence[PartPass], begins: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Where the output of a forward pass goes, where it is summed up over several parts, and log-sum-exps."""
     out = recorder.empty((*q.shape[:3], width), dtype, q.device, strides(q, width))
@@ -28,7 +28,7 @@ def results(
 
 
 def sums_of(
-    recorder: Recorder, x: Tensor, turns: Sequence[Turn], begins: bool, dtype: torch.dtype | None = None
+    recorder: Recorder, x: Tensor, turns: Sequence[PartPass], begins: bool, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor]:
     """Where a gradient goes, in its own dtype or this, and where it is summed up over several parts.
 
@@ -39,7 +39,7 @@ def sums_of(
     return found, sums if begins else recorder.do(filled(0.0), sums)
 
 
-def row_marks(recorder: Recorder, x: Tensor, turns: Sequence[Turn], begins: bool) -> Tensor:
+def row_marks(recorder: Recorder, x: Tensor, turns: Sequence[PartPass], begins: bool) -> Tensor:
     """Where rows of a gradient are marked (careful.py); rows that no turn writes have no mark."""
     marks = recorder.empty(x.shape[:-1], torch.float32, x.device)
     if not begins or any(turn.earlier for turn in turns):

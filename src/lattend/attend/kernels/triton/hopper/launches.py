@@ -39,7 +39,7 @@ from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_imag
 from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
 from lattend.attend.kernels.triton.hopper.tiles import ROWS
 from lattend.attend.kernels.triton.hopper.transposed import transposed
-from lattend.attend.kernels.triton.launch_arguments import Prepared
+from lattend.attend.kernels.triton.launch_arguments import LaunchArguments
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.order import Order
@@ -53,8 +53,8 @@ __all__ = [
 
 
 def forward(
-    recorder: Recorder, ready: Prepared, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums:
-    Tensor, lse: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
+    sums: Tensor, lse: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of a forward pass: adds to the sums and the log-sum-exp of earlier ones, or ends them."""
     (batch, heads, rows, _), (outer, inner) = q.shape, _orders(ready)
@@ -76,8 +76,8 @@ def forward(
 
 
 def forward_fp8(
-    recorder: Recorder, ready: Prepared, scale: float, scales: Scales, q: Tensor, k: Tensor, values: Tensor,
-    out: Tensor, sums: Tensor, lse: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, scales: Scales, q: Tensor, k: Tensor, values:
+    Tensor, out: Tensor, sums: Tensor, lse: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """The same of queries and keys of 8 bits, and values that are transposed (transposed.py)."""
     (batch, heads, rows, _), step, width = q.shape, ready.shape.step, out.shape[-1]
@@ -93,8 +93,8 @@ def forward_fp8(
 
 
 def backward_dq(
-    recorder: Recorder, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    sums: Tensor, found: Tensor, of_rows: OfRows, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, grad_lse: Tensor, delta:
+    Tensor, sums: Tensor, found: Tensor, of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
@@ -118,7 +118,7 @@ def backward_dq(
 
 
 def backward_dkdv(
-    recorder: Recorder, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, delta: Tensor,
     sums: tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of keys and values."""
@@ -147,7 +147,7 @@ def backward_dkdv(
 
 def images_forward(
     recorder: Recorder,
-    ready: Prepared,
+    ready: LaunchArguments,
     scale: float,
     q: Tensor,
     k: Tensor,
@@ -166,8 +166,8 @@ def images_forward(
 
 
 def images_dq(
-    recorder: Recorder, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    found: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, grad_lse: Tensor, delta:
+    Tensor, found: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """The gradients of queries on images, and delta."""
     grad, _, q, k, v, out, lse = given
@@ -180,7 +180,7 @@ def images_dq(
 
 
 def images_dkdv(
-    recorder: Recorder, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, delta: Tensor,
     found: tuple[Tensor, Tensor],
 ) -> None:  # fmt: skip
     """The gradients of keys and values on images."""
@@ -194,7 +194,7 @@ def images_dkdv(
 
 
 def _launch_images(
-    recorder: Recorder, kernel: Any, arguments: tuple[Any, ...], ready: Prepared, constants: Constants
+    recorder: Recorder, kernel: Any, arguments: tuple[Any, ...], ready: LaunchArguments, constants: Constants
 ) -> None:
     assert ready.shares is not None
     (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares[0]) - 1
@@ -203,21 +203,21 @@ def _launch_images(
     launch_replay.launch(recorder, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
 
 
-def _rows_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+def _rows_in_boxes(ready: LaunchArguments, *tensors: Tensor) -> list[Any]:
     """The tensors as TMA copies the boxes of a tile, one for each group of warps."""
     (down, across), sizes = ready.shape.outer, tuple(axis.outer_size for axis in ready.part.axes)
     return [described_boxes(x, sizes, (down // 2, across)) for x in tensors]
 
 
-def _steps_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+def _steps_in_boxes(ready: LaunchArguments, *tensors: Tensor) -> list[Any]:
     """The tensors as TMA copies the boxes of steps."""
     sizes = tuple(axis.inner_size for axis in ready.part.axes)
     return [described_boxes(x, sizes, ready.shape.inner) for x in tensors]
 
 
 def _launch(
-    recorder: Recorder, kernel: Any, works: int, arguments: tuple[Any, ...], ready: Prepared, constants:
-    Constants, q: Tensor,
+    recorder: Recorder, kernel: Any, works: int, arguments: tuple[Any, ...], ready: LaunchArguments,
+    constants: Constants, q: Tensor,
 ) -> None:  # fmt: skip
     constants |= {
         "BOUNDS": ready.functions.bounds,
@@ -232,33 +232,33 @@ def _launch(
     launch_replay.launch(recorder, kernel, min(works, processors(q.device)), arguments, constants)
 
 
-def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+def _tables(ready: LaunchArguments, unused: Tensor) -> tuple[Any, ...]:
     bounds = ready.table if ready.row_bounds is None else ready.row_bounds
     return ready.table, ready.header, ready.data or (unused,), bounds
 
 
-def _tables_of_queries(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+def _tables_of_queries(ready: LaunchArguments, unused: Tensor) -> tuple[Any, ...]:
     table, header, *others = _tables(ready, unused)
     return table, header, header if ready.joined is None else ready.joined.header, *others
 
 
-def _several(ready: Prepared) -> Constants:
+def _several(ready: LaunchArguments) -> Constants:
     """What the kernels are told that take parts that join, and orders of positions."""
     return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds, **_groups(ready)}
 
 
-def _orders(ready: Prepared) -> tuple[Order, Order]:
+def _orders(ready: LaunchArguments) -> tuple[Order, Order]:
     """In which order the positions of rows lie, and those of columns."""
     return ready.part.axes[0].outer_order, ready.part.axes[0].inner_order
 
 
-def _groups(ready: Prepared) -> Constants:
+def _groups(ready: LaunchArguments) -> Constants:
     """How many positions of each period follow each other, 0 where all do: of rows, and of columns."""
     outer, inner = (order.group if order.period > 1 else 0 for order in _orders(ready))
     return {"OUTER": outer, "INNER": inner}
 
 
-def _joined_columns(ready: Prepared, k: Tensor, v: Tensor) -> list[Any]:
+def _joined_columns(ready: LaunchArguments, k: Tensor, v: Tensor) -> list[Any]:
     """The keys and values of a part that joins, which follow each other, in boxes as large as the others'."""
     step, (_, inner) = ready.shape.step, _orders(ready)
     if ready.joined is None or inner.period == 1:
@@ -270,7 +270,7 @@ def _widths(q: Tensor, v: Tensor) -> Constants:
     return {"D": q.shape[-1], "DV": v.shape[-1], "DP": padded(q.shape[-1])}
 
 
-def _is_narrow(ready: Prepared) -> bool:
+def _is_narrow(ready: LaunchArguments) -> bool:
     """Whether three groups of warps compute, each with fewer registers."""
     return ready.shape.rows == 3 * ROWS.value
 
