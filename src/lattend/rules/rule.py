@@ -101,7 +101,7 @@ class Rule:
 
     # What it is made of
 
-    @property
+    @cached_property
     def sizes(self) -> list[str]:
         """The names of its sizes: n (and m), or rows and cols, or depth, rows and cols; then heads."""
         return size_names(self.axes) + ([HEADS] if self.has_heads else [])
@@ -110,7 +110,7 @@ class Rule:
     def has_heads(self) -> bool:
         return bool({HEAD, HEADS} & {*expr.names(self.condition), *expr.names(self.where)})
 
-    @property
+    @cached_property
     def parameters(self) -> list[str]:
         """Its parameters, bound or not, in the order they occur."""
         found = expr.names(self.condition) + expr.names(self.where)
@@ -122,18 +122,18 @@ class Rule:
         """Sizes and parameters that have no value yet, sizes first."""
         return [name for name in self.sizes + self.parameters if name not in self.values]
 
-    @property
+    @cached_property
     def positions(self) -> list[str]:
         """The coordinates of one pair, queries first: head, q, k or head, qy, qx, ky, kx."""
         head = [HEAD] if self.has_heads else []
         return head + [axis.query for axis in self.axes] + [axis.key for axis in self.axes]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The rule as text, with its bound values apart: `k <= q and q - k <= t`."""
         return expr.text(self.condition)
 
-    @property
+    @cached_property
     def domain(self) -> Condition:
         """Where the rule is defined: sizes at least 0, moduli at least 1, and what it declares."""
         sizes = [Compare(">=", Name(size), Num(0)) for size in self.sizes]
@@ -147,7 +147,7 @@ class Rule:
         rest = [name for name in self.parameters if name not in declared]
         return expr.all_of(self.domain, *(Compare(">=", Name(name), Num(0)) for name in rest))
 
-    @property
+    @cached_property
     def moduli(self) -> list[str]:
         """The names it divides by, or multiplies another name with, in order."""
         return moduli_in(self.condition)
@@ -233,7 +233,7 @@ class Rule:
         """All (query, key) pairs, attended or not, over all heads, for a complete rule."""
         return prod(self.lengths.values())
 
-    @property
+    @cached_property
     def limits(self) -> dict[str, str]:
         """The size that bounds each coordinate of a pair: q is below n."""
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
