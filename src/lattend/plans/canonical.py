@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from lattend.plans.known_forms import known_form
 from lattend.recent import Recent
-from lattend.rules.axes import LINE
-from lattend.rules.canonical import Canonical
+from lattend.rules.axes import IMAGE, LINE, Axis
+from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.intervals import Interval, interval, least
 from lattend.rules.language.linear import gap_of
+from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule
 
-MAX_KNOWN, MOST_SIZE = 256, 1 << 62
-_KNOWN: Recent[object, Canonical] = Recent(MAX_KNOWN)
+MAX_FORMS, MAX_SIZE = 256, 1 << 62
+_FORMS: Recent[object, CanonicalForm] = Recent(MAX_FORMS)
+NUMBER = Name("number")  # stands for the one number of a known form
 
 
-def canonical_form(rule: Rule) -> Canonical:
+class KnownForm(NamedTuple):
+    """A form, the axes on which it is one, and which numbers may be in it."""
+
+    axes: tuple[Axis, ...]
+    form: Condition
+    least: int = 0
+    most: int = 1 << 30
+
+
+# By how a rule is written. Loading isl takes longer than a small call of attention, so these forms are known
+# without it. Tests compare them with what isl proves (tests/plans/test_known_forms.py).
+KNOWN_FORMS = {
+    parse("true"): KnownForm(LINE, parse("true")),
+    parse("k <= q"): KnownForm(LINE, parse("k <= q")),
+    parse("k <= q and q - k <= number"): KnownForm(LINE, parse("k <= q and q - k <= number"), 1),
+    parse("k <= q and q // number == k // number"): KnownForm(
+        LINE, parse("q // number == k // number and k <= q"), 2, 4096
+    ),
+    parse("q // number == k // number"): KnownForm(LINE, parse("q // number == k // number"), 2, 4096),
+    parse("abs(qy - ky) <= number and abs(qx - kx) <= number"): KnownForm(
+        IMAGE, parse("abs(qx - kx) <= number and abs(qy - ky) <= number"), 1
+    ),
+}
+
+
+def canonical_form(rule: Rule) -> CanonicalForm:
     """The form of a rule whose parameters are bound; sizes need not be, and it holds for all of them.
 
     >>> from lattend.rules.reader import rule
@@ -28,25 +55,43 @@ def canonical_form(rule: Rule) -> Canonical:
     values = rule.values
     tied = len(rule.axes) == 1 and values.get("n") == values.get("m", values.get("n"))
     key = (rule.key, tuple((name, values[name]) for name in rule.parameters), tied)
-    return _KNOWN.find(key, lambda: _found(rule, tied))
+    return _FORMS.find(key, lambda: _derived(rule, tied))
 
 
-def _found(rule: Rule, tied: bool) -> Canonical:
+def _derived(rule: Rule, tied: bool) -> CanonicalForm:
     numbers: dict[str, Term] = {name: Num(rule.values[name]) for name in rule.parameters}
     axes = rule.axes
     if tied:  # as many keys as queries, by whichever name
         numbers["m"], axes = Name("n"), LINE
     condition, domain = (expr.substituted(part, numbers) for part in (rule.condition, rule.domain))
     known = known_form(condition, axes)
-    if known is not None and _holds(domain, {axis.queries: Interval(0, MOST_SIZE) for axis in axes}):
+    if known is not None and _holds(domain, {axis.queries: Interval(0, MAX_SIZE) for axis in axes}):
         return known
     try:
         from lattend.sets.canonical import canonical
     except ModuleNotFoundError as missing:
         if missing.name != "islpy":
             raise
-        return Canonical.given_up(condition, "islpy is not installed")
+        return CanonicalForm.given_up(condition, "islpy is not installed")
     return canonical(condition, axes, domain)
+
+
+def known_form(condition: Condition, axes: tuple[Axis, ...]) -> CanonicalForm | None:
+    """The known form of a condition whose parameters are numbers, for all sizes; None where isl must find it.
+
+    >>> form = known_form(parse("k <= q and q // 16 == k // 16"), LINE)
+    >>> form and expr.text(form.condition)
+    'q // 16 == k // 16 and k <= q'
+    """
+    numbers = {node.value for node in expr.walk(condition) if isinstance(node, Num)}
+    known = KNOWN_FORMS.get(expr.replaced(condition, lambda name: name, lambda _: NUMBER))
+    if known is None or known.axes != axes or len(numbers) > 1:
+        return None
+    (number,) = numbers or (0,)
+    if not known.least <= number <= known.most:
+        return None
+    form = expr.substituted(known.form, {NUMBER.name: Num(number)})
+    return CanonicalForm(form, form, form)
 
 
 def _holds(domain: Condition, sizes: Mapping[str, Interval]) -> bool:

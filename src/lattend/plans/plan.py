@@ -16,7 +16,7 @@ from lattend.plans.part import Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
-from lattend.rules.canonical import Canonical
+from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language.expr import Condition
 from lattend.rules.language.intervals import Interval
 from lattend.rules.rule import Rule
@@ -35,7 +35,7 @@ class Plan:
     rule: Rule
     parts: tuple[Part, ...]
     axes: tuple[PlanAxis, ...]
-    form: Canonical
+    form: CanonicalForm
     _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(
         default_factory=dict[tuple[int, bool, tuple[int, ...]], Tiles], repr=False
     )

@@ -1,4 +1,4 @@
-"""Canonical: the one condition that stands for a set of pairs, however its rule was written."""
+"""CanonicalForm: the one condition that stands for a set of pairs, however its rule was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lattend.rules.language.expr import Condition
 
 
 @dataclass(frozen=True)
-class Canonical:
+class CanonicalForm:
     """A condition that describes the set, and why it is only the one that was written, if it is.
 
     `rows` describes it too, with one interval of keys for each query where that is possible, and `columns`
@@ -21,6 +21,6 @@ class Canonical:
     as_written: str = ""
 
     @staticmethod
-    def given_up(condition: Condition, reason: str) -> Canonical:
+    def given_up(condition: Condition, reason: str) -> CanonicalForm:
         """The condition as it was written, and why."""
-        return Canonical(condition, condition, condition, reason)
+        return CanonicalForm(condition, condition, condition, reason)

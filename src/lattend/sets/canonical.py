@@ -24,7 +24,7 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules.axes import HEAD, HEADS, Axis
-from lattend.rules.canonical import Canonical
+from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
 from lattend.rules.language.linear import Linear, Quotient
@@ -38,7 +38,7 @@ MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go throug
 _ISL = Lock()  # isl's context is one for all threads
 
 
-def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> Canonical:
+def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> CanonicalForm:
     """The form for a condition whose parameters are numbers; it holds for all sizes within `domain`.
 
     >>> from lattend.rules.axes import LINE
@@ -49,17 +49,17 @@ def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -
     pushed = expr.pushed(condition, _data)
     unknowns = expr.data_comparisons(pushed)
     if len(unknowns) > MAX_UNKNOWNS:
-        return Canonical.given_up(condition, f"it looks up data in {len(unknowns)} ways")
+        return CanonicalForm.given_up(condition, f"it looks up data in {len(unknowns)} ways")
     frame = Frame(axes, domain, HEAD in expr.names(condition) or HEADS in expr.names(condition))
     try:
         with _Limited():
             return _of_choices(pushed, unknowns, frame)
     except NotAffineError:
-        return Canonical.given_up(condition, "it is not affine")
+        return CanonicalForm.given_up(condition, "it is not affine")
     except NoClosedForm as cause:
-        return Canonical.given_up(condition, str(cause))
+        return CanonicalForm.given_up(condition, str(cause))
     except isl.Error:
-        return Canonical.given_up(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
+        return CanonicalForm.given_up(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
 
 
 class _Limited:
@@ -93,7 +93,7 @@ def _data(node: Compare) -> Condition:
     return Compare("<=", left, right) if op == "<=" else expr.Not(Compare("<=", right, left))
 
 
-def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> Canonical:
+def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> CanonicalForm:
     """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
     unknowns = sorted(unknowns, key=sort_key)
     sets: dict[tuple[bool, ...], isl.Set] = {}
@@ -115,7 +115,7 @@ def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> 
         literals = [_literal(unknown, value) for unknown, value in chosen]
         for forms, form in zip(found, _forms(common, frame), strict=True):
             forms.append(expr.all_of(*literals, form))
-    return Canonical(*(expr.any_of(*forms) for forms in found), as_written="")
+    return CanonicalForm(*(expr.any_of(*forms) for forms in found), as_written="")
 
 
 def _agrees(choice: tuple[bool | None, ...], cube: tuple[bool | None, ...]) -> bool:
