@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from lattend.budget import DEFAULT, Budget
 from lattend.errors import DomainError, NamingError
 from lattend.lazy import needing
-from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.by_name import by_name, check_domain, check_integer, check_value
 from lattend.rules.combined import combined
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from lattend.counts.reach import Reach
     from lattend.draw import Picture
     from lattend.integrations.notebook.explorer import RuleExplorer
+    from lattend.rules.catalogue.entry import RuleInfo
     from lattend.sets.compare import Witness
 
 MAX_MASK = 1 << 32
@@ -56,7 +56,7 @@ class Rule:
     where: Condition = Truth(True)  # noqa: RUF009  (a constant)
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     data: Mapping[str, NDArray[np.int64]] = field(default_factory=dict[str, NDArray[np.int64]])
-    about: About | None = None
+    about: RuleInfo | None = None
     source: str | None = None
     open: tuple[str, ...] = ()  # the arrays that are given at call time
     budget: Budget = DEFAULT  # how long set work on it may take, unless it is said with the question

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DeadlineError, LattendError
 from lattend.report.shown import Shown
-from lattend.rules.about import About
+from lattend.rules.catalogue.entry import RuleInfo
 from lattend.rules.catalogue.names import CATALOGUE
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate, evaluate_term
@@ -36,7 +36,7 @@ MOST_ZEROS = 1  # parameters that may be 0: a name of which less is left says li
 class CatalogueMatch(Shown):
     """A rule of the catalogue, and what stands for each of its parameters."""
 
-    about: About
+    about: RuleInfo
     arguments: dict[str, str]
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ PLAIN = (
     "nn.pictures.scores",
     "plans.retention",
     "rules.code",
-    "rules.slips",
+    "rules.typos",
     "sets.recognise",
     "study.derivations.catalogue",
     "study.derivations.tried",

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Literal
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule, check_integer
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule, check_integer
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="band",
     meaning="a query attends to itself, at most `before` positions before it and at most `after` after it",
     keys="min(q, before) + 1 + min(n - 1 - q, after)",

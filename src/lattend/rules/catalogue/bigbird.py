@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
 MAX_BLOCKS = 4096
 
 _TEXT = "abs(q // w - k // w) <= t or q // w < g or k // w < g"
 _WHERE = "t >= 0 and g >= 0"
-ABOUT = About(
+ABOUT = RuleInfo(
     name="bigbird",
     meaning="in blocks of w: its own and t blocks to each side, and g global blocks",
     keys="n when q // w < g; min(n, (q // w + t + 1)*w) - max(0, q // w - t)*w "

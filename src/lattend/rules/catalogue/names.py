@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from inspect import signature
 
-from lattend.rules.about import About
 from lattend.rules.catalogue.axial import axial
 from lattend.rules.catalogue.band import band, local, window_size
 from lattend.rules.catalogue.bigbird import bigbird
@@ -16,6 +15,7 @@ from lattend.rules.catalogue.causal import causal
 from lattend.rules.catalogue.chunked import chunked
 from lattend.rules.catalogue.dilated import dilated
 from lattend.rules.catalogue.documents import documents
+from lattend.rules.catalogue.entry import RuleInfo
 from lattend.rules.catalogue.full import full
 from lattend.rules.catalogue.longformer import longformer
 from lattend.rules.catalogue.natten import natten
@@ -38,7 +38,7 @@ _ORDER: tuple[Callable[..., Rule], ...] = (
 )
 CATALOGUE: dict[str, Callable[..., Rule]] = {function.__name__: function for function in _ORDER}
 
-# Names from elsewhere, in the order of their rules; About.aliases says what their numbers are
+# Names from elsewhere, in the order of their rules; RuleInfo.aliases says what their numbers are
 ALIASES: dict[str, Callable[..., Rule]] = {
     **{"bidirectional": full, "autoregressive": causal, "lower_triangular": causal},
     **{"sliding_window": sliding_window, "block_causal": windowed, "banded": band, "local": local},
@@ -124,7 +124,7 @@ def _by_meaning(name: str) -> list[str]:
     return [best, *(alias for alias in _about(best).alias_names if wanted & _words(alias))]
 
 
-def _about(rule: str) -> About:
+def _about(rule: str) -> RuleInfo:
     about = CATALOGUE[rule]().about
     assert about is not None  # every rule of the catalogue says what it is
     return about

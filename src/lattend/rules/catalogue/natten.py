@@ -24,11 +24,11 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
+from lattend.rules.catalogue.entry import RuleInfo, entry
 from lattend.rules.catalogue.neighbourhood import neighbourhood
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse
-from lattend.rules.rule import About, Rule, check_integer
+from lattend.rules.rule import Rule, check_integer
 
 _AXES = {
     1: (("", "n"),),
@@ -75,7 +75,7 @@ def natten(
         (_causal if one else _around)(*axis, size, stride, step)
         for axis, (size, stride, step, one) in zip(_AXES[number], windows, strict=True)
     ]
-    about = About(
+    about = RuleInfo(
         name="neighbourhood",
         meaning="NATTEN's window along every axis: around the query, moved inside at the border, or causal",
         keys="*".join(f"({keys})" for _, keys in made),

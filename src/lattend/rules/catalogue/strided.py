@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="strided",
     meaning="a query attends to itself and at most t positions before it",
     keys="min(q, t) + 1",

@@ -13,7 +13,7 @@ from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
-    from lattend.rules.about import About
+    from lattend.rules.catalogue.entry import RuleInfo
 
 
 class NamesQuestion(Question):
@@ -89,7 +89,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     )
 
 
-def _names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
+def _names(rule: Rule) -> tuple[RuleInfo | None, dict[str, str], str]:
     """What the catalogue says of the rule, its parameters in our letters, and the name as it is typed."""
     if rule.about:
         bound = {name: str(value) for name, value in rule.values.items() if name in rule.parameters}
