@@ -12,7 +12,6 @@ from typing import cast
 
 from lattend.budget import Budget
 from lattend.counts.algebra import load
-from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
 from lattend.counts.equality import Judged, first_difference, grows, judge_equation, words
 from lattend.counts.formula import (
@@ -26,11 +25,11 @@ from lattend.counts.formula import (
     substituted,
     walk,
 )
-from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_parser import parse_claim, parse_formula
 from lattend.counts.formula_value import value_at
-from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
+from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate

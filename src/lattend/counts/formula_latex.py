@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from lattend.counts.claim_parser import parse_claim
 from lattend.counts.formula import (
     Apply,
     BigO,
@@ -20,6 +19,7 @@ from lattend.counts.formula import (
     Symbol,
     WrittenClaim,
 )
+from lattend.counts.formula_parser import parse_claim
 from lattend.counts.notation import latex_name
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import LattendError
@@ -73,7 +73,7 @@ SUM, NEGATIVE, SIGMA, PRODUCT, POWER, WHOLE = range(6)
 def claim_latex(claim: WrittenClaim) -> str:
     r"""All sides of a claim, joined by equals signs.
 
-    >>> from lattend.counts.claim_parser import parse_claim
+    >>> from lattend.counts.formula_parser import parse_claim
     >>> print(claim_latex(parse_claim("N = 1 + 2 + ... + n = n(n+1)/2", {"n"})))
     N = \sum_{i=1}^{n} i = \frac{n (n + 1)}{2}
     """

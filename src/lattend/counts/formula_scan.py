@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from lattend.counts.meanings import spellings
+from lattend.counts.synonyms import spellings
 from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")

@@ -10,15 +10,15 @@ from math import prod
 from lattend.errors import NamingError, TooLarge
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
-from lattend.plans.magnitudes import largest
 from lattend.plans.order import PlanAxis, has_windows
 from lattend.plans.part import Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.canonical import CanonicalForm
-from lattend.rules.language.expr import Condition
-from lattend.rules.language.intervals import Interval
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Condition, Num, Term
+from lattend.rules.language.intervals import Interval, interval
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
@@ -48,7 +48,7 @@ class Plan:
     @cached_property
     def fits(self) -> bool:
         """Whether every number on the way to a bound has at most 62 bits."""
-        return all(largest(part) < 1 << 62 for part in (*self.parts, *self.transposed))
+        return all(max_magnitude(part) < 1 << 62 for part in (*self.parts, *self.transposed))
 
     def tiles(self, part: int, shape: tuple[int, ...], *, transposed: bool = False) -> Tiles:
         """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
@@ -87,6 +87,30 @@ class Plan:
 def tile_text(tile: int = TILE) -> str:
     """`64 × 64 tiles`, as executed pairs are labeled."""
     return f"{tile} × {tile} tiles"
+
+
+UNKNOWN = 1 << 61  # more than 32 bits hold, and no reason to refuse
+
+
+def max_magnitude(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
+    """The greatest magnitude of any number on the way to the part's bounds and conditions, and to `more`.
+
+    `names` are further whole numbers in these; what has other names is no whole number.
+    """
+    ends = {name: Interval(value, value) for name, value in part.numbers.items()} | dict(names or {})
+    ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
+    for axis in part.axes:
+        ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
+    terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
+    nodes = [node for root in (*terms, part.rest, *more) for node in expr.walk(root)]
+    found = [0]
+    for node in nodes:
+        if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
+            try:
+                found += [abs(int(end)) for end in interval(node, ends)]
+            except ZeroDivisionError:  # by what is 0 at an end that is no position
+                return UNKNOWN
+    return max(found)
 
 
 def plan(rule: Rule, /, **values: int) -> Plan:

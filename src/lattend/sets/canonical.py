@@ -31,7 +31,7 @@ from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.frame import Frame
 from lattend.sets.intervals import interval_form
 from lattend.sets.region import bound_of
-from lattend.sets.writing import piece_conditions, sort_key, term_of
+from lattend.sets.set_to_condition import piece_conditions, sort_key, term_of
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine
 MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go through

@@ -19,8 +19,8 @@ from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.build import Described, describe
 from lattend.sets.region import Bound, Region, any_clause_holds, quotient_of
+from lattend.sets.set_to_condition import bound_condition, remainder_conditions
 from lattend.sets.space import Space
-from lattend.sets.writing import bound_condition, remainder_conditions
 
 MAX_PIECES = 3  # more are not written out
 _KEYS = Space(("k",), (), {})

@@ -26,7 +26,7 @@ from typing import IO, Any, TypeVar
 from lattend.budget import Budget
 from lattend.errors import DeadlineError, LattendError
 from lattend.recent import Recent
-from lattend.sets.forked import Forked
+from lattend.sets.forked_process import ForkedProcess
 
 START = 30.0
 MEMORY = 4 << 30
@@ -89,7 +89,7 @@ class _Worker:
     """The second process and the pipes to it."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.stderr: IO[bytes] | None = None
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
@@ -130,7 +130,7 @@ class _Worker:
             return value
         raise value
 
-    def _started(self) -> subprocess.Popen[bytes] | Forked:
+    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
@@ -139,7 +139,7 @@ class _Worker:
         tied = threading.current_thread() is threading.main_thread()
         try:
             if self.forks:
-                self.process = Forked(lambda: serve(tied), self.stderr)
+                self.process = ForkedProcess(lambda: serve(tied), self.stderr)
             else:
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=module_path(), tied=tied)],
@@ -247,7 +247,7 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
     return found[0]
 
 
-def _sent(process: subprocess.Popen[bytes] | Forked, *messages: bytes) -> bytes:
+def _sent(process: subprocess.Popen[bytes] | ForkedProcess, *messages: bytes) -> bytes:
     """Send them, and wait until the worker begins."""
     left = memoryview(b"".join(HEADER.pack(len(message)) + message for message in messages))
     while left and process.stdin is not None:

@@ -11,7 +11,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Term, Truth
 from lattend.sets.frame import Frame
 from lattend.sets.region import quotient_of
-from lattend.sets.writing import sort_key, term_of
+from lattend.sets.set_to_condition import sort_key, term_of
 
 MAX_ENDS = 4  # formulas that an end of an interval may be made of
 

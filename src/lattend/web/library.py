@@ -18,7 +18,7 @@ PLAIN = (
     "cost.models.summary",
     "cost.models.times",
     "cost.summary",
-    "counts.claim_parser",
+    "counts.formula_parser",
     "counts.field_map",
     "counts.formula_latex",
     "counts.rule_latex",

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves
 from lattend.attend.tensor_terms import ELEMENT, evaluate
-from lattend.plans.magnitudes import largest
 from lattend.plans.part import Part
+from lattend.plans.plan import max_magnitude
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -107,7 +107,7 @@ def has_large_numbers(part: Part) -> bool:
     """Whether a number on the way to its bounds and conditions may need 64 bits."""
     literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
     written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
+    return written >= 1 << 28 or max_magnitude(part) >= 1 << 30
 
 
 def has_large_bias(part: Part, term: Term | None, tensors: Sequence[str], batch: int) -> bool:
@@ -115,7 +115,7 @@ def has_large_bias(part: Part, term: Term | None, tensors: Sequence[str], batch:
     if term is None:
         return False
     slopes = (derivative(term, leaf) for leaf in leaves(term, tuple(tensors)))
-    return largest(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
+    return max_magnitude(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
 
 
 def is_wide(part: Part, arrays: Mapping[str, Tensor], *tensors: Tensor) -> bool:

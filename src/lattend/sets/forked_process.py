@@ -1,4 +1,4 @@
-"""Forked: a copy of this process that runs one function, held as subprocess holds a program."""
+"""ForkedProcess: a copy of this process that runs one function, held as subprocess holds a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANDLES = 1024  # open files that a copy closes: the sockets of this process are
 NAP = 0.005  # seconds between looks at a process that ends
 
 
-class Forked:
+class ForkedProcess:
     """The copy reads what is written to `stdin`, and writes to `stdout`; errors go to the file given."""
 
     def __init__(self, run: Callable[[], None], stderr: IO[bytes]) -> None:
