@@ -20,7 +20,6 @@ from lattend.counts.formula import (
     Formula,
     Number,
     Sum,
-    Symbol,
     WrittenClaim,
     substituted,
     walk,
@@ -33,6 +32,7 @@ from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Name
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
@@ -127,7 +127,7 @@ def judge_number(
             message = f"{side.text} says how a count grows, and here every size has a number"
             raise Source("formula", text).error(message, start, end)
         for node, bound in walk(side.node):
-            if isinstance(node, Symbol) and node.name not in {*put, *bound}:
+            if isinstance(node, Name) and node.name not in {*put, *bound}:
                 raise _unknown(node.name, [*values], [], text, *(node.span or (start, end)))
         numbers.append(value_at(substituted(side.node, put), values))
     where = " and ".join(f"{name} == {value}" for name, value in values.items())
@@ -162,7 +162,7 @@ def _new_name(count: Count, text: str) -> Formula:
     if isinstance(found, BigO):
         raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
     for node, bound in walk(found):
-        if isinstance(node, Symbol) and node.name not in {*count.names, *bound}:
+        if isinstance(node, Name) and node.name not in {*count.names, *bound}:
             start, end = node.span or (0, len(text))
             said = f"this count has no {node.name}; it has {', '.join(count.names)}"
             raise Source("rename", text).error(said, start, end)
@@ -190,7 +190,7 @@ def _read(
         raise
     words = {*_WORD.findall(text)}
     said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
-    put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
+    put = {**replacements, **{name: Name(new) for name, new in named.items()}}
     sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
     said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
@@ -209,7 +209,7 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
         with suppress(TextError):
             yield replace(_read(count, text, replacements), how="with a bracket")
     used = {
-        node.name for side in reading.claim.sides for node, _ in walk(side.node) if isinstance(node, Symbol)
+        node.name for side in reading.claim.sides for node, _ in walk(side.node) if isinstance(node, Name)
     }
     if used & {*count.fixed} and count.first == 0:
         with suppress(NoClosedForm):
@@ -233,7 +233,7 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
         for node, bound in walk(side.node):
             if isinstance(node, Sum):
                 indices.add(node.variable)
-            if isinstance(node, Symbol) and node.name not in bound:
+            if isinstance(node, Name) and node.name not in bound:
                 used.add(node.name)
                 if node.name not in known:
                     places.setdefault(node.name, node.span or (0, len(text)))

@@ -16,7 +16,6 @@ from lattend.counts.formula import (
     Number,
     Piecewise,
     Sum,
-    Symbol,
     WrittenClaim,
 )
 from lattend.counts.formula_parser import parse_claim
@@ -26,6 +25,7 @@ from lattend.errors import LattendError
 from lattend.report.latex import aligned, cases, inline, number
 from lattend.report.maths import Maths, Sentence
 from lattend.report.numbers import format_value
+from lattend.rules.language.expr import Name
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
@@ -206,7 +206,7 @@ def _written(node: Formula) -> tuple[str, int]:
                 rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}",
                 NEGATIVE if sign else PRODUCT,
             )
-        case Symbol():
+        case Name():
             return latex_name(node.name), WHOLE
         case Sum():
             index, low, high = latex_name(node.variable), _written(node.low)[0], _written(node.high)[0]

@@ -25,13 +25,13 @@ from lattend.counts.formula import (
     OrderSign,
     ParsedFormula,
     Sum,
-    Symbol,
     WrittenClaim,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
 from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
 from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
 from lattend.errors import TextError
+from lattend.rules.language.expr import Name
 from lattend.rules.language.grammar import Parser
 from lattend.rules.language.tokens import Source, Token
 
@@ -66,7 +66,7 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
     Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
     >>> parse_formula("2n", known={"n"})
-    Apply(op='*', args=(Number(value=Fraction(2, 1)), Symbol(name='n')))
+    Apply(op='*', args=(Number(value=Fraction(2, 1)), Name(name='n')))
     """
     return FormulaParser(text, known).whole()
 
@@ -253,7 +253,7 @@ class FormulaParser(Parser[ParsedFormula]):
                 raise self.alone(token)
             if token.value in self.definitions:
                 return self.definitions[token.value].at([], *span)
-            return ParsedFormula(Symbol(token.value, span), *span, degree=1)
+            return ParsedFormula(Name(token.value, span), *span, degree=1)
         raise self.missing_operand(self.before, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
@@ -336,7 +336,7 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args
-        if not isinstance(variable.node, Symbol):
+        if not isinstance(variable.node, Name):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
             raise self.error(message, *variable.span)
         limits = low.terms + high.terms

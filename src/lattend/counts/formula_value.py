@@ -17,8 +17,8 @@ from lattend.counts.formula import (
     Number,
     Piecewise,
     Sum,
-    Symbol,
 )
+from lattend.rules.language.expr import Name
 
 MAX_SUMMANDS = 100_000
 MAX_POWER = 10_000
@@ -36,7 +36,7 @@ def _value(node: Formula, values: Mapping[str, int]) -> Fraction:
     match node:
         case Number():
             return node.value
-        case Symbol():
+        case Name():
             return Fraction(values[node.name])
         case Sum():
             low, high = ceil(_value(node.low, values)), floor(_value(node.high, values))

@@ -22,10 +22,10 @@ from lattend.counts.formula import (
     Number,
     ParsedFormula,
     Piecewise,
-    RelationSign,
     substituted,
     walk,
 )
+from lattend.rules.language.expr import CompareOp
 from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
@@ -206,4 +206,4 @@ def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
     if sign in ("∣", "∤"):
         rest = Apply("%", (right, left))
         return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
-    return FormulaRelation(cast(RelationSign, sign), left, right)
+    return FormulaRelation(cast(CompareOp, sign), left, right)

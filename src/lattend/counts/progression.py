@@ -14,9 +14,10 @@ from functools import lru_cache
 from itertools import pairwise
 from math import comb
 
-from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum, Symbol
+from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum
 from lattend.counts.notation import Notation
 from lattend.errors import TooLarge
+from lattend.rules.language.expr import Name
 from lattend.rules.language.linear import Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 
@@ -86,7 +87,7 @@ class _Place:
 def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
     """The sum with these first and these last terms, of which at least two stand next to each other.
 
-    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Symbol("n")
+    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Name("n")
     >>> print(progression([one, two], [n], "i"))
     the sum of i for i = 1 to n
     """
@@ -125,7 +126,7 @@ def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
         return Apply(same[0].op, tuple(_alike(list(column), shown, places) for column in columns))
     values = [polynomial_of(term) for term in terms]
     places.append(_Place(f"place {len(places)}", values[:shown], values[shown:]))
-    return Symbol(places[-1].name)
+    return Name(places[-1].name)
 
 
 def polynomial_of(formula: Formula) -> Polynomial:
@@ -133,7 +134,7 @@ def polynomial_of(formula: Formula) -> Polynomial:
     match formula:
         case Number():
             return Polynomial.constant(formula.value)
-        case Symbol():
+        case Name():
             return Polynomial.atom(formula.name)
         case Apply(op="+", args=(left, right)):
             return polynomial_of(left) + polynomial_of(right)
@@ -163,7 +164,7 @@ def formula_of(polynomial: Polynomial) -> Formula:
 def _product(powers: Monomial, coefficient: Fraction) -> Formula:
     found: Formula = Number(coefficient)
     for atom, exponent in powers:
-        found = Apply("*", (found, Apply("^", (Symbol(str(atom)), Number(Fraction(exponent))))))
+        found = Apply("*", (found, Apply("^", (Name(str(atom)), Number(Fraction(exponent))))))
     return found
 
 

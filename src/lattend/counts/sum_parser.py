@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import Apply, Formula, Op, ParsedFormula, Summand, Symbol, walk
+from lattend.counts.formula import Apply, Formula, Op, ParsedFormula, Summand, walk
 from lattend.counts.progression import Progression, formula_of, progression
+from lattend.rules.language.expr import Name
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.language.tokens import Token
 
@@ -55,7 +56,7 @@ def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | No
         parser.close(opening)
         return variable, low
     low = parser.operand(ADD)
-    if isinstance(low.node, Symbol) and low.node.name not in parser.known:
+    if isinstance(low.node, Name) and low.node.name not in parser.known:
         raise parser.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
     return None, low
 
@@ -63,14 +64,14 @@ def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | No
 def _unnamed_index(parser: FormulaParser, body: ParsedFormula, sign: Token) -> ParsedFormula:
     """What a sum runs over that does not say it: the one name of its body that is not known."""
     inside = [
-        node.name for node, bound in walk(body.node) if isinstance(node, Symbol) and node.name not in bound
+        node.name for node, bound in walk(body.node) if isinstance(node, Name) and node.name not in bound
     ]
     names = sorted({name for name in inside if name not in parser.known})
     index = names[0] if len(names) == 1 else next((name for name in _INDICES if name in names), "")
     if names and not index:
         message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
         raise parser.fail(message, sign)
-    return ParsedFormula(Symbol(index or "i", body.span), *body.span)
+    return ParsedFormula(Name(index or "i", body.span), *body.span)
 
 
 def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
@@ -113,7 +114,7 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
     place = before[skipped][1].start, end
     parser.readings.append(f"{parser.written(*place)} read as {series}")
     body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-    total = parser.summed([body, ParsedFormula(Symbol(series.index), *place), low, high], *place)
+    total = parser.summed([body, ParsedFormula(Name(series.index), *place), low, high], *place)
     if skipped == 0:
         return total
     rest = before[0][1]

@@ -21,12 +21,12 @@ from lattend.counts.formula import (
     Number,
     Piecewise,
     Sum,
-    Symbol,
     walk,
 )
 from lattend.counts.progression import summed_powers
 from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
+from lattend.rules.language.expr import Name
 from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space, summed
@@ -68,7 +68,7 @@ def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
     match node:
         case Number():
             return [Case(region, Polynomial.constant(node.value), ONE)]
-        case Symbol():
+        case Name():
             return [Case(region, coordinate(region.space, bound.get(node.name, node.name)), ONE)]
         case Sum():
             return _sum(node, region, bound)
@@ -363,7 +363,7 @@ def _is_polynomial(body: Formula) -> bool:
     """Whether the terms of a sum keep one form whatever its index is."""
     nodes = (node for node, _ in walk(body))
     return all(
-        isinstance(node, (Number, Symbol))
+        isinstance(node, (Number, Name))
         or (isinstance(node, Apply) and node.op in ("+", "-", "*", "/", "^", "neg"))
         for node in nodes
     )
@@ -387,8 +387,8 @@ def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial
     for part, _ in walk(node.body):
         if isinstance(part, Apply) and part.op in ("/", "//", "%"):
             left, right = part.args
-            used = {n.name for n, inner in walk(left) if isinstance(n, Symbol) and n.name not in inner}
-            if isinstance(right, Symbol) and right.name in moduli and node.variable in used:
+            used = {n.name for n, inner in walk(left) if isinstance(n, Name) and n.name not in inner}
+            if isinstance(right, Name) and right.name in moduli and node.variable in used:
                 return right.name
     return None
 
