@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
-from lattend.counts.formula_latex import formula_latex
 from lattend.counts.formula_parser import parse_formula
+from lattend.counts.latex import formula_latex
 from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank

@@ -21,7 +21,7 @@ PLAIN = (
     "counts.formula_parser",
     "counts.field_map",
     "counts.formula_latex",
-    "counts.rule_latex",
+    "counts.latex",
     "draw.grid.counterexample",
     "draw.grid.samples",
     "nn.convolution.query_heads",

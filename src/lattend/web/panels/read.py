@@ -79,7 +79,7 @@ def other(question: OtherQuestion) -> ReadAnswer:
 
 
 def _meaning(text: str) -> ReadAnswer:
-    from lattend.counts.rule_latex import set_latex
+    from lattend.counts.latex import set_latex
     from lattend.rules.language.arrays import array_missing
     from lattend.rules.typos import typos
 

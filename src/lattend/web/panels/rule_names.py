@@ -49,7 +49,7 @@ class NamesAnswer(Answer):
 
 def answer(question: NamesQuestion) -> NamesAnswer:
     """The names of a rule, whichever way it was written."""
-    from lattend.counts.rule_latex import condition_latex, set_latex
+    from lattend.counts.latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
     from lattend.report.latex import named
     from lattend.rules.language import expr
