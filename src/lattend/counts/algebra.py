@@ -50,10 +50,10 @@ def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, 
         for atom, exponent in powers:
             exponents[place[atom]] = exponent
         terms[tuple(exponents)] = rationals(coefficient.numerator, coefficient.denominator)
-    content, found = ring.from_dict(terms).factor_list()
+    content, raw_factors = ring.from_dict(terms).factor_list()
     number = Fraction(int(content.numerator), int(content.denominator))
     factors: list[tuple[Polynomial, int]] = []
-    for factor, power in found:
+    for factor, power in raw_factors:
         whole, scale = _primitive(_polynomial_of(factor, atoms))
         number *= scale ** int(power)
         factors.append((whole, int(power)))

@@ -68,7 +68,7 @@ class CountCheck(Shown):
         return f"count, rows and columns agree in {looked}" + (f": {upto}" if upto else "")
 
     def json(self) -> dict[str, Any]:
-        found = self.mismatch
+        mismatch = self.mismatch
         return {
             "rule": self.rule,
             "agrees": bool(self),
@@ -77,8 +77,8 @@ class CountCheck(Shown):
             "upto": dict(self.upto),
             "complete": self.complete,
             "mismatch": None
-            if found is None
-            else {"at": found.at, "closed": found.closed, "enumerated": found.enumerated},
+            if mismatch is None
+            else {"at": mismatch.at, "closed": mismatch.closed, "enumerated": mismatch.enumerated},
         }
 
 
@@ -140,7 +140,7 @@ def _combinations(parameters: list[str], reach: int) -> Ints:
 def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int]], int, int]:
     """The sizes to look at, smallest first, how far they go, and how many pairs that takes."""
     free = [name for name in rule.sizes if name not in rule.values]
-    found: list[dict[str, int]] = []
+    sizes: list[dict[str, int]] = []
     total = 0
     for largest in range(upto + 1) if free else [0]:
         shell = [
@@ -150,13 +150,13 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
         ]
         pairs = sum(_area(rule, size) for size in shell) * combinations
         if total + pairs > MAX_PAIRS:
-            if not found:
+            if not sizes:
                 raise TooLarge(
                     f"checking looks at every pair, here {pairs:,} of them; the limit is {MAX_PAIRS:,}"
                 )
-            return found, largest - 1, total
-        found, total = found + shell, total + pairs
-    return found, upto, total
+            return sizes, largest - 1, total
+        sizes, total = sizes + shell, total + pairs
+    return sizes, upto, total
 
 
 def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:

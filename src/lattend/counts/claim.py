@@ -80,11 +80,13 @@ def judge(
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
-        found = None
+        difference = None
         with suppress(DeadlineError):
-            found = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
-        if found is not None:
-            return Verdict(one_line(text), "fails", counterexample=found, readings=reading.claim.readings)
+            difference = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
+        if difference is not None:
+            return Verdict(
+                one_line(text), "fails", counterexample=difference, readings=reading.claim.readings
+            )
         raise DeadlineError(
             f'formula "{one_line(text)}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
@@ -134,8 +136,8 @@ def judge_number(
     for place, (left, right) in enumerate(pairwise(numbers)):
         if left is None or left != right:
             claimed = None if right is None else Fraction(right)
-            found = Counterexample(dict(values), claimed, left, place > 0)
-            return Verdict(one_line(text), "fails", counterexample=found, readings=claim.readings)
+            counterexample = Counterexample(dict(values), claimed, left, place > 0)
+            return Verdict(one_line(text), "fails", counterexample=counterexample, readings=claim.readings)
     return Verdict(one_line(text), "holds", where, readings=claim.readings)
 
 
@@ -158,15 +160,15 @@ def _first_difference(reading: _Reading) -> Counterexample | None:
 
 def _new_name(count: Count, text: str) -> Formula:
     """What a letter is renamed to: a name of the count, or a formula of its names."""
-    found = parse_formula(text, count.names)
-    if isinstance(found, BigO):
+    formula = parse_formula(text, count.names)
+    if isinstance(formula, BigO):
         raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
-    for node, bound in walk(found):
+    for node, bound in walk(formula):
         if isinstance(node, Name) and node.name not in {*count.names, *bound}:
             start, end = node.span or (0, len(text))
             said = f"this count has no {node.name}; it has {', '.join(count.names)}"
             raise Source("rename", text).error(said, start, end)
-    return found
+    return formula
 
 
 def _read(
@@ -184,9 +186,9 @@ def _read(
             return _read(count, text, replacements, printed)
         for bracketed in claim.bracketed:  # an index that stands outside of its sum: the bracket was left out
             with suppress(TextError):
-                found = _read(count, bracketed, replacements)
-                readings = (f"read as {bracketed}", *found.claim.readings)
-                return replace(found, claim=replace(found.claim, readings=readings), text=text)
+                reading = _read(count, bracketed, replacements)
+                readings = (f"read as {bracketed}", *reading.claim.readings)
+                return replace(reading, claim=replace(reading.claim, readings=readings), text=text)
         raise
     words = {*_WORD.findall(text)}
     said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
@@ -244,13 +246,13 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
             return {letter: position}, [
                 f"{letter} read as {position}, the position of the {whose}, from {count.first}"
             ]
-    found: dict[str, str] = {}
+    replacements: dict[str, str] = {}
     for name, (start, end) in places.items():
         options = meant(name, count.names)
         if len(options) != 1 or len(name) == 1:
             raise _unknown(name, count.names, options, text, start, end)
-        found[name] = options[0]
-    return found, [f"{name} read as {ours}" for name, ours in found.items()]
+        replacements[name] = options[0]
+    return replacements, [f"{name} read as {ours}" for name, ours in replacements.items()]
 
 
 def _unknown(name: str, known: list[str], options: list[str], text: str, start: int, end: int) -> UnknownName:
@@ -281,23 +283,23 @@ def _judge(readings: list[_Reading]) -> Verdict:
         return judged.verdict
     better: list[tuple[str, Verdict]] = []
     for other in others:
-        found = _judge_claim(other)
+        verdict = _judge_claim(other)
         if other.must_hold:
-            is_better = found.verdict.holds and not isinstance(found.verdict, OrderVerdict)
+            is_better = verdict.verdict.holds and not isinstance(verdict.verdict, OrderVerdict)
         else:
-            is_better = _is_better(found, judged, other.count is first.count)
+            is_better = _is_better(verdict, judged, other.count is first.count)
         if is_better:
-            news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
-            better.append((other.how, replace(found.verdict, readings=news)))
+            news = tuple(said for said in verdict.verdict.readings if said not in judged.verdict.readings)
+            better.append((other.how, replace(verdict.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))
 
 
-def _is_better(found: Judged, than: Judged, comparable: bool) -> bool:
+def _is_better(new: Judged, old: Judged, comparable: bool) -> bool:
     """Whether a claim holds and the other does not, or it holds in more places."""
-    mine, theirs = WORST.index(found.verdict.status), WORST.index(than.verdict.status)
+    mine, theirs = WORST.index(new.verdict.status), WORST.index(old.verdict.status)
     if mine != theirs or not comparable:
         return mine > max(theirs, WORST.index("undecided"))
-    return than.agreed.is_subset(found.agreed) and not found.agreed.is_subset(than.agreed) and mine >= 2
+    return old.agreed.is_subset(new.agreed) and not new.agreed.is_subset(old.agreed) and mine >= 2
 
 
 def _judge_claim(reading: _Reading) -> Judged:
@@ -357,10 +359,10 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
 
 def _as_count(count: Count, formula: Formula) -> Count:
     """A formula where the count is defined, as a count that is never asked for a number."""
-    found = cases(formula, count.closed.domain)
-    if any(case.below != ONE for case in found):
+    parts = cases(formula, count.closed.domain)
+    if any(case.below != ONE for case in parts):
         raise NoClosedForm("the growth of a fraction is not decided")
     return replace(
         count,
-        closed=replace(count.closed, pieces=[Piece(case.region, case.above) for case in found], line=None),
+        closed=replace(count.closed, pieces=[Piece(case.region, case.above) for case in parts], line=None),
     )

@@ -43,14 +43,14 @@ class Closed:
     @cached_property
     def signed(self) -> frozenset[str]:
         """The names that may be below 0 on its domain."""
-        space, found = self.space, set[str]()
+        space, signed = self.space, set[str]()
         for name in space.parameters:
             whole = Linear(((name, 1),))
             atom = Quotient(whole, space.split[name]) if name in space.split else name
             below = self.domain.where(Bound(Linear(((atom, -1),), -1), False))
             if not below.is_empty():
-                found.add(name)
-        return frozenset(found)
+                signed.add(name)
+        return frozenset(signed)
 
     def ready(self) -> Closed:
         """Itself, its regions taken apart into conditions, so that numbers can be put in without isl."""
@@ -68,18 +68,18 @@ class Closed:
         arrays = {name: _spread(x, shape) for name, x in env.items() if np.ndim(x)}
         if any(abs(x) > LARGE for x in env.values() if isinstance(x, int)):
             env, most = {name: np.asarray(x).astype(object) for name, x in env.items()}, None
-        found = np.zeros(shape, object if most is None or most > LARGE else np.int64)
+        values = np.zeros(shape, object if most is None or most > LARGE else np.int64)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:
             here = open_ & np.asarray(piece.region.holds(env), bool)
             if here.all():  # often so, and quicker
-                found[...] = piece.formula.values(env, most)
+                values[...] = piece.formula.values(env, most)
                 break
             if here.any():
                 some = {**env, **{name: x[here] for name, x in arrays.items()}}
-                found[here] = piece.formula.values(some, most)
+                values[here] = piece.formula.values(some, most)
                 open_ &= ~here
-        return found
+        return values
 
 
 def _spread(numbers: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -144,8 +144,8 @@ def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
                 return region.where(here[0]).where(here[1])
 
             domain = domain | inside(closed.domain)
-            found = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)
-            pieces += [p for p in found if not p.region.is_empty()]
+            remaining = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)
+            pieces += [p for p in remaining if not p.region.is_empty()]
         pieces = [Piece(p.region.without(name, rest), p.formula) for p in pieces]
         closed = Closed(rest, domain.without(name, rest), pieces)
     return closed
@@ -200,11 +200,11 @@ def _sum_of_products(
 
 def _axis_moduli(rule: Rule) -> dict[str, str]:
     positions = {name for axis in rule.axes for name in (axis.query, axis.key)}
-    found = moduli_of(rule.condition, positions)
+    moduli = moduli_of(rule.condition, positions)
     return {
         axis.query: modulus
         for axis in rule.axes
-        for modulus in (found.get(axis.query) or found.get(axis.key),)
+        for modulus in (moduli.get(axis.query) or moduli.get(axis.key),)
         if modulus
     }
 

@@ -91,8 +91,8 @@ class Count(Shown):
         known = {**self.values, **bound.values, **positions}
         if all(name in known for name in (*self.rule.sizes, *self.rule.parameters, *self.fixed)):
             return self.number(known)
-        found = self._derived_again(bound) if self._is_outside(rest) else self.restricted(known)
-        return replace(found, values={**found.values, **known}, rule=bound)
+        count = self._derived_again(bound) if self._is_outside(rest) else self.restricted(known)
+        return replace(count, values={**count.values, **known}, rule=bound)
 
     def number(self, values: Mapping[str, int]) -> int:
         """The count at values for every name, which must lie in the rule's domain."""
@@ -109,11 +109,11 @@ class Count(Shown):
             return number_at(rule, self.fixed, places, self.first, self.budget)
         for piece in self.closed.pieces:
             if piece.region.holds(values):
-                found = piece.formula.value(values)
-                if found != int(found):
+                number = piece.formula.value(values)
+                if number != int(number):
                     given = ", ".join(f"{name} = {values[name]}" for name in self.names)
                     raise DomainError(f"at {given} a size is not a whole number")
-                return int(found)
+                return int(number)
         if self.otherwise != "0":
             given = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise DomainError(f"{self.otherwise} at {given}, so there is no number to give")
@@ -161,10 +161,10 @@ class Count(Shown):
         """The same count per query or per key, with positions that begin at another number."""
         from lattend.counts.counting import closed_count
 
-        found = closed_count(self.rule, self.fixed, self.budget, first)
+        count = closed_count(self.rule, self.fixed, self.budget, first)
         for text in self.assumed:
-            found = found.assuming(text)
-        return found
+            count = count.assuming(text)
+        return count
 
     def related(self) -> Iterator[tuple[Count, str]]:
         """Other counts of the same rule, which a formula may be instead, and what they are."""
@@ -212,10 +212,10 @@ class Count(Shown):
         """The count of the rule with other numbers, or on another domain, under the same assumptions."""
         from lattend.counts.counting import closed_count
 
-        found = closed_count(rule, self.fixed, self.budget, self.first)
+        count = closed_count(rule, self.fixed, self.budget, self.first)
         for text in self.assumed:
-            found = found.assuming(text)
-        return found
+            count = count.assuming(text)
+        return count
 
     def order(self, *variables: str) -> Growth:
         """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
@@ -339,7 +339,7 @@ def _inside(closed: Closed, region: Region, line: Closed | None) -> Closed:
 
 def assumed(closed: Closed, condition: Condition, text: str) -> Closed:
     """The same where that leaves anything."""
-    found = within(closed, condition, text)
-    if found.domain.is_empty():
+    inside = within(closed, condition, text)
+    if inside.domain.is_empty():
         raise DomainError(f'assumption "{text}" never holds where this count is defined')
-    return found
+    return inside

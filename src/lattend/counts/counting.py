@@ -63,8 +63,8 @@ def count(
     if complete and method == "auto":
         return number_at(bound, fixed, places, first, budget)
     try:
-        found = closed_count(bound, fixed, budget, first)
-        return found.bound(places) if places or complete else found
+        counted = closed_count(bound, fixed, budget, first)
+        return counted.bound(places) if places or complete else counted
     except (NoClosedForm, NotAffineError) as reason:
         raise _with_advice(reason, bound, complete) from None
 
@@ -124,10 +124,10 @@ def _with_modulus(rule: Rule) -> Rule | None:
     """
     letters = ("w" + "_" * more for more in itertools.count())
     letter = next(name for name in letters if name not in rule.parameters)
-    found = with_modulus(rule.condition, letter)
-    if found is None:
+    symbolic = with_modulus(rule.condition, letter)
+    if symbolic is None:
         return None
-    condition, number = found
+    condition, number = symbolic
     return replace(rule, condition=condition, values={**rule.values, letter: number})
 
 
@@ -169,9 +169,9 @@ def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendErr
         fix = f"give {letter} a number, as in count({letter}=…), or more" if letter else "give it more"
         names = ", ".join(f"{name}=…" for name in rule.free)
         numbers = "" if complete else "; counting at given numbers still works"
-        found = f"the closed form was not found: {reason.reason}"
+        summary = f"the closed form was not found: {reason.reason}"
         advice = f"{fix} time: count(deadline={LONG}){numbers}{numbers and f': count({names})'}"
-        return DeadlineError(f'rule "{rule.text}": {found}; {advice}').with_reason(f"{found}{numbers}")
+        return DeadlineError(f'rule "{rule.text}": {summary}; {advice}').with_reason(f"{summary}{numbers}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

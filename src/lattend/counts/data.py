@@ -148,8 +148,8 @@ def _edges(
                 continue
             if not _only(term, position):
                 raise NoClosedForm(f"{expr.term_text(lookup)} is indexed by the query and the key at once")
-            found = evaluate_term(term, {**rule.values, position: places}, rule.data)
-            along = np.broadcast_to(found, places.shape)
+            values = evaluate_term(term, {**rule.values, position: places}, rule.data)
+            along = np.broadcast_to(values, places.shape)
             changes |= along[1:] != along[:-1]
     return np.union1d(given, np.nonzero(changes)[0] + 1).astype(np.int64)
 

@@ -50,20 +50,22 @@ def judge_equation(count: Count, left: Formula | None, right: Formula, text: str
     try:
         agreed, open_ = _where_equal(given, difference)
     except NoClosedForm as reason:
-        found = _counterexample(count, difference, None, compared)
-        if found is not None:
-            return Judged(Verdict(text, "fails", counterexample=found), nothing)
+        counterexample = _counterexample(count, difference, None, compared)
+        if counterexample is not None:
+            return Judged(Verdict(text, "fails", counterexample=counterexample), nothing)
         return Judged(Verdict(text, "undecided", remaining=str(reason)), nothing)
     missed = count.closed.domain - agreed
     if missed.is_empty():
         return Judged(Verdict(text, "holds", count.domain_text), agreed)
-    found = _counterexample(count, difference, missed, compared)
-    if found is None:
+    counterexample = _counterexample(count, difference, missed, compared)
+    if counterexample is None:
         return Judged(Verdict(text, "undecided", words(count, missed), remaining=open_.text()), agreed)
     if agreed.is_empty() or not grows(count, agreed):
         where = open_.text([] if agreed.is_empty() else [words(count, agreed)])
-        return Judged(Verdict(text, "fails", where or NOWHERE, found), agreed)
-    return Judged(Verdict(text, "holds only where", words(count, agreed), found, open_.text()), agreed)
+        return Judged(Verdict(text, "fails", where or NOWHERE, counterexample), agreed)
+    return Judged(
+        Verdict(text, "holds only where", words(count, agreed), counterexample, open_.text()), agreed
+    )
 
 
 def first_difference(count: Count, left: Formula | None, right: Formula) -> Counterexample | None:
@@ -106,8 +108,8 @@ class _Open:
         text = f"{Notation(self.count.names, short=False).formula(equation)} == 0"
         place = words(self.count, region)
         bracketed = f"({place})" if " or " in place else place
-        found = self.solved if self._has_solution(equation, region) else self.unsolved
-        found.append(f"{text} and {bracketed}" if place else text)
+        target = self.solved if self._has_solution(equation, region) else self.unsolved
+        target.append(f"{text} and {bracketed}" if place else text)
 
     def _has_solution(self, equation: Polynomial, region: Region) -> bool:
         tried = (
@@ -165,29 +167,29 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
     region = _where_defined(case)
     if vanishes(gap, region):
         return region, None
-    found, rest = region - region, ONE
+    zeros, rest = region - region, ONE
     if region.is_point():
-        return found, None
+        return zeros, None
     gap = gap.substituted(solved(region.equalities()))
     for factor, _ in factored(gap)[1]:
         here = _zeros_of(factor, region)
         if here is not None:
-            found = found | here
+            zeros = zeros | here
         elif vanishes(factor, region):
             return region, None
         elif not never_zero(factor, region):
             rest = rest * factor
     if rest == ONE:
-        return found, None
+        return zeros, None
     slices = _slices(region)
     if slices is None:
-        return found, rest
+        return zeros, rest
     for part in slices:
         here, left = _zeros(gap, Case(part, case.above, ONE))
         if left is not None:
-            return found, rest
-        found = found | here
-    return found, None
+            return zeros, rest
+        zeros = zeros | here
+    return zeros, None
 
 
 def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
@@ -245,16 +247,16 @@ def _counterexample(
     for lowest in (1, 0, None):
         floors = {name: 0 if name in positions and lowest else lowest for name in count.names}
         least = None if missed is None else _at_least(missed, floors).least(count.names)
-        found = None if least is None else compared({**count.values, **least})
-        if found is not None:
-            return found
+        counterexample = None if least is None else compared({**count.values, **least})
+        if counterexample is not None:
+            return counterexample
         tried = (
             v for size in range(MAX_SIZE) for v in _points(count, count.names, floors, size, size + margin)
         )
         wrong = (compared(values) for values in islice(tried, MOST_TRIED))
-        found = next((one for one in wrong if one is not None), None)
-        if found is not None:
-            return found
+        counterexample = next((one for one in wrong if one is not None), None)
+        if counterexample is not None:
+            return counterexample
     return None
 
 

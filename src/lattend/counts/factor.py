@@ -29,13 +29,13 @@ def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Conditio
             continue
         literals = [atom if value else expr.negated(atom) for atom, value in chosen.items()]
         by_residual.setdefault(residual, []).append(expr.all_of(*literals))
-    found: list[tuple[Condition, ...]] = []
+    products: list[tuple[Condition, ...]] = []
     for residual, choices in by_residual.items():
         tails = by_axis(residual, rest)
         if tails is None:
             return None
-        found.extend((expr.any_of(*choices), *tail) for tail in tails)
-    return found
+        products.extend((expr.any_of(*choices), *tail) for tail in tails)
+    return products
 
 
 def _touches(condition: Condition, names: set[str]) -> bool:

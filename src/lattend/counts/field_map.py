@@ -101,14 +101,14 @@ def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:
     shown = [_spread(size) for size in sizes]
     if len(sizes) == 1:
         (places,) = shown
-        found = first_layers(rule, {rule.axes[0].query: places, rule.axes[0].key: places})
-        return FieldMap(places.tolist(), places.tolist(), found.tolist())
+        layers = first_layers(rule, {rule.axes[0].query: places, rule.axes[0].key: places})
+        return FieldMap(places.tolist(), places.tolist(), layers.tolist())
     at = pixel or (sizes[0] // 2, sizes[1] // 2)
     rule.located("pixel", [axis.query for axis in rule.axes], at)
     ranges = {axis.query: np.array([place]) for axis, place in zip(rule.axes, at, strict=True)}
     ranges |= {axis.key: places for axis, places in zip(rule.axes, shown, strict=True)}
-    found = first_layers(rule, ranges)[0, 0]
-    return FieldMap(shown[0].tolist(), shown[1].tolist(), found.tolist(), at)
+    layers = first_layers(rule, ranges)[0, 0]
+    return FieldMap(shown[0].tolist(), shown[1].tolist(), layers.tolist(), at)
 
 
 def _spread(size: int) -> Ints:
@@ -132,10 +132,10 @@ def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
             closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
             open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
             shape = tuple(len(places) for places in ranges.values())
-            found = closed.values_at({**one.values, **open_grid}, shape)
+            layers = closed.values_at({**one.values, **open_grid}, shape)
             for axis in one.axes:  # no piece speaks of a position and itself, nor of what is never connected
-                found = np.where((found == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, found)
-            return found
+                layers = np.where((layers == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, layers)
+            return layers
         except (NoClosedForm, NotAffineError):
             if positions > MOST_TRACED:
                 raise
@@ -146,8 +146,8 @@ def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
             [ranges[axis.key] for axis in one.axes],
         )
     )
-    found = _traced(flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
-    return found.reshape([len(places) for places in ranges.values()])
+    layers = _traced(flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
+    return layers.reshape([len(places) for places in ranges.values()])
 
 
 def _first_layers(rule: Rule) -> Closed:
@@ -161,11 +161,11 @@ def _traced(mask: Bools, queries: Ints) -> Ints:
     """The layer that first connects these queries to every key."""
     step = (mask | np.eye(len(mask), dtype=bool)).astype(np.float32)
     seen = np.eye(len(mask), dtype=bool)[queries]
-    found = np.where(seen, 0, -1)
+    layers = np.where(seen, 0, -1)
     layer = 0
     while True:
         further, layer = (seen.astype(np.float32) @ step) > 0, layer + 1
         if np.array_equal(further, seen):
-            return found
-        found[further & ~seen] = layer
+            return layers
+        layers[further & ~seen] = layer
         seen = further

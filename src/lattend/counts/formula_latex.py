@@ -93,10 +93,11 @@ def _places(link: Verdict) -> str:
     return rf" \quad \text{{{PLACES[link.status]} }} {written}"
 
 
-def _counterexample(found: Counterexample) -> str:
-    at = ", ".join(f"{latex_name(name)} = {value}" for name, value in found.values.items())
+def _counterexample(counterexample: Counterexample) -> str:
+    at = ", ".join(f"{latex_name(name)} = {value}" for name, value in counterexample.values.items())
     exact, claimed = (
-        r"\text{undefined}" if value is None else str(value) for value in (found.exact, found.claimed)
+        r"\text{undefined}" if value is None else str(value)
+        for value in (counterexample.exact, counterexample.claimed)
     )
     return rf"&\text{{at }} {at} \colon\; {exact} \ne {claimed}"
 
@@ -117,7 +118,9 @@ def value_maths(value: Count | int | None) -> str:
     """A whole number with commas, a formula with its LaTeX, or a dash where nothing is known."""
     if value is None or isinstance(value, int):
         return format_value(value)
-    return Maths(str(value), _LONG.sub(lambda found: f"{int(found[0]):,}".replace(",", "{,}"), value.latex()))
+    return Maths(
+        str(value), _LONG.sub(lambda digits: f"{int(digits[0]):,}".replace(",", "{,}"), value.latex())
+    )
 
 
 def order_maths(order: str) -> str:
@@ -134,10 +137,10 @@ def _side(text: str) -> str:
     if "." in text:  # which would be read as a fraction
         raise LattendError(f"{text}: decimals stand alone")
     hidden: dict[str, str] = {}  # what the parser does not know, by the names that stand for it
-    while found := _ROOT.search(text):
-        end = _closing(text, found.end())
-        hidden[f"root{len(hidden)}"] = rf"\sqrt{{{_side(text[found.end() : end])}}}"
-        text = f"{text[: found.start()]}{[*hidden][-1]}{text[end + 1 :]}"
+    while root := _ROOT.search(text):
+        end = _closing(text, root.end())
+        hidden[f"root{len(hidden)}"] = rf"\sqrt{{{_side(text[root.end() : end])}}}"
+        text = f"{text[: root.start()]}{[*hidden][-1]}{text[end + 1 :]}"
     for name in dict.fromkeys(_NEW.findall(text)):
         hidden[f"new{len(hidden)}"] = f"{latex_name(name)}'"
         text = text.replace(f"{name}'", [*hidden][-1])

@@ -134,9 +134,9 @@ class FormulaParser(Parser[ParsedFormula]):
     def whole(self) -> Formula | BigO:
         """The formula, or the order, that the whole text is."""
         take_definitions(self)
-        found = self.side()
+        formula = self.side()
         self.finish()
-        return found.node
+        return formula.node
 
     def side(self) -> ClaimSide:
         """One side of an equation: a formula, or an order."""
@@ -189,10 +189,10 @@ class FormulaParser(Parser[ParsedFormula]):
         if self.here.value == "…":
             return read_dots(self, left, cast(Op, sign.value))
         right = self.expression(level + 1)
-        found = self.applied(cast(Op, sign.value), left, right)
+        result = self.applied(cast(Op, sign.value), left, right)
         if level == ADD:
-            return replace(found, summands=(*summands(left), (cast(Op, sign.value), right)))
-        return replace(found, quotient=sign.value in ("/", "//", "%"))
+            return replace(result, summands=(*summands(left), (cast(Op, sign.value), right)))
+        return replace(result, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
         """Refuse products that people read in two ways."""
@@ -328,11 +328,11 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
-        found = read_rows(self, self.expression(ADD))
+        rows = read_rows(self, self.expression(ADD))
         if self.here.value != "end":
             raise self.left_over(self.here)
         self.at += 1
-        return replace(found, start=opening.start, end=self.tokens[self.at - 1].end)
+        return replace(rows, start=opening.start, end=self.tokens[self.at - 1].end)
 
     def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args

@@ -96,10 +96,10 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     in_cases = r"\begin{cases}" in source.text
     has_rows = in_cases or _ROWS.search(source.text) is not None
     space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
-    found = scan(source, lambda at: _at(source, at), space)
-    found = [_as_word(token) if token.value not in known else token for token in found]
-    names = {*known, *_summed(found), *spellings(known)}
-    return [part for token in found for part in (_cut(token, names) if known else (token,))]
+    scanned = scan(source, lambda at: _at(source, at), space)
+    scanned = [_as_word(token) if token.value not in known else token for token in scanned]
+    names = {*known, *_summed(scanned), *spellings(known)}
+    return [part for token in scanned for part in (_cut(token, names) if known else (token,))]
 
 
 def _as_word(token: Token) -> Token:
@@ -149,7 +149,7 @@ def _name(source: Source, name: re.Match[str]) -> list[Token]:
 def _spelt(name: str) -> str:
     """A name as it is typed: D_out for D_{out}, alpha_1 for α₁."""
     base = _GREEK.get(name[0], name[0])
-    rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda found: f"_{found[0].translate(_SUBSCRIPT)}", name[1:])
+    rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda subscripts: f"_{subscripts[0].translate(_SUBSCRIPT)}", name[1:])
     return base + _NO_LETTER.sub("", rest)
 
 
@@ -181,28 +181,28 @@ def _command(source: Source, at: int) -> Token:
     raise source.error(message, at, end)
 
 
-def _summed(found: list[Token]) -> set[str]:
+def _summed(scanned: list[Token]) -> set[str]:
     """The variables that sums run over: they are known too. A sum that names none runs over i."""
     names: set[str] = set()
-    for here, token in enumerate(found):
-        follows = found[here + 1 : here + 2]
+    for here, token in enumerate(scanned):
+        follows = scanned[here + 1 : here + 2]
         if token.value == "_" and token.kind == "sign":
-            brace, name, equals = (found[here:] + found[-1:] * 3)[1:4]
+            brace, name, equals = (scanned[here:] + scanned[-1:] * 3)[1:4]
             named = brace.value == "{" and name.kind == "name" and equals.value == "="
             names.add(name.value if named else "i")
         if token.kind == "name" and token.value == "sum" and follows and follows[0].value == "(":
-            names.update(_second_argument(found, here + 2))
+            names.update(_second_argument(scanned, here + 2))
     return names
 
 
-def _second_argument(found: list[Token], here: int) -> list[str]:
+def _second_argument(scanned: list[Token], here: int) -> list[str]:
     level = 0
-    for at in range(here, len(found) - 1):
-        level += (found[at].value in ("(", "[", "{")) - (found[at].value in (")", "]", "}"))
+    for at in range(here, len(scanned) - 1):
+        level += (scanned[at].value in ("(", "[", "{")) - (scanned[at].value in (")", "]", "}"))
         if level < 0:
             return []
-        if level == 0 and found[at].value == ",":
-            return [found[at + 1].value] if found[at + 1].kind == "name" else []
+        if level == 0 and scanned[at].value == ",":
+            return [scanned[at + 1].value] if scanned[at + 1].kind == "name" else []
     return []
 
 

@@ -70,7 +70,7 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
     if unknown:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     growing = unbounded(count, growing)
-    found: dict[tuple[str, str], tuple[str, str]] = {}  # as text, and as LaTeX
+    orders: dict[tuple[str, str], tuple[str, str]] = {}  # as text, and as LaTeX
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
         when, when_latex = (
@@ -88,10 +88,10 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)
             text = " + ".join(product_text(m) for m in leading) or "1"
-            found.setdefault(
+            orders.setdefault(
                 (text, when or "always"), (formula_latex(parse_formula(text, count.names)), when_latex)
             )
-    return Growth([*found], [*found.values()])
+    return Growth([*orders], [*orders.values()])
 
 
 def unbounded(count: Count, growing: list[str]) -> list[str]:
@@ -207,11 +207,11 @@ def _growths(atom: Atom) -> list[Exponents]:
 
 def exponents(monomial: Monomial, growing: list[str]) -> list[Exponents]:
     """The growths of a monomial in the names that grow."""
-    found: list[Exponents] = [{}]
+    products: list[Exponents] = [{}]
     for atom, exponent in monomial:
         powers = [{n: p * exponent for n, p in growth.items() if n in growing} for growth in _growths(atom)]
-        found = [divided(a, {n: -p for n, p in b.items()}) for a in found for b in powers]
-    return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in found)]
+        products = [divided(a, {n: -p for n, p in b.items()}) for a in products for b in powers]
+    return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in products)]
 
 
 def divided(above: Exponents, below: Exponents) -> Exponents:
@@ -222,21 +222,21 @@ def divided(above: Exponents, below: Exponents) -> Exponents:
 
 def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[Exponents]:
     """The growths that no other one bounds; each of the rest is bounded by one of them."""
-    found: list[tuple[Exponents, Cone]] = []
+    leading: list[tuple[Exponents, Cone]] = []
     for monomial in monomials:
         for growth in exponents(monomial, growing):
-            if growth not in [known for known, _ in found]:
-                found.append((growth, present(cone, monomial)))
-    kept = [growth for growth, _ in found]
+            if growth not in [known for known, _ in leading]:
+                leading.append((growth, present(cone, monomial)))
+    kept = [growth for growth, _ in leading]
 
     def bounded(growth: Exponents, here: Cone) -> bool:
         return any(here.beyond(growth, [m]) is None for m in kept if m != growth)
 
-    for growth, here in found:
+    for growth, here in leading:
         if bounded(growth, here):
             kept.remove(growth)
     # What bounded a growth may itself have gone, for reasons that hold in fewer places
-    kept += [growth for growth, here in found if growth not in kept and not bounded(growth, here)]
+    kept += [growth for growth, here in leading if growth not in kept and not bounded(growth, here)]
     return kept
 
 

@@ -167,12 +167,12 @@ def _groupings(polynomial: Polynomial, known: Mapping[Atom, Polynomial]) -> list
 
 def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
     """The polynomial as it is, and with `n % w` written as `n - w*(n // w)`."""
-    found = [polynomial]
+    forms = [polynomial]
     for rest in [atom for atom in polynomial.atoms if isinstance(atom, Remainder)]:
         by = Polynomial.atom(rest.by) if isinstance(rest.by, str) else Polynomial.constant(rest.by)
         whole = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
-        found += [p.substituted({rest: whole}) for p in found]
-    return found
+        forms += [p.substituted({rest: whole}) for p in forms]
+    return forms
 
 
 def _reading_order(parts: list[Polynomial]) -> tuple[int, int, int]:

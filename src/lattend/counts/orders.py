@@ -83,10 +83,10 @@ def _order_text(count: Count | None) -> str:
 
 
 def _with_formula(count: Count, formula: Formula) -> Count | None:
-    found = cases(formula, count.closed.domain)
-    if any(not case.below.is_constant for case in found):
+    parts = cases(formula, count.closed.domain)
+    if any(not case.below.is_constant for case in parts):
         return None
-    pieces = [Piece(case.region, case.above) for case in found]
+    pieces = [Piece(case.region, case.above) for case in parts]
     return replace(count, closed=replace(count.closed, pieces=pieces, line=None))
 
 
@@ -132,10 +132,10 @@ class _Place:
 def _places(count: Count, bound: Formula, pieces: list[Piece]) -> Iterator[_Place | Doubt]:
     for piece in pieces:
         for part, signs in by_sign(piece, count):
-            found = cases(bound, part.region)
-            if not uncovered([Piece(case.region, part.formula) for case in found], part.region).is_empty():
+            parts = cases(bound, part.region)
+            if not uncovered([Piece(case.region, part.formula) for case in parts], part.region).is_empty():
                 yield Doubt("undecided", "where the bound is not defined")
-            for case in found:
+            for case in parts:
                 if len(case.below.terms) != 1:
                     yield Doubt("undecided", "a bound that divides by a sum")
                 else:
@@ -184,12 +184,12 @@ def _bounding(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
 
 def _first(doubts: Iterable[Doubt]) -> Doubt | None:
     """The first doubt that refutes the claim, or the first of all."""
-    found: Doubt | None = None
+    first: Doubt | None = None
     for doubt in doubts:
         if doubt.status == "fails":
             return doubt
-        found = found or doubt
-    return found
+        first = first or doubt
+    return first
 
 
 def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
@@ -253,7 +253,7 @@ def _agrees(ratios: list[Fraction], how: Claimed) -> bool:
 
 def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
     """The count over the bound along x = s**a, names that stay being `held`; None outside the piece."""
-    found: list[Fraction] = []
+    ratios: list[Fraction] = []
     for step in (10**3, 10**6, 10**9):
         powers = {name: path.get(name, 0) for name in place.count.names}
         values = {name: place.signs[name] * (step**p if p else held) for name, p in powers.items()}
@@ -262,8 +262,8 @@ def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
         if not above:
             return None
         ours = place.piece.formula.value(values) * Fraction(place.case.below.value(values))
-        found.append(abs(ours / above))
-    return found
+        ratios.append(abs(ours / above))
+    return ratios
 
 
 def _along(place: _Place, path: Exponents, held: int) -> str:

@@ -162,11 +162,13 @@ def _when(parser: FormulaParser) -> Condition:
 
 def _condition(parser: FormulaParser, op: str) -> Condition:
     """Conditions joined by `or`, and those in turn by `and`."""
-    found = _relations(parser) if op == "and" else [_condition(parser, "and")]
+    conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
     while parser.here.value == op:
         parser.at += 1
-        found += _relations(parser) if op == "and" else [_condition(parser, "and")]
-    return found[0] if len(found) == 1 else Junction("or" if op == "or" else "and", tuple(found))
+        conditions += _relations(parser) if op == "and" else [_condition(parser, "and")]
+    return (
+        conditions[0] if len(conditions) == 1 else Junction("or" if op == "or" else "and", tuple(conditions))
+    )
 
 
 def _relations(parser: FormulaParser) -> list[Condition]:
@@ -174,9 +176,9 @@ def _relations(parser: FormulaParser) -> list[Condition]:
     opening = parser.here
     if opening.value == "(" and _holds_condition(parser):
         parser.at += 1
-        found = parser.deeper(opening, lambda: _condition(parser, "or"))
+        condition = parser.deeper(opening, lambda: _condition(parser, "or"))
         parser.close(opening)
-        return [found]
+        return [condition]
     left, relations = parser.expression(1), list[Condition]()
     while parser.here.value in RELATIONS:
         sign = RELATIONS[parser.here.value]

@@ -72,7 +72,7 @@ class _Place:
         if step is None or len(step.terms) != 1:
             return None
         ((below, number),) = step.terms.items()
-        found: list[tuple[Fraction, Monomial]] = []
+        terms: list[tuple[Fraction, Monomial]] = []
         for powers, coefficient in (self.last[-1] - self.shown[0]).terms.items():
             rest = dict(powers)
             for atom, exponent in below:
@@ -80,8 +80,8 @@ class _Place:
             quotient = coefficient / number
             if quotient.denominator != 1 or any(exponent < 0 for exponent in rest.values()):
                 return None
-            found.append((quotient, monomial(rest.items())))
-        return Polynomial.of(found)
+            terms.append((quotient, monomial(rest.items())))
+        return Polynomial.of(terms)
 
 
 def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
@@ -111,8 +111,8 @@ def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -
         low, high = (unit.shown[0], unit.last[-1])[::leap]
         here = (here - unit.shown[0]).times(leap)
     body = alike.substituted({place.name: place.shown[0] + (place.step or ONE) * here for place in places})
-    found = Progression(body, index, low, high, leap)
-    return found if found.fits(*ours) else None
+    series = Progression(body, index, low, high, leap)
+    return series if series.fits(*ours) else None
 
 
 def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
@@ -162,10 +162,10 @@ def formula_of(polynomial: Polynomial) -> Formula:
 
 
 def _product(powers: Monomial, coefficient: Fraction) -> Formula:
-    found: Formula = Number(coefficient)
+    product: Formula = Number(coefficient)
     for atom, exponent in powers:
-        found = Apply("*", (found, Apply("^", (Name(str(atom)), Number(Fraction(exponent))))))
-    return found
+        product = Apply("*", (product, Apply("^", (Name(str(atom)), Number(Fraction(exponent))))))
+    return product
 
 
 def summed_powers(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:

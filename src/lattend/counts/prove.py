@@ -124,29 +124,29 @@ def _has_no_residue(polynomial: Polynomial) -> bool:
 
 def residues(value: Polynomial, divisor: int, region: Region) -> list[tuple[int, Region]]:
     """Each rest that a polynomial with whole coefficients leaves, and where: from those by prime powers."""
-    found, product_so_far = [(0, region)], 1
+    residues, product_so_far = [(0, region)], 1
     for power in _prime_powers(divisor):
         together = product_so_far * power
-        found = [
+        residues = [
             (next(x for x in range(before, together, product_so_far) if x % power == rest), there)
-            for before, here in found
+            for before, here in residues
             for rest, there in _residues_of_power(value, power, here)
         ]
         product_so_far = together
-    return found
+    return residues
 
 
 def _prime_powers(number: int) -> list[int]:
     """The powers of primes that a number is the product of: 12 is 4 times 3."""
-    found: list[int] = []
+    powers: list[int] = []
     prime = 2
     while number > 1:
         power = 1
         while number % prime == 0:
             number, power = number // prime, power * prime
-        found += [power] if power > 1 else []
+        powers += [power] if power > 1 else []
         prime = prime + 1 if prime * prime <= number else max(number, 2)
-    return found
+    return powers
 
 
 def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tuple[int, Region]]:
@@ -160,14 +160,14 @@ def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tu
     rests = [plain.value(dict(zip(names.values(), rest, strict=True))) % power for rest in combinations]
     if len({*rests}) == 1:
         return [(rests[0], region)]
-    found: dict[int, Region] = {}
+    regions: dict[int, Region] = {}
     for rest, combination in zip(rests, combinations, strict=True):
         here = region
         for atom, number in zip(names, combination, strict=True):
             quotient = Quotient(Linear(((atom, 1),)), power)
             here = here.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
-        found[rest] = found[rest] | here if rest in found else here
-    return [(rest, here) for rest, here in found.items() if not here.is_empty()]
+        regions[rest] = regions[rest] | here if rest in regions else here
+    return [(rest, here) for rest, here in regions.items() if not here.is_empty()]
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:

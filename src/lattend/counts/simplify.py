@@ -77,15 +77,15 @@ def _grown(piece: Piece, exact: _Exact, left: Region) -> Region:
 
 def _apart(pieces: list[Piece], domain: Region) -> list[Piece]:
     """Pieces with overlaps left to the earlier one, unless the later one then takes longer to say."""
-    found: list[Piece] = []
+    disjoint: list[Piece] = []
     for piece in pieces:
         region = piece.region
-        for earlier in found:
+        for earlier in disjoint:
             rest = region - earlier.region
             if rest.within(domain).text_length() <= region.within(domain).text_length():
                 region = rest
-        found.append(Piece(region, piece.formula))
-    return found
+        disjoint.append(Piece(region, piece.formula))
+    return disjoint
 
 
 def _on_its_region(piece: Piece) -> Polynomial:

@@ -96,21 +96,21 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
     if parser.level(parser.here) != ADD or sign not in ("+", "-"):
         raise parser.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
     before, last = summands(left), [_term(parser)]
-    found = _longest(parser, before, last)
+    longest = _longest(parser, before, last)
     while parser.level(parser.here) == ADD and parser.after.value != "…":
         resume, more = parser.at, [*last, _term(parser)]
         longer = _longest(parser, before, more)
         if longer is None:
             parser.at = resume
             break
-        found, last = longer, more
+        longest, last = longer, more
     end = last[-1][1].end
-    if found is None:
+    if longest is None:
         shown = parser.source.part(left.start, end)
         example = "1 + 2 + … + n or 1 + 3 + … + (2n - 1)"
         message = f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
         raise parser.error(message, left.start, end)
-    skipped, series = found
+    skipped, series = longest
     place = before[skipped][1].start, end
     parser.readings.append(f"{parser.written(*place)} read as {series}")
     body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
@@ -152,6 +152,6 @@ def _signed(sign: Op, term: ParsedFormula) -> Formula:
     return term.node if sign == "+" else Apply("neg", (term.node,))
 
 
-def _of_polynomial(found: Polynomial, start: int, end: int) -> ParsedFormula:
-    size, degree = len(found.terms), found.degree()
-    return ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)
+def _of_polynomial(polynomial: Polynomial, start: int, end: int) -> ParsedFormula:
+    size, degree = len(polynomial.terms), polynomial.degree()
+    return ParsedFormula(formula_of(polynomial), start, end, 1 + size + 2 * degree, size, degree)

@@ -95,22 +95,22 @@ def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
 
 
 def _arithmetic(node: Apply, region: Region, bound: Indices) -> list[Case]:
-    found = _read(node.args[0], region, bound)
+    results = _read(node.args[0], region, bound)
     if node.op == "neg":
-        return [Case(c.region, c.above.times(-1), c.below) for c in found]
+        return [Case(c.region, c.above.times(-1), c.below) for c in results]
     for arg in node.args[1:]:
-        found = _limited(
+        results = _limited(
             _joined(node.op, left, right)
-            for left in found
+            for left in results
             for right in _read(arg, left.region, bound)
             if not right.region.is_empty() and not (node.op == "/" and right.above.is_zero)
         )
-    return found
+    return results
 
 
-def _limited(found: Iterator[Case]) -> list[Case]:
+def _limited(results: Iterator[Case]) -> list[Case]:
     taken: list[Case] = []
-    for case in found:
+    for case in results:
         taken.append(case)
         if len(taken) > MAX_CASES:
             raise NoClosedForm(f"it falls into more than {MAX_CASES} cases")
@@ -121,17 +121,17 @@ def _power(base: Formula, power: Formula, region: Region, bound: Indices) -> lis
     if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
         raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
     exponent = int(power.value)
-    found = _read(base, region, bound)
+    results = _read(base, region, bound)
     if exponent == 0:  # 1, but only where the base is defined
-        return [Case(c.region, c.below, c.below) for c in found]
-    return [Case(c.region, c.above**exponent, c.below**exponent) for c in found]
+        return [Case(c.region, c.below, c.below) for c in results]
+    return [Case(c.region, c.above**exponent, c.below**exponent) for c in results]
 
 
 def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
-    found = _read(node.args[0], region, bound)
+    results = _read(node.args[0], region, bound)
     for arg in node.args[1:]:
         chosen: list[Case] = []
-        for left in found:
+        for left in results:
             for right in _read(arg, left.region, bound):
                 gap = _joined("-", left, right)
                 first, second = _by_sign(gap.above * gap.below, right.region)
@@ -139,20 +139,20 @@ def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
                 for here, one, other in ((first, large, small), (second, small, large)):
                     if not here.is_empty():  # the other one must be defined too
                         chosen.append(Case(here, one.above * other.below, one.below * other.below))
-        found = _limited(iter(chosen))
-    return found
+        results = _limited(iter(chosen))
+    return results
 
 
 # Conditions
 
 
 def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
-    found: list[Case] = []
+    results: list[Case] = []
     for piece, when in node.pieces:
         here, region = _where(when, region, bound)
         if not here.is_empty():
-            found += _read(piece, here, bound)
-    return found
+            results += _read(piece, here, bound)
+    return results
 
 
 def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region, Region]:
@@ -249,12 +249,12 @@ def _floored(case: Case) -> list[Case]:
     if below.is_constant and not below.is_zero:
         return _floored_by_number(above.times(1 / below.terms[()]), case.region)
     above.as_linear()  # raises where it is not linear
-    found: list[Case] = []
+    results: list[Case] = []
     for sign in (1, -1):
         _, here = _by_sign(below.times(-sign), case.region)
         quotients = _quotients(above.times(sign), below.times(sign), here)
-        found += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
-    return found
+        results += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
+    return results
 
 
 def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
@@ -266,11 +266,11 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
         return [Case(region, Polynomial.constant(floor(value.terms[()])), ONE)]
     if value.degree() <= 1:
         return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
-    found: list[Case] = []
+    results: list[Case] = []
     for rest, here in residues(value.times(divisor), divisor, region):
         if not here.is_empty():
-            found.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
-    return found
+            results.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
+    return results
 
 
 def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> list[Case]:
@@ -323,15 +323,15 @@ def _whole_scale(polynomial: Polynomial) -> int:
 
 
 def _sum(node: Sum, region: Region, bound: Indices) -> list[Case]:
-    found: list[Case] = []
+    results: list[Case] = []
     for low in _read(Apply("ceil", (node.low,)), region, bound):
         for high in _read(Apply("floor", (node.high,)), low.region, bound):
             some, none = _by_sign(high.above - low.above, high.region)
             if not none.is_empty():
-                found.append(Case(none, Polynomial({}), ONE))
+                results.append(Case(none, Polynomial({}), ONE))
             if not some.is_empty():
-                found += _summed_over(node, some, low.above, high.above, bound)
-    return found
+                results += _summed_over(node, some, low.above, high.above, bound)
+    return results
 
 
 def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, bound: Indices) -> list[Case]:
@@ -354,9 +354,9 @@ def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, b
     pieces = [Piece(body.region, body.above) for body in bodies]
     if not uncovered(pieces, inner).is_empty():
         raise NoClosedForm("its terms are not defined everywhere")
-    found = [Case(piece.region & region, piece.formula, below) for piece in summed(pieces, index)]
-    rest = uncovered([Piece(case.region, case.above) for case in found], region)
-    return _limited(iter([*found, Case(rest, Polynomial({}), below)]))
+    results = [Case(piece.region & region, piece.formula, below) for piece in summed(pieces, index)]
+    rest = uncovered([Piece(case.region, case.above) for case in results], region)
+    return _limited(iter([*results, Case(rest, Polynomial({}), below)]))
 
 
 def _is_polynomial(body: Formula) -> bool:
@@ -381,9 +381,9 @@ def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial
     moduli = {*space.split.values()}
     for limit in (low, high):
         for powers in limit.terms:
-            found = [atom for atom, _ in powers if atom in moduli]
-            if found and len(powers) > 1:
-                return str(found[0])
+            divisors = [atom for atom, _ in powers if atom in moduli]
+            if divisors and len(powers) > 1:
+                return str(divisors[0])
     for part, _ in walk(node.body):
         if isinstance(part, Apply) and part.op in ("/", "//", "%"):
             left, right = part.args

@@ -39,8 +39,10 @@ def meant(name: str, known: Collection[str]) -> list[str]:
     alike = [other for other in known if _plain(other) == _plain(name)]
     if alike:
         return alike
-    found = ([other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning)
-    return next((names for names in found if names), list[str]())
+    alternatives = (
+        [other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning
+    )
+    return next((names for names in alternatives if names), list[str]())
 
 
 def spellings(known: Collection[str]) -> set[str]:

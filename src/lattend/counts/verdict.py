@@ -85,7 +85,7 @@ class Verdict(Shown):
     def first_counterexample(self) -> Counterexample | None:
         """That of the claim itself, or of the first link of a chain that has one."""
         all_of_them = (self.counterexample, *(link.counterexample for link in self.links))
-        return next((found for found in all_of_them if found is not None), None)
+        return next((counterexample for counterexample in all_of_them if counterexample is not None), None)
 
     def __str__(self) -> str:
         lines = [self._sentence()]
@@ -131,12 +131,12 @@ class Verdict(Shown):
         return f"<p>{'<br />'.join([said, *more])}</p>"
 
     def json(self) -> dict[str, Any]:
-        found = self.counterexample
+        counterexample = self.counterexample
         data: dict[str, Any] = {
             "claim": self.claim,
             "status": self.status,
             "where": self.where,
-            "counterexample": None if found is None else found.json(),
+            "counterexample": None if counterexample is None else counterexample.json(),
             "remaining": self.remaining,
             "because": self.because,
             "tight": self.tight,

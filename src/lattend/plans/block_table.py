@@ -95,13 +95,13 @@ def block_table(
 
 def _blocks(indices: Sequence[Term], numbers: Mapping[str, int]) -> dict[str, int] | None:
     """What each position is divided by, in the order of two indices `position // number`."""
-    found: dict[str, int] = {}
+    blocks: dict[str, int] = {}
     for index in indices:
         match linear_of(index, numbers):
             case Linear(((str(name), 1),), 0):
-                found[name] = 1
+                blocks[name] = 1
             case Linear(((Quotient(Linear(((str(name), 1),), 0), int(by)), 1),), 0):
-                found[name] = by
+                blocks[name] = by
             case _:
                 return None
-    return found if len(indices) == 2 else None
+    return blocks if len(indices) == 2 else None

@@ -29,8 +29,8 @@ def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozens
         bound = isinstance(node.left, Name) and node.left.name in inner
         return node if bound else _opened(node)
 
-    found = _split(expr.pushed(condition, opened), empty)
-    return [branch for branch in found if len(found) == 1 or not empty(branch)]
+    conjunctions = _split(expr.pushed(condition, opened), empty)
+    return [branch for branch in conjunctions if len(conjunctions) == 1 or not empty(branch)]
 
 
 def _negated(condition: Condition) -> Condition:
@@ -59,10 +59,10 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
         case Truth():
             return [()] if node.value else []
         case And():
-            found: list[Branch] = [()]
+            conjunctions: list[Branch] = [()]
             for part in (_split(arg, empty) for arg in node.args):
-                found = [_joined(a, b) for a, b in product(found, part)]
-            return [branch for branch in found if len(found) == 1 or not empty(branch)]
+                conjunctions = [_joined(a, b) for a, b in product(conjunctions, part)]
+            return [branch for branch in conjunctions if len(conjunctions) == 1 or not empty(branch)]
         case Or():
             return _apart(node, empty)
         case _:
@@ -71,15 +71,15 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
 
 def _apart(node: Or, empty: Empty) -> list[Branch]:
     """The alternatives in turn, each without those before it; the easily negated first."""
-    found: list[Branch] = []
+    disjoint: list[Branch] = []
     for alternative in sorted(node.args, key=_difficulty):
         rest = _split(alternative, empty)
-        for earlier in list(found):
+        for earlier in list(disjoint):
             rest = [piece for branch in rest for piece in _without(branch, earlier, empty)]
-        found += rest
-        if len(found) > MAX_BRANCHES:
+        disjoint += rest
+        if len(disjoint) > MAX_BRANCHES:
             return [(node,)]
-    return found
+    return disjoint
 
 
 def _without(branch: Branch, other: Branch, empty: Empty) -> list[Branch]:

@@ -55,12 +55,12 @@ def grid_blocks(rule: Rule, block: tuple[int, int]) -> list[GridBlocks]:
     """
     n, m = flat_lengths(rule)
     condition = flat_condition(rule, canonical_form(rule).rows)
-    found: list[GridBlocks] = []
+    blocks: list[GridBlocks] = []
     for head in range(rule.values[HEADS] if rule.has_heads else 1):
         here = expr.substituted(condition, {HEAD: Num(head)})
         _check_data(here, n, m)
-        found.append(_Grid(here, rule, (n, m), block).blocks())
-    return found
+        blocks.append(_Grid(here, rule, (n, m), block).blocks())
+    return blocks
 
 
 def flat_lengths(rule: Rule) -> tuple[int, int]:
@@ -168,13 +168,13 @@ class _Grid:
         return *self.held(boxes), whole
 
     def held(self, boxes: _Boxes) -> tuple[Bools, Bools]:
-        found = self.bounds.held({"q": Interval(boxes.q0, boxes.q1), "k": Interval(boxes.k0, boxes.k1)})
-        every, none = (np.broadcast_to(np.asarray(part, bool), len(boxes)) for part in found)
+        held = self.bounds.held({"q": Interval(boxes.q0, boxes.q1), "k": Interval(boxes.k0, boxes.k1)})
+        every, none = (np.broadcast_to(np.asarray(part, bool), len(boxes)) for part in held)
         return every, none
 
     def attended(self, q: Ints, k: Ints) -> Bools:
-        found = evaluate(self.condition, {"q": q, "k": k}, self.data)
-        return np.broadcast_to(np.asarray(found, bool), q.shape)
+        attended = evaluate(self.condition, {"q": q, "k": k}, self.data)
+        return np.broadcast_to(np.asarray(attended, bool), q.shape)
 
     @property
     def width(self) -> int:
@@ -185,14 +185,14 @@ class _Grid:
         """Full blocks as numbers in order; a partial one is one less."""
         return (rows * self.width + columns) * 2 + 1
 
-    def settled(self, found: list[Ints], unsure: tuple[Places, Places]) -> GridBlocks:
+    def settled(self, lists: list[Ints], unsure: tuple[Places, Places]) -> GridBlocks:
         """All attended blocks in order, once those that the bounds leave open are looked into."""
         for start in range(0, len(unsure[0]), AT_ONCE):
             rows, columns = (part[start : start + AT_ONCE].astype(np.int64) for part in unsure)
             some, gap = self.inside(rows, columns)
-            found.append(self.numbered(rows[some], columns[some]) - gap[some])
-        numbers = np.concatenate(found) if found else np.zeros(0, np.int64)
-        found.clear()
+            lists.append(self.numbered(rows[some], columns[some]) - gap[some])
+        numbers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
+        lists.clear()
         numbers.sort()
         is_full = (numbers & 1).astype(bool)
         numbers >>= 1

@@ -144,21 +144,21 @@ def residue_group(
     >>> residue_group([parse("k % 8 >= 6")], "k", {})
     (ResidueGroup(period=8, start=6, size=2), {0})
     """
-    found: tuple[int, int] | None = None  # the modulus, and what is added to the position
+    residue: tuple[int, int] | None = None  # the modulus, and what is added to the position
     low, high, used = 0, 0, set[int]()
     for place, condition in enumerate(conditions):
         read = _remainder_range(condition, name, numbers)
         if read is None:
             continue
         modulus, shift, a, b = read
-        if found is None:
-            found, low, high = (modulus, shift), 0, modulus - 1
-        if (modulus, shift) == found:
+        if residue is None:
+            residue, low, high = (modulus, shift), 0, modulus - 1
+        if (modulus, shift) == residue:
             low, high = max(low, a), min(high, b)
             used.add(place)
-    if found is None or low > high:
+    if residue is None or low > high:
         return None, set()
-    period, shift = found
+    period, shift = residue
     return ResidueGroup(period, (low - shift) % period, high - low + 1), used
 
 

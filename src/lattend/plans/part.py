@@ -392,10 +392,10 @@ def _take_block_table(
 ) -> BlockTable | None:
     """The first table of blocks on a line; what else is asked stays bounds, and conditions on pairs."""
     for condition in left if len(axes) == 1 else []:
-        found = block_table(condition, axes[0].outer, axes[0].inner, numbers)
-        if found is not None:
+        table = block_table(condition, axes[0].outer, axes[0].inner, numbers)
+        if table is not None:
             left.remove(condition)
-            return found
+            return table
     return None
 
 
@@ -403,23 +403,23 @@ def _take_pairing(
     left: list[Condition], axis: PlanAxis, numbers: Mapping[str, int], windows: bool
 ) -> Pairing | None:
     for condition in left:
-        found = pairing(condition, axis.outer, axis.inner, numbers)
-        if found is not None and found.kind == "residues" and found.modulus > 1:
+        paired = pairing(condition, axis.outer, axis.inner, numbers)
+        if paired is not None and paired.kind == "residues" and paired.modulus > 1:
             left.remove(condition)  # said by the order; windows stay as bounds of the row
-            return found
-        if found is not None and found.kind == "windows" and windows:
-            return found
+            return paired
+        if paired is not None and paired.kind == "windows" and windows:
+            return paired
     return None
 
 
 def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) -> tuple[Order, int]:
-    found, used = residue_group(left, name, numbers)
-    if found is None or found.size == found.period:
+    group, used = residue_group(left, name, numbers)
+    if group is None or group.size == group.period:
         return Order(), 0
     for place in sorted(used, reverse=True):
         del left[place]
-    wraps = found.start + found.size > found.period
-    return Order(found.period, found.size), found.start - (found.period if wraps else 0)
+    wraps = group.start + group.size > group.period
+    return Order(group.period, group.size), group.start - (group.period if wraps else 0)
 
 
 def _bases(pair: Pairing | None, axis: PlanAxis, outer_base: int, inner_base: int) -> tuple[Ints, Ints]:

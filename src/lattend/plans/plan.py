@@ -55,10 +55,10 @@ class Plan:
         key = (part, transposed, shape)
         if key not in self._tables:
             one = (self.transposed if transposed else self.parts)[part]
-            found = tiles(one, shape)
+            tile_table = tiles(one, shape)
             # what is cut by data is cut before blocks are listed, and those data may be open
             known = one.block_table is not None and not one.cut_by and one.block_table.array in self.rule.data
-            self._tables[key] = with_lists(one, found, self.rule.data) if known else found
+            self._tables[key] = with_lists(one, tile_table, self.rule.data) if known else tile_table
         return self._tables[key]
 
     def executed(self, tile: int = TILE, heads: int = 1) -> int:
@@ -78,9 +78,9 @@ class Plan:
         total = 0
         for place, part in enumerate(self.parts):
             shape = (tile,) if len(part.axes) == 1 else PROBE[len(part.axes)]
-            found = self.tiles(place, shape)
-            pairs = int((-(-found.inner // tile)).sum()) * tile * tile
-            total += pairs if len(found.table) > 1 else pairs * heads
+            part_tiles = self.tiles(place, shape)
+            pairs = int((-(-part_tiles.inner // tile)).sum()) * tile * tile
+            total += pairs if len(part_tiles.table) > 1 else pairs * heads
         return total
 
 
@@ -103,14 +103,14 @@ def max_magnitude(part: Part, *more: Term, names: Mapping[str, Interval] | None 
         ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
     terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
     nodes = [node for root in (*terms, part.rest, *more) for node in expr.walk(root)]
-    found = [0]
+    magnitudes = [0]
     for node in nodes:
         if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
             try:
-                found += [abs(int(end)) for end in interval(node, ends)]
+                magnitudes += [abs(int(end)) for end in interval(node, ends)]
             except ZeroDivisionError:  # by what is 0 at an end that is no position
                 return UNKNOWN
-    return max(found)
+    return max(magnitudes)
 
 
 def plan(rule: Rule, /, **values: int) -> Plan:
@@ -147,8 +147,8 @@ def _parts(condition: Condition, axes: Sequence[PlanAxis], numbers: Mapping[str,
     there = all(low <= high for low, high in ranges.values())
     condition = decided(condition, numbers, ranges) if there else condition
     inner = frozenset(axis.inner for axis in axes)
-    found = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
-    made = [_best(branch, axes, numbers) for branch in found]
+    conjunctions = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
+    made = [_best(branch, axes, numbers) for branch in conjunctions]
     return tuple(part for part in made if part is not None)
 
 
@@ -164,7 +164,7 @@ def _best(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) 
     if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape) or max(numbers.values()) >= 1 << 31:
         return plain
     costs = [tiles(part, shape) for part in (plain, paired)]
-    work = [found.executed(32) + BEGIN * found.table.shape[1] for found in costs]
+    work = [option.executed(32) + BEGIN * option.table.shape[1] for option in costs]
     return paired if work[1] < work[0] else plain
 
 

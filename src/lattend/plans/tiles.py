@@ -88,7 +88,7 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
     return Tiles(shape, _ordered(_closed_where_empty(part, table, heads)))
 
 
-def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
+def with_lists(part: Part, tile_table: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
     """The tiles of a part with a table of blocks, cut to the attended ones; others stay as they are.
 
     >>> from lattend import rule
@@ -97,13 +97,13 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     >>> plan(rule("chosen[q // 4, k // 4]", data={"chosen": table}), n=8).tiles(0, (4,)).inner.tolist()
     [[8, 4]]
     """
-    if part.block_table is None or found.lists is not None:
-        return found
+    if part.block_table is None or tile_table.lists is not None:
+        return tile_table
     blocks, (heads, rows, columns) = part.block_table, part.blocks
     mask = blocks.attended(np.asarray(data[blocks.array]), part.blocks)
     row, column = np.nonzero(mask.reshape(heads * rows, columns))
     places = row * columns + column  # in order
-    table = found.table.copy()
+    table = tile_table.table.copy()
     head = np.arange(len(table))[:, None] % heads
     mine = (head * rows + table[..., OUTER_BASE] // blocks.outer) * columns
     begin, end, *full = (
@@ -122,15 +122,15 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     table[..., INNER_BASE], table[..., INNER_FIRST] = first, 0
     table[..., INNER_END], table[..., FULL_FIRST] = slots[:2]
     table[..., FULL_END] = np.maximum(*slots[1:])
-    return Tiles(found.shape, _ordered(table), column.astype(np.int32))
+    return Tiles(tile_table.shape, _ordered(table), column.astype(np.int32))
 
 
-def listed_positions(part: Part, found: Tiles, bases: Ints, slots: Ints) -> Ints:
+def listed_positions(part: Part, tile_table: Tiles, bases: Ints, slots: Ints) -> Ints:
     """The inner positions of these slots of tiles whose lists begin at `bases`."""
-    if part.block_table is None or found.lists is None:
+    if part.block_table is None or tile_table.lists is None:
         raise ValueError("the part has no lists")
     size = part.block_table.inner
-    return found.lists[bases + slots // size].astype(np.int64) * size + slots % size
+    return tile_table.lists[bases + slots // size].astype(np.int64) * size + slots % size
 
 
 def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:

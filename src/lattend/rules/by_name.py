@@ -54,8 +54,8 @@ def check_value(rule: Rule, name: str, value: object) -> None:
         raise NamingError(f"{name} already has the value {rule.values[name]}; bind it once")
     known = rule.sizes + rule.parameters
     if name not in known:
-        found = f'rule "{rule.text}" has no {name}; it has {", ".join(known)}'
-        raise NamingError(f"{found}{close_name(name, known)}")
+        message = f'rule "{rule.text}" has no {name}; it has {", ".join(known)}'
+        raise NamingError(f"{message}{close_name(name, known)}")
     if isinstance(value, str):
         raise DomainError(f"{name} must be an integer, got {value!r}; left out, it stays a letter")
     check_integer(name, value)

@@ -19,9 +19,9 @@ def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
     >>> expr.text(flat_condition(rule("ky == qy and kx <= qx + t").at(rows=3, cols=5, t=1)))
     'k // 5 == q // 5 and k % 5 <= q % 5 + 1'
     """
-    found = rule.condition if condition is None else condition
+    original = rule.condition if condition is None else condition
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
-    written = expr.substituted(found, {**numbers, **flat_places(rule.axes, rule.values)})
+    written = expr.substituted(original, {**numbers, **flat_places(rule.axes, rule.values)})
     plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
     return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
 
@@ -51,10 +51,10 @@ def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Te
     if len(axes) == 1:
         return {}
     sizes = [values[axis.queries] for axis in axes]
-    found: dict[str, Term] = dict(
+    positions: dict[str, Term] = dict(
         zip((axis.query for axis in axes), unflattened(Name("q"), sizes), strict=True)
     )
-    return found | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
+    return positions | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
 
 
 def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
@@ -63,12 +63,12 @@ def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
     >>> [expr.term_text(term) for term in unflattened(Name("k"), (3, 7))]
     ['k // 7', 'k % 7']
     """
-    found: list[Term] = []
+    coordinates: list[Term] = []
     for axis, size in enumerate(sizes):
         below = prod(sizes[axis + 1 :])
         at = place if below == 1 else Arith("//", (place, Num(max(1, below))))
-        found.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
-    return found
+        coordinates.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
+    return coordinates
 
 
 def flattened(numbers: Sequence[Term], sizes: Sequence[int]) -> Term:
@@ -77,7 +77,7 @@ def flattened(numbers: Sequence[Term], sizes: Sequence[int]) -> Term:
     >>> expr.term_text(flattened([Name("y"), Name("x")], (3, 7)))
     'y * 7 + x'
     """
-    found, *rest = numbers
+    total, *rest = numbers
     for at, size in zip(rest, sizes[1:], strict=True):
-        found = Arith("+", (Arith("*", (found, Num(size))), at))
-    return found
+        total = Arith("+", (Arith("*", (total, Num(size))), at))
+    return total

@@ -88,28 +88,28 @@ class NamedRules:
         """The condition of the rule that is named there, its numbers in place of its parameters."""
         call = read_call(self.source, *place)
         assert call is not None  # a name of the catalogue stands there
-        found = from_catalogue(self.source, call, place)
-        values = {name: Num(value) for name, value in found.values.items() if name not in found.sizes}
-        domain = expr.conjuncts(expr.substituted(found.where, values))
+        rule = from_catalogue(self.source, call, place)
+        values = {name: Num(value) for name, value in rule.values.items() if name not in rule.sizes}
+        domain = expr.conjuncts(expr.substituted(rule.where, values))
         self.where = expr.all_of(self.where, *(part for part in domain if expr.names(part)))
         self.places.append(place)
-        self._take(found, place)
-        return expr.placed(expr.substituted(found.condition, values), place)
+        self._take(rule, place)
+        return expr.placed(expr.substituted(rule.condition, values), place)
 
-    def _take(self, found: Rule, place: Span) -> None:
+    def _take(self, rule: Rule, place: Span) -> None:
         """Its sizes and arrays; raises where the text already has others."""
-        sizes = {name: value for name, value in found.values.items() if name in found.sizes}
+        sizes = {name: value for name, value in rule.values.items() if name in rule.sizes}
         for name, value in sizes.items():
             if self.sizes.setdefault(name, value) != value:
                 message = f"this rule has {name} = {value}, and one before it {name} = {self.sizes[name]}"
                 raise self.source.error(f"{message}; give them one size", *place)
-        for name, array in found.data.items():
+        for name, array in rule.data.items():
             known = self.arrays.get(name)
             if known is not None and not np.array_equal(known, array):
                 message = f"this rule has an array {name} of its own, and the text has another {name}"
                 raise self.source.error(f"{message}; write one of the two out, under another name", *place)
             self.arrays[name] = array
-        for name in found.open:
+        for name in rule.open:
             self.arrays.setdefault(name, None)
 
 

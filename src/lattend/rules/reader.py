@@ -100,8 +100,8 @@ def _of_condition(source: str, domain: expr.Condition, *, cross: bool, arrays: d
     if missing := [name for name in expr.arrays(condition) if name not in named.arrays]:
         raise array_missing(source, missing[0])
     where = expr.all_of(named.where, domain)
-    found = Rule.of(condition, where=where, cross=cross, data=named.arrays, source=source)
-    return _checked(found, named.places).at(**named.sizes)
+    read = Rule.of(condition, where=where, cross=cross, data=named.arrays, source=source)
+    return _checked(read, named.places).at(**named.sizes)
 
 
 def _with_arrays(
@@ -115,15 +115,15 @@ def _with_arrays(
 ) -> Rule:
     """The rule of a text that begins with arrays, and has as many positions as they have entries."""
     try:
-        found = rule(rest, where=where, cross=cross, data={**arrays, **(data or {})})
+        read = rule(rest, where=where, cross=cross, data={**arrays, **(data or {})})
     except TextError as problem:
         spots = problem.start, problem.end
         raise Source("rule", source).error(problem.reason, *spots, *problem.suggestions) from None
-    used = expr.arrays(found.condition)
-    held = {name: array for name, array in found.data.items() if name in used}
-    length = length_of(found.condition, arrays)
-    sizes = {} if length is None else {name: length for name in found.sizes if name in ("n", "m")}
-    return replace(found, source=source, data=held, values={**sizes, **found.values})
+    used = expr.arrays(read.condition)
+    held = {name: array for name, array in read.data.items() if name in used}
+    length = length_of(read.condition, arrays)
+    sizes = {} if length is None else {name: length for name in read.sizes if name in ("n", "m")}
+    return replace(read, source=source, data=held, values={**sizes, **read.values})
 
 
 def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
@@ -168,28 +168,28 @@ def _of_text(source: str, arrays: tuple[str, ...]) -> Rule:
     return rule(source, data=dict.fromkeys(asked))
 
 
-def _checked(found: Rule, named: Sequence[expr.Span] = ()) -> Rule:
+def _checked(read: Rule, named: Sequence[expr.Span] = ()) -> Rule:
     """The rule; raises where its positions, outside the places of named rules, seem to have other letters."""
-    nodes = (node for node in expr.walk(found.condition) if isinstance(node, expr.Name))
+    nodes = (node for node in expr.walk(read.condition) if isinstance(node, expr.Name))
     own = [node for node in nodes if node.span not in named]
     names = [*dict.fromkeys(node.name for node in own)]
     others = [name for name in names if name in _OTHER_LETTERS]
     if len(others) < 2 or POSITIONS & {*names}:
-        return found
+        return read
     ours = {name: _OTHER_LETTERS[name] for name in others}
     letters = re.compile(rf"\b(?:{'|'.join(ours)})\b")
-    meant = letters.sub(lambda name: ours[name[0]], found.text) if {*ours.values()} == {"q", "k"} else ""
+    meant = letters.sub(lambda name: ours[name[0]], read.text) if {*ours.values()} == {"q", "k"} else ""
     message = f"{' and '.join(others)} are no positions: a query's position is q and a key's is k" + (
         f"; did you mean {meant}? On an image they are qy, qx and ky, kx"
         if meant
         else ", as in k <= q; on an image they are qy, qx and ky, kx"
     )
-    if found.source is None:
+    if read.source is None:
         raise TraceError(f"function of {', '.join(names)}: {message}")
     start, end = next(node.span for node in own if node.span is not None)
-    text = letters.sub(lambda name: ours[name[0]], found.source)
-    whole = [Suggestion(0, len(found.source), text)] if meant else []
-    raise Source("rule", found.source).error(message, start, end, *whole)
+    text = letters.sub(lambda name: ours[name[0]], read.source)
+    whole = [Suggestion(0, len(read.source), text)] if meant else []
+    raise Source("rule", read.source).error(message, start, end, *whole)
 
 
 # Functions

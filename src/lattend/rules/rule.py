@@ -113,9 +113,9 @@ class Rule:
     @cached_property
     def parameters(self) -> list[str]:
         """Its parameters, bound or not, in the order they occur."""
-        found = expr.names(self.condition) + expr.names(self.where)
+        names = expr.names(self.condition) + expr.names(self.where)
         taken = RESERVED | set(size_names(self.axes))
-        return [name for name in dict.fromkeys(found) if name not in taken]
+        return [name for name in dict.fromkeys(names) if name not in taken]
 
     @property
     def free(self) -> list[str]:
@@ -286,8 +286,8 @@ class Rule:
     def mask_at(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
         """Which pairs of these ranges of positions are attended, for a complete rule."""
         open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
-        found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
-        return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()
+        attended = evaluate(self.condition, {**self.values, **open_grid}, self.data)
+        return np.broadcast_to(np.asarray(attended, bool), [len(r) for r in ranges.values()]).copy()
 
     def contains(self, /, *position: int, **values: int) -> bool:
         """Whether one pair is attended: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
@@ -315,8 +315,8 @@ class Rule:
             raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
         ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
         ranges = {name: np.array([place]) for name, place in places.items()} | ranges
-        found: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
-        return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
+        keys: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
+        return [key[0] for key in keys] if len(self.axes) == 1 else [tuple(key) for key in keys]
 
     def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:
         """The coordinates by name, checked to lie on the grid of a complete rule."""
@@ -385,9 +385,9 @@ class Rule:
         >>> rule("k <= q").at(n=8).total()
         36
         """
-        found = self.complete(**values).count()
-        assert isinstance(found, int)  # no name is open
-        return found
+        count = self.complete(**values).count()
+        assert isinstance(count, int)  # no name is open
+        return count
 
     @by_name
     def reach(self, /, **values: int) -> Reach:

@@ -40,13 +40,13 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
 
     A name divided by two different moduli has no common split: the error names both.
     """
-    found: dict[str, str] = {}
+    moduli: dict[str, str] = {}
 
     def note(term: Term, modulus: str) -> None:
         for name in expr.names(term):
-            if name in positions and found.setdefault(name, modulus) != modulus:
+            if name in positions and moduli.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
-                    f"{name} is divided by both {found[name]} and {modulus}; with two symbolic moduli on one "
+                    f"{name} is divided by both {moduli[name]} and {modulus}; with two symbolic moduli on one "
                     f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
 
@@ -60,7 +60,7 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
                 if scale is not None:
                     note(node.left, scale)
                     note(node.right, scale)
-    return found
+    return moduli
 
 
 def describe(

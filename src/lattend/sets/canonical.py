@@ -99,7 +99,7 @@ def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> 
     sets: dict[tuple[bool, ...], isl.Set] = {}
     for chosen, rest in expr.choices(condition, unknowns):
         sets[tuple(chosen.values())] = frame.points(rest)
-    found: list[list[Condition]] = [[], [], []]
+    alternatives: list[list[Condition]] = [[], [], []]
     covered: dict[tuple[bool | None, ...], isl.Set] = {}
     # from choices that leave most open to those that leave nothing open
     for cube in sorted(
@@ -113,9 +113,9 @@ def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> 
             continue
         chosen = [(one, value) for one, value in zip(unknowns, cube, strict=True) if value is not None]
         literals = [_literal(unknown, value) for unknown, value in chosen]
-        for forms, form in zip(found, _forms(common, frame), strict=True):
+        for forms, form in zip(alternatives, _forms(common, frame), strict=True):
             forms.append(expr.all_of(*literals, form))
-    return CanonicalForm(*(expr.any_of(*forms) for forms in found), as_written="")
+    return CanonicalForm(*(expr.any_of(*forms) for forms in alternatives), as_written="")
 
 
 def _agrees(choice: tuple[bool | None, ...], cube: tuple[bool | None, ...]) -> bool:
@@ -146,13 +146,13 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
         split = [[reduce(isl.Set.intersect, [piece for (piece,) in split])]]
     forms = [[_union(pieces, frame) for pieces in split]]
     for inner in (frame.keys, frame.queries):
-        found = [
+        intervals = [
             interval_form(form, pieces, inner, frame, lambda points: _union(_grown(points, frame), frame))
             if len(pieces) > 1
             else None
             for form, pieces in zip(forms[0], split, strict=True)
         ]
-        forms.append([a or b for a, b in zip(found, forms[0], strict=True)])
+        forms.append([a or b for a, b in zip(intervals, forms[0], strict=True)])
     by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, whole) for form in forms)
     return (rows if _is_plain(rows) else by_pieces), rows, columns
 
@@ -167,9 +167,9 @@ def _is_plain(form: Condition) -> bool:
 
 def _proved(form: Condition, at_sizes: Condition, points: isl.Set, frame: Frame) -> Condition:
     """The form, at these sizes alone where it must be said: what isl proves equal to the set."""
-    for found in (form, expr.all_of(at_sizes, form)):
-        if frame.points(found).is_equal(points):
-            return found
+    for candidate in (form, expr.all_of(at_sizes, form)):
+        if frame.points(candidate).is_equal(points):
+            return candidate
     raise NoClosedForm("its written form was not proved equal to its set")
 
 
@@ -178,7 +178,7 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
     groups = [[axis.query, axis.key] for axis in frame.axes]
     if HEAD in frame.dims:
         groups.append([HEAD])
-    found: list[isl.Set] = []
+    factors: list[isl.Set] = []
     whole = frame.box
     for group in groups:
         places = {frame.dims.index(name) for name in group}
@@ -186,9 +186,9 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
         for place in range(len(frame.dims)):
             if place not in places:
                 alone = alone.eliminate(isl.dim_type.set, place, 1)
-        found.append(alone & frame.box)
+        factors.append(alone & frame.box)
         whole = whole & alone
-    return found if whole.is_equal(points) else None
+    return factors if whole.is_equal(points) else None
 
 
 def written(points: isl.Set, frame: Frame) -> Condition:
@@ -262,11 +262,11 @@ def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
         rest = Linear.of([(a, c) for a, c in form.terms if not isinstance(a, Quotient)], form.constant)
         same = Compare("==", expr.Arith("%", (term_of(rest), expr.Num(gcd(*counts)))), expr.Num(0))
         others = [isl.BasicSet.from_constraint(c) for c in constraints[:place] + constraints[place + 1 :]]
-        found = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
-        if (found & frame.box).is_equal(piece & frame.box):
-            found = _simplified(found, frame)
-            if found.n_basic_set() == 1:
-                return _with_congruences(found, frame)  # of another axis
+        joined = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
+        if (joined & frame.box).is_equal(piece & frame.box):
+            joined = _simplified(joined, frame)
+            if joined.n_basic_set() == 1:
+                return _with_congruences(joined, frame)  # of another axis
     return piece
 
 
@@ -299,20 +299,20 @@ def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Fra
 def _constraints(piece: isl.Set) -> dict[str, isl.Set]:
     """The inequalities of a convex set, by their text; an equality is two of them."""
     (basic,) = piece.get_basic_sets()
-    found: list[isl.Constraint] = []
+    inequalities: list[isl.Constraint] = []
     for constraint in basic.get_constraints():
         aff = constraint.get_aff()
         both = (aff, aff.neg()) if constraint.is_equality() else (aff,)
-        found += [isl.Constraint.inequality_from_aff(one) for one in both]
-    sets = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(one)) for one in found]
+        inequalities += [isl.Constraint.inequality_from_aff(one) for one in both]
+    sets = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(one)) for one in inequalities]
     return {str(one): one for one in sets}
 
 
 def _meet(sets: Iterable[isl.Set], like: isl.Set) -> isl.Set:
-    found = isl.Set.universe(like.get_space())
+    common = isl.Set.universe(like.get_space())
     for one in sets:
-        found = found & one
-    return found
+        common = common & one
+    return common
 
 
 def _without_covered(parts: list[isl.Set], frame: Frame) -> list[isl.Set]:

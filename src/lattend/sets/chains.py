@@ -49,14 +49,14 @@ def schedule(
     function = _function(step, cells)
     _prove(cells, step, function, indices, waits)
     count = cells.points.apply(isl.Map.from_pw_aff(function + 1)).lexmax_pw_multi_aff()
-    found: list[Piece] = []
+    pieces: list[Piece] = []
 
     def note(where: isl.Set, steps: isl.MultiAff) -> None:
         region = Region(cells.domain.space, where.params())
-        found.append(Piece(region, polynomial_of(steps.get_aff(0), cells.space.atoms)))
+        pieces.append(Piece(region, polynomial_of(steps.get_aff(0), cells.space.atoms)))
 
     count.foreach_piece(note)
-    return Schedule(step, found, cells.domain)
+    return Schedule(step, pieces, cells.domain)
 
 
 def levels(
@@ -69,17 +69,17 @@ def levels(
         for place in itertools.product(*spans)
         if evaluate(condition, {**sizes, **dict(zip(indices, place, strict=True))}, {})
     }
-    found: dict[tuple[int, ...], int] = {}
+    level_of: dict[tuple[int, ...], int] = {}
 
     def level(place: tuple[int, ...]) -> int:
-        if place not in found:
+        if place not in level_of:
             before = [tuple(a + b for a, b in zip(place, wait, strict=True)) for wait in waits]
-            found[place] = max((level(other) + 1 for other in before if other in inside), default=0)
-        return found[place]
+            level_of[place] = max((level(other) + 1 for other in before if other in inside), default=0)
+        return level_of[place]
 
     for place in sorted(inside):
         level(place)
-    return found
+    return level_of
 
 
 def _guess(
@@ -92,8 +92,8 @@ def _guess(
         for place, level in levels(condition, indices, dict(zip(sizes, numbers, strict=True)), waits).items():
             rows.append((*place, *numbers, 1))
             wanted.append(level)
-    found, *_ = np.linalg.lstsq(np.array(rows, float), np.array(wanted, float), rcond=None)
-    whole = [round(float(x)) for x in found]
+    solution, *_ = np.linalg.lstsq(np.array(rows, float), np.array(wanted, float), rcond=None)
+    whole = [round(float(x)) for x in solution]
     if any(
         sum(a * b for a, b in zip(row, whole, strict=True)) != level
         for row, level in zip(rows, wanted, strict=True)

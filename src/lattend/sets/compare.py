@@ -63,10 +63,10 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
         return None
     counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in whole.parameters))
     usual = _points(whole, counted, {})
-    found = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
-    pair = tuple(found[name] for name in whole.positions)
-    own = tuple(found[name] for name in left.positions)
-    values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
+    witness = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
+    pair = tuple(witness[name] for name in whole.positions)
+    own = tuple(witness[name] for name in left.positions)
+    values = {name: witness[name] for name in (*whole.sizes, *whole.parameters)}
     return Witness(values, pair, left.text if left.contains(*own, **_own(left, values)) else right.text)
 
 
@@ -98,8 +98,8 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
     low = points.unwrapped()
     best = None if low.is_empty() else low.least(order)
 
-    def rank(found: dict[str, int]) -> list[tuple[bool, int]]:
-        return [(found[name] < 0, abs(found[name])) for name in order]
+    def rank(pair: dict[str, int]) -> list[tuple[bool, int]]:
+        return [(pair[name] < 0, abs(pair[name])) for name in order]
 
     def limit() -> int:
         if best is None:
@@ -113,9 +113,9 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
             number += 1
             at = _points(rule, fixed, {modulus: number})
             if not at.space.split and not at.is_empty():
-                found = {**at.least([name for name in order if name != modulus]), modulus: number}
-                if best is None or rank(found) < rank(best):
-                    best = found
+                pair = {**at.least([name for name in order if name != modulus]), modulus: number}
+                if best is None or rank(pair) < rank(best):
+                    best = pair
     if best is None:
         name = moduli[0]
         raise NoClosedForm(

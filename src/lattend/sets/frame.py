@@ -32,16 +32,16 @@ class Frame:
 
     def narrowed(self, sizes: isl.Set) -> Frame:
         """The same frame with the box of these sizes alone."""
-        found = copy(self)
-        found.box = self.box.intersect_params(sizes)
-        return found
+        frame = copy(self)
+        frame.box = self.box.intersect_params(sizes)
+        return frame
 
     def points(self, condition: Condition) -> isl.Set:
         """The points of the box where the condition holds."""
-        found = describe(
+        described = describe(
             condition, parameters=self.parameters, dims=self.dims, bounds=self.bounds, domain=self.domain
         )
-        return found.points
+        return described.points
 
 
 class LetterFrame(Frame):

@@ -66,11 +66,11 @@ class Future:
 
     def last(self, k: Any, forever: int, never: int) -> Any:
         """The last query of key k, or of each of an array of keys."""
-        found: Any = never
+        last: Any = never
         for piece in self.pieces:
             query = forever if piece.query is None else piece.query.value({"k": k})
-            found = np.where(piece.holds(k), query, found)
-        return found
+            last = np.where(piece.holds(k), query, last)
+        return last
 
     def __str__(self) -> str:
         """How long a key is kept: `key k is kept for good when k <= 3, until query k + 5 when k >= 4`."""
@@ -160,12 +160,12 @@ def _last_queries(attended: isl.Set) -> list[LastQuery]:
     pieces: list[tuple[isl.Set, isl.MultiAff]] = []
     best = attended.lexmax_pw_multi_aff().coalesce()
     best.foreach_piece(lambda where, value: pieces.append((where, value)))
-    found: list[LastQuery] = []
+    queries: list[LastQuery] = []
     for where, value in pieces:
         whole = quotient_of(value.get_aff(0), _KEYS.atoms)  # its form over its denominator
         query = whole.of if whole.by == 1 else Linear(((Quotient(whole.of, whole.by), 1),))
-        found.append(LastQuery(_clauses(where.params()), query))
-    return found
+        queries.append(LastQuery(_clauses(where.params()), query))
+    return queries
 
 
 def _clauses(keys: isl.Set) -> tuple[tuple[Bound, ...], ...]:

@@ -228,12 +228,12 @@ def module_path() -> list[str]:
 
 def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes:
     """What the function gives, or TimeoutError; it waits on pipes, which not every platform can poll."""
-    found: list[bytes] = []
+    results: list[bytes] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(function(*args))
+            results.append(function(*args))
         except (OSError, EOFError, ValueError) as error:
             failed.append(error)
 
@@ -244,7 +244,7 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
         raise TimeoutError
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
 def _sent(process: subprocess.Popen[bytes] | ForkedProcess, *messages: bytes) -> bytes:
@@ -262,13 +262,13 @@ def _received(pipe: IO[bytes] | None) -> bytes:
 
 def _receive(pipe: IO[bytes] | None, size: int) -> bytes:
     """Exactly so many bytes."""
-    found = b""
-    while pipe is not None and len(found) < size:
-        part = pipe.read(size - len(found))
+    received = b""
+    while pipe is not None and len(received) < size:
+        part = pipe.read(size - len(received))
         if not part:
             raise EOFError
-        found += part
-    return found
+        received += part
+    return received
 
 
 def _close(*pipes: IO[bytes] | None) -> None:

@@ -34,7 +34,7 @@ def interval_form(
     place = frame.dims.index(inner_names[0])
     rows = _rows(points, place)
     outer = points.eliminate(isl.dim_type.set, place, 1) & frame.box
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     ends: tuple[tuple[isl.PwMultiAff, expr.CompareOp], ...] = (
         (rows.lexmin_pw_multi_aff(), ">="),
         (rows.lexmax_pw_multi_aff(), "<="),
@@ -43,10 +43,10 @@ def interval_form(
         end = _end(best, op, inner_names[0], outer, points, frame)
         if end is None:
             return None
-        found.append(end)
+        conditions.append(end)
     if not outer.is_equal(frame.box):
-        found.append(condition_of(outer))
-    form = expr.all_of(*found)
+        conditions.append(condition_of(outer))
+    form = expr.all_of(*conditions)
     return form if frame.points(form).is_equal(points) else None
 
 
@@ -92,10 +92,10 @@ def _towards(points: isl.Set, op: str, frame: Frame, key: str) -> isl.Set:
     place, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
     moved = [*names[:place], "moved", *names[place + 1 :]]
     shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[place]} }}")
-    found = points.apply(shift)
+    shifted = points.apply(shift)
     for name, dim in zip(names, range(len(names)), strict=True):
-        found = found.set_dim_name(isl.dim_type.set, dim, name)
-    return found
+        shifted = shifted.set_dim_name(isl.dim_type.set, dim, name)
+    return shifted
 
 
 def _formulas(ends: list[Term]) -> Iterator[Term]:

@@ -109,9 +109,9 @@ class PointSet:
         return PointSet._described(described)
 
     @staticmethod
-    def _described(found: Described) -> PointSet:
-        known = Region(found.space.of_parameters(), found.context.params())
-        return PointSet(found.space, found.points, found.box, known)
+    def _described(described: Described) -> PointSet:
+        known = Region(described.space.of_parameters(), described.context.params())
+        return PointSet(described.space, described.points, described.box, known)
 
     def gaps(self) -> PointSet | None:
         """The points of the box outside the set, when those are the simpler set to count."""
@@ -138,7 +138,7 @@ class PointSet:
     def without(self, names: Iterable[str]) -> PointSet:
         """The points with these dimensions left out: where there is at least one along them."""
         gone = {name for name, _ in self.space.coordinates(tuple(names))}
-        points, box = (self._projected(found, gone) for found in (self.points, self.box))
+        points, box = (self._projected(isl_set, gone) for isl_set in (self.points, self.box))
         kept = tuple(name for name in self.space.dims if name not in set(names))
         space = Space(
             self.space.parameters, kept, {n: w for n, w in self.space.split.items() if n not in set(names)}
@@ -161,8 +161,8 @@ class PointSet:
             image = one if image is None else image.flat_range_product(one)
         if image is None:
             return self
-        found = self.points.apply(image)
-        return PointSet(Space(self.space.parameters, (), {}), found, found, self.domain)
+        shifted = self.points.apply(image)
+        return PointSet(Space(self.space.parameters, (), {}), shifted, shifted, self.domain)
 
     @staticmethod
     def _projected(points: isl.Set, gone: set[str]) -> isl.Set:
@@ -202,15 +202,15 @@ class PointSet:
 
         Names that are split count by their offset, so the set must be `unwrapped`.
         """
-        points, found = self.points, dict[str, int]()
+        points, coordinates = self.points, dict[str, int]()
         points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, points.dim(isl.dim_type.param))
         names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
         for name in order:
             place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
             value = nearest_to_zero(points, place)
             points = points.fix_val(isl.dim_type.set, place, value)
-            found[name] = int(str(value))
-        return found
+            coordinates[name] = int(str(value))
+        return coordinates
 
     def greatest(self, plus: str, minus: str) -> list[Piece]:
         """The greatest value of `plus - minus` over the points, where there are any."""
@@ -225,16 +225,16 @@ class PointSet:
         for function in functions[1:]:
             image = image.flat_range_product(isl.Map.from_pw_aff(function))
         best = self.points.apply(image).lexmax_pw_multi_aff()
-        found: list[Piece] = []
+        pieces: list[Piece] = []
 
         def note(where: isl.Set, values: isl.MultiAff) -> None:
             formula = polynomial_of(values.get_aff(len(functions) - 1), self.space.atoms)
             if modulus is not None:
                 formula += Polynomial.atom(modulus) * polynomial_of(values.get_aff(0), self.space.atoms)
-            found.append(Piece(Region(self.domain.space, where.params()), formula))
+            pieces.append(Piece(Region(self.domain.space, where.params()), formula))
 
         best.foreach_piece(note)
-        return found
+        return pieces
 
     def occupied(self) -> Region:
         """Where there is at least one point."""
@@ -265,8 +265,8 @@ def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
         total = part if total is None else total.add(part)
     if total is None:
         return []
-    found = total.sum().coalesce().get_pieces()
-    return [Piece(Region(outer, where), _from_isl(formula, outer.atoms)) for where, formula in found]
+    sums = total.sum().coalesce().get_pieces()
+    return [Piece(Region(outer, where), _from_isl(formula, outer.atoms)) for where, formula in sums]
 
 
 def _from_isl(formula: isl.QPolynomial, meaning: Mapping[str, Atom]) -> Polynomial:
@@ -278,12 +278,12 @@ def _from_isl(formula: isl.QPolynomial, meaning: Mapping[str, Atom]) -> Polynomi
         for place in range(term.dim(isl.dim_type.div)):
             places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
     places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
-    found: dict[Monomial, Fraction] = {}
+    coefficients: dict[Monomial, Fraction] = {}
     for term in terms:
         exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
         powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
-        found[powers] = Fraction(str(term.get_coefficient_val()))
-    return Polynomial(found)
+        coefficients[powers] = Fraction(str(term.get_coefficient_val()))
+    return Polynomial(coefficients)
 
 
 def _to_isl(formula: Polynomial, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.QPolynomial:

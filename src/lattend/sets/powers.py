@@ -30,13 +30,13 @@ Extent = Literal["every", "earlier", "one way", "not all"]
 
 def power(one: Pairs, exponent: int, composed: Callable[[Pairs, Pairs], Pairs]) -> Pairs:
     """`one` composed with itself, `exponent` times in all, by squaring."""
-    found: Pairs | None = None
+    product: Pairs | None = None
     while True:
         if exponent & 1:
-            found = one if found is None else composed(found, one)
+            product = one if product is None else composed(product, one)
         exponent >>= 1
-        if not exponent and found is not None:
-            return found
+        if not exponent and product is not None:
+            return product
         one = composed(one, one)
 
 
@@ -106,27 +106,27 @@ class Relation:
 
         Raises where isl cannot say it exactly for all sizes at once.
         """
-        found = self._common_lengths()
-        if found is None:
+        lengths = self._common_lengths()
+        if lengths is None:
             paths, exact = self.one.power()
             if not exact:
                 paths, exact = (self.attended - self.none).power()
             if not exact:
                 raise NoClosedForm("the number of layers has no formula; give every letter a number")
-            found = paths.reverse().subtract_domain(self.none.wrap())
-        return found.lexmin().coalesce()
+            lengths = paths.reverse().subtract_domain(self.none.wrap())
+        return lengths.lexmin().coalesce()
 
     def _common_lengths(self) -> isl.Map | None:
         """The same where a few layers connect all that is ever connected, whatever the sizes."""
         reached = self.none
-        found: isl.Map | None = None
+        lengths: isl.Map | None = None
         for layers in range(1, MOST_COMMON + 1):
             further = _composed(reached, self.one)
             new = (further - reached).wrap()
             number = isl.Map.from_domain_and_range(new, isl.Set(f"{{ [{layers}] }}"))
-            found = number if found is None else found | number
+            lengths = number if lengths is None else lengths | number
             if new.is_empty():
-                return found
+                return lengths
             reached = further
         return None
 
@@ -148,9 +148,9 @@ class Relation:
     def apart(self, connected: isl.Map) -> dict[str, int]:
         """The first two positions that are connected in neither direction, with the sizes."""
         points, space = self._apart(connected), self.pairs.space
-        found = PointSet(space, points, self.pairs.box, self.pairs.domain)
+        unconnected = PointSet(space, points, self.pairs.box, self.pairs.domain)
         if not space.split:
-            return found.least([*space.parameters, *space.dims])
+            return unconnected.least([*space.parameters, *space.dims])
         place = points.sample_point()
         values = {
             atom: int(str(place.get_coordinate_val(*points.get_space().get_var_dict()[name])))
@@ -183,13 +183,13 @@ class Relation:
 
 
 def _pieces(function: isl.PwMultiAff, space: Space) -> list[Piece]:
-    found: list[Piece] = []
+    pieces: list[Piece] = []
 
     def note(where: isl.Set, values: isl.MultiAff) -> None:
-        found.append(Piece(Region(space, where.params()), polynomial_of(values.get_aff(0), space.atoms)))
+        pieces.append(Piece(Region(space, where.params()), polynomial_of(values.get_aff(0), space.atoms)))
 
     function.foreach_piece(note)
-    return found
+    return pieces
 
 
 def _relation(points: isl.Set) -> isl.Map:

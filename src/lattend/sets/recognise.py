@@ -117,8 +117,8 @@ def _mask(
     condition: expr.Condition, values: Mapping[str, int], places: Mapping[str, NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
     grid = dict(zip(places, np.ix_(*places.values()), strict=True))
-    found = np.asarray(evaluate(condition, {**values, **grid}, {}), bool)
-    return np.broadcast_to(found, [len(each) for each in places.values()])
+    mask = np.asarray(evaluate(condition, {**values, **grid}, {}), bool)
+    return np.broadcast_to(mask, [len(each) for each in places.values()])
 
 
 def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:

@@ -34,14 +34,14 @@ def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
 
 def any_clause_holds(clauses: Iterable[Iterable[Bound]], values: Mapping[str, Any]) -> Any:
     """Whether all bounds of some clause hold at these values; arrays of values give arrays."""
-    found: Any = False
+    holds: Any = False
     for clause in clauses:
         inside: Any = True
         for bound in clause:
             number = bound.form.value(values)
             inside = inside & ((number == 0) if bound.equal else (number >= 0))
-        found = found | inside
-    return found
+        holds = holds | inside
+    return holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +171,11 @@ class Region:
         if self.is_empty():
             return None
         point = self.points.sample_point()
-        found: dict[Atom, int] = {}
+        numbers: dict[Atom, int] = {}
         for name, atom in self.space.coordinates(self.space.parameters):
             kind, place = self.points.get_space().get_var_dict()[name]
-            found[atom] = int(str(point.get_coordinate_val(kind, place)))
-        return self.named(found)
+            numbers[atom] = int(str(point.get_coordinate_val(kind, place)))
+        return self.named(numbers)
 
     def least(self, order: list[str]) -> dict[str, int] | None:
         """The least values in this order of names; None when it is empty or a name is split."""
@@ -183,13 +183,13 @@ class Region:
             return None
         places = self.points.get_space().get_var_dict()
         flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for name in order:
             place = places[f"v_{name}"][1]
             value = nearest_to_zero(flat, place)
             flat = flat.fix_val(isl.dim_type.set, place, value)
-            found[name] = int(str(value))
-        return found
+            numbers[name] = int(str(value))
+        return numbers
 
     def sample(self) -> dict[str, int] | None:
         """Some values that lie in it, or None when it is empty."""
@@ -218,10 +218,10 @@ class Region:
         """The same region with numbers for some of its parameters, which `space` no longer has."""
         points = self.points
         for name, value in values.items():
-            found = points.get_space().get_var_dict().get(f"v_{name}")
-            if found is not None:
-                points = points.fix_val(isl.dim_type.param, found[1], isl.Val(str(value)))
-                points = points.project_out(isl.dim_type.param, found[1], 1)
+            coordinate = points.get_space().get_var_dict().get(f"v_{name}")
+            if coordinate is not None:
+                points = points.fix_val(isl.dim_type.param, coordinate[1], isl.Val(str(value)))
+                points = points.project_out(isl.dim_type.param, coordinate[1], 1)
         return Region(space, points)
 
     def without(self, name: str, space: Space) -> Region:

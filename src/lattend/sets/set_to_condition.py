@@ -21,19 +21,19 @@ def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[
     """The conditions of a convex set within `box`, remainders and windows first, in a fixed order."""
     (basic,) = piece.get_basic_sets()
     bounds = [bound_of(constraint, space.atoms) for constraint in basic.get_constraints()]
-    found, others = remainder_conditions(bounds, space.dims)
+    conditions, others = remainder_conditions(bounds, space.dims)
     solved = list(dict.fromkeys(_solved(bound, axes) for bound in others))
     for window in _windows(solved, axes):
         if (piece & box).is_subset(window.points(space, piece)):
-            found.append(window.condition)
+            conditions.append(window.condition)
             solved = [bound for bound in solved if bound.form not in window.ends]
     written = [bound_condition(bound, space.dims) for bound in solved]
-    return [*sorted(found, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
+    return [*sorted(conditions, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
 
 
 def _both_sides(conditions: list[Condition]) -> list[Condition]:
     """`q - k <= 3` and `k - q <= 3` as `abs(q - k) <= 3`."""
-    found: list[Condition] = []
+    merged: list[Condition] = []
     for condition in conditions:
         one = condition
         if isinstance(one, Compare) and one.op == "<=" and isinstance(one.left, Arith) and one.left.op == "-":
@@ -41,8 +41,8 @@ def _both_sides(conditions: list[Condition]) -> list[Condition]:
             if other in conditions:
                 first = min((one, other), key=sort_key)
                 one = Compare("<=", Arith("abs", (first.left,)), one.right)
-        found.append(one)
-    return list(dict.fromkeys(found))
+        merged.append(one)
+    return list(dict.fromkeys(merged))
 
 
 def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
@@ -70,10 +70,10 @@ def remainder_conditions(
         else:
             form, modulus, allowed = read
             residues[form, modulus] = _in_both(residues.get((form, modulus), [(0, modulus - 1)]), allowed)
-    found = [
+    conditions = [
         c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
     ]
-    return found, others
+    return conditions, others
 
 
 def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] | None:
@@ -183,10 +183,10 @@ def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
         by, shift = atom.by, atom.of.constant
         if count > 0:  # k + shift >= by*ceil(-rest / count)
             ceiling = _floor(Linear(constant=count - 1).plus(rest, -1), count)
-            found = Linear(((axis.key, 1),), shift).plus(ceiling, -by)
+            solved = Linear(((axis.key, 1),), shift).plus(ceiling, -by)
         else:  # k + shift <= by*floor(rest / -count) + by - 1
-            found = Linear(((axis.key, -1),), by - 1 - shift).plus(_floor(rest, -count), by)
-        return Bound(found, False)
+            solved = Linear(((axis.key, -1),), by - 1 - shift).plus(_floor(rest, -count), by)
+        return Bound(solved, False)
     return Bound(form, False)
 
 
@@ -255,7 +255,7 @@ class _Window:
 
 def _windows(bounds: Iterable[Bound], axes: Sequence[Axis]) -> list[_Window]:
     """The windows that some bound is an end of."""
-    found: list[_Window] = []
+    windows: list[_Window] = []
     for bound in bounds:
         for atom, _ in bound.form.terms:
             for axis in axes:
@@ -265,9 +265,9 @@ def _windows(bounds: Iterable[Bound], axes: Sequence[Axis]) -> list[_Window]:
                     and atom.of.terms == ((axis.query, 1),)
                 ):
                     window = _Window(axis, atom.by, atom.of.constant)
-                    if bound.form in window.ends and window not in found:
-                        found.append(window)
-    return found
+                    if bound.form in window.ends and window not in windows:
+                        windows.append(window)
+    return windows
 
 
 # Text
@@ -341,5 +341,5 @@ def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], na
 
 def _only_key(form: Linear, names: Sequence[str]) -> tuple[Atom, int] | None:
     """The last position in the form, if it stands there once or minus once, outside of every quotient."""
-    found = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
-    return max(found, key=lambda term: names.index(str(term[0])), default=None)
+    positions = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
+    return max(positions, key=lambda term: names.index(str(term[0])), default=None)

@@ -66,8 +66,8 @@ def unknown_rule(name: str, near: list[str] | None = None) -> str:
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = rules_near(name) if near is None else near
-    hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
+    candidates = rules_near(name) if near is None else near
+    hint = f"did you mean {' or '.join(candidates)}?" if candidates else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
 
 

@@ -24,9 +24,9 @@ def split_arrays(text: str) -> tuple[dict[str, list[int]], str]:
     """
     arrays: dict[str, list[int]] = {}
     at = 0
-    while found := _ARRAY.match(text, at):
-        arrays[found[1]] = [int(entry) for entry in re.findall(_ENTRY, found[2])]
-        at = found.end()
+    while match := _ARRAY.match(text, at):
+        arrays[match[1]] = [int(entry) for entry in re.findall(_ENTRY, match[2])]
+        at = match.end()
     blank = "".join(letter if letter == "\n" else " " for letter in text[:at])
     return arrays, blank + text[at:]
 
@@ -43,8 +43,8 @@ def length_of(condition: Condition, arrays: dict[str, list[int]]) -> int | None:
 
 def array_missing(text: str, name: str) -> TextError:
     """That a rule looks up an array that is not given; an example of one may be written before it."""
-    found = re.search(rf"\b{re.escape(name)}\b", text)
-    start, end = found.span() if found else (0, len(text))
+    match = re.search(rf"\b{re.escape(name)}\b", text)
+    start, end = match.span() if match else (0, len(text))
     error = Source("rule", text).error(
         f"the rule looks up {name}[...], but no array of that name is given; write it before the rule, as in "
         f"{name} = [0, 0, 1]",

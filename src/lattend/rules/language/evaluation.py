@@ -94,9 +94,9 @@ class _Evaluator:
             case Lookup():
                 return self.look_up(node, parts)
             case Arith():
-                found = self.arithmetic(node, parts)
-                exact = found.exact
-                return found if exact is None else _Bounded(exact, exact, exact)
+                result = self.arithmetic(node, parts)
+                exact = result.exact
+                return result if exact is None else _Bounded(exact, exact, exact)
             case Compare():
                 return _compared(node.op, *parts)
             case And():
@@ -161,8 +161,8 @@ class _Evaluator:
             )
         for index, place, length in zip(node.indices, places, array.shape, strict=True):
             _check_place(node, index, place, length)
-        found = array[tuple(place.value for place in places)]
-        return _value(found, node.array, array)
+        entries = array[tuple(place.value for place in places)]
+        return _value(entries, node.array, array)
 
 
 def _check_place(node: Lookup, index: Term, place: _Bounded, length: int) -> None:
@@ -181,11 +181,11 @@ def _check_place(node: Lookup, index: Term, place: _Bounded, length: int) -> Non
     raise DomainError(f"{expr.term_text(node)} is read at {where}, outside the {node.array} given ({inside})")
 
 
-def _value(found: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
+def _value(entries: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
     """A number, or an array of integers with its bounds; those of `whole` where that is known."""
-    if isinstance(found, int):
-        return _Bounded(int(found), int(found), int(found))
-    array: NDArray[Any] = np.asarray(found)
+    if isinstance(entries, int):
+        return _Bounded(int(entries), int(entries), int(entries))
+    array: NDArray[Any] = np.asarray(entries)
     if array.dtype != bool and not np.issubdtype(array.dtype, np.integer):
         raise DomainError(f"{name} must hold whole numbers, got {array.dtype}")
     if array.ndim == 0:

@@ -112,13 +112,13 @@ class Parser(ABC, Generic[P]):
         """The expressions between brackets that open here, with commas between them, and where those end."""
         opening = self.here
         self.at += 1
-        found: list[P] = []
-        while not found or self.here.value == ",":
-            if not found and self.here.value == self.CLOSING[opening.value]:
+        arguments: list[P] = []
+        while not arguments or self.here.value == ",":
+            if not arguments and self.here.value == self.CLOSING[opening.value]:
                 break
-            self.at += bool(found)
-            found.append(self.expression(self.LOOSEST))
-        return found, self.close(opening)
+            self.at += bool(arguments)
+            arguments.append(self.expression(self.LOOSEST))
+        return arguments, self.close(opening)
 
     def close(self, opening: Token) -> int:
         """Take the bracket that closes `opening`, and give its end."""

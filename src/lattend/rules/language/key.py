@@ -74,6 +74,6 @@ def _digest(array: NDArray[Any]) -> str:
     if known is not None and known[0]() is array:
         return known[1]
     content = blake2b(f"{array.dtype} {array.shape} ".encode() + array.tobytes(), digest_size=12)
-    place, found = id(array), content.hexdigest()
-    _DIGESTS[place] = ref(array, lambda _: _DIGESTS.pop(place, None)), found
-    return found
+    array_id, digest = id(array), content.hexdigest()
+    _DIGESTS[array_id] = ref(array, lambda _: _DIGESTS.pop(array_id, None)), digest
+    return digest

@@ -60,11 +60,11 @@ class Linear:
         terms: list[tuple[Atom, int]] = []
         constant = self.constant
         for atom, coefficient in self.terms:
-            found = atom_at(atom, values)
-            if isinstance(found, int):
-                constant += coefficient * found
+            value = atom_at(atom, values)
+            if isinstance(value, int):
+                constant += coefficient * value
             else:
-                terms.append((found, coefficient))
+                terms.append((value, coefficient))
         return Linear.of(terms, constant)
 
     def __str__(self) -> str:
@@ -176,19 +176,19 @@ def declared_ranges(condition: Condition) -> dict[str, bool]:
     >>> declared_ranges(parse("t >= -3 and 0 <= c and c <= l and s <= 8"))
     {'t': True, 'c': False}
     """
-    found: dict[str, bool] = {}
+    ranges: dict[str, bool] = {}
     for part in expr.conjuncts(condition):
         gap = gap_of(part, {}) if isinstance(part, Compare) and part.op != "!=" else None
         match gap, part:
             case Linear(((str(name), count),), constant), Compare(op=op):
                 limit, strict = (-constant if count > 0 else constant), op in ("<", ">")
                 if op == "==" or (op in (">", ">=")) == (count > 0):  # abs(count) * name >= limit
-                    found[name] = found.get(name, True) and limit + strict <= -abs(count)
+                    ranges[name] = ranges.get(name, True) and limit + strict <= -abs(count)
                 elif limit - strict <= 0:
-                    found.setdefault(name, True)
+                    ranges.setdefault(name, True)
             case _:
                 pass
-    return found
+    return ranges
 
 
 def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
@@ -204,8 +204,8 @@ def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
         case _:
             if b.terms or b.constant < 1:
                 return None
-            found = atom_at((Quotient if op == "//" else Remainder)(a, b.constant), {})
-            return Linear(constant=found) if isinstance(found, int) else Linear(((found, 1),))
+            atom = atom_at((Quotient if op == "//" else Remainder)(a, b.constant), {})
+            return Linear(constant=atom) if isinstance(atom, int) else Linear(((atom, 1),))
 
 
 def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:

@@ -91,8 +91,8 @@ class Polynomial:
     @cached_property
     def atoms(self) -> list[Atom]:
         """Its atoms, names first, in a fixed order."""
-        found = {atom for monomial in self.terms for atom, _ in monomial}
-        return sorted(found, key=lambda atom: (not isinstance(atom, str), str(atom)))
+        atoms = {atom for monomial in self.terms for atom, _ in monomial}
+        return sorted(atoms, key=lambda atom: (not isinstance(atom, str), str(atom)))
 
     def degree(self, atoms: Iterable[Atom] | None = None) -> int:
         """Its total degree, in all atoms or in the given ones."""
@@ -123,11 +123,11 @@ class Polynomial:
         for powers, number in self.terms.items():
             coefficient, kept = number, list[tuple[Atom, int]]()
             for atom, exponent in powers:
-                found = atom_at(atom, values)
-                if isinstance(found, int):
-                    coefficient *= found**exponent
+                value = atom_at(atom, values)
+                if isinstance(value, int):
+                    coefficient *= value**exponent
                 else:
-                    kept.append((found, exponent))
+                    kept.append((value, exponent))
             total.append((coefficient, monomial(kept)))
         return Polynomial.of(total)
 

@@ -132,8 +132,8 @@ def _inside(reader: _Reader, outer: ast.FunctionDef, scope: Scope) -> tuple[_Fun
         body = outer.body[:-1]
     defaults = dict(zip([a.arg for a in outer.args.args][::-1], outer.args.defaults[::-1], strict=False))
     given = {name: reader.node(value, scope) for name, value in defaults.items()}
-    inner, found = _only_function(reader, body)
-    return inner, {**scope, **given, **found}
+    inner, names = _only_function(reader, body)
+    return inner, {**scope, **given, **names}
 
 
 @dataclass
@@ -246,12 +246,12 @@ class _Reader:
             self.refuse(part, "look up a named array, as in document_id[q_idx]")
         name = part.value.id
         places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-        found = [self.term(place, scope) for place in places if not self.is_batch(place, scope)]
-        if not found or not is_name(name, WORDS | RESERVED):
+        indices = [self.term(place, scope) for place in places if not self.is_batch(place, scope)]
+        if not indices or not is_name(name, WORDS | RESERVED):
             self.refuse(part, "look up one entry for each position, as in document_id[q_idx]")
         if name not in self.arrays:
             self.arrays.append(name)
-        return expr.Lookup(name, tuple(found), self.span(part))
+        return expr.Lookup(name, tuple(indices), self.span(part))
 
     def is_batch(self, part: ast.expr, scope: Scope) -> bool:
         return isinstance(part, ast.Name) and scope.get(part.id) == expr.Name(BATCH)
@@ -285,21 +285,21 @@ class _Reader:
     # What was found, and whether it fits
 
     def term(self, part: ast.expr, scope: Scope) -> expr.Term:
-        found = self.node(part, scope)
-        if found == expr.Name(BATCH):
+        node = self.node(part, scope)
+        if node == expr.Name(BATCH):
             self.refuse(part, "a rule is the same for every element of the batch; only an array may differ")
-        if isinstance(found, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
-            return found
+        if isinstance(node, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
+            return node
         return self.refuse(
             part, advice.not_a_number(self.source.part(*self.span(part)), "a number stands here")
         )
 
-    def truth(self, found: expr.Node, part: ast.expr) -> expr.Condition:
-        if isinstance(found, expr.Lookup):
-            return expr.Compare("!=", found, expr.Num(0), self.span(part))
-        if isinstance(found, (expr.Num, expr.Name, expr.Arith)):
+    def truth(self, node: expr.Node, part: ast.expr) -> expr.Condition:
+        if isinstance(node, expr.Lookup):
+            return expr.Compare("!=", node, expr.Num(0), self.span(part))
+        if isinstance(node, (expr.Num, expr.Name, expr.Arith)):
             self.refuse(part, advice.not_a_condition(self.source.part(*self.span(part))))
-        return found
+        return node
 
     def span(self, part: ast.AST) -> tuple[int, int]:
         place = cast(Any, part)

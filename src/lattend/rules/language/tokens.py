@@ -62,8 +62,8 @@ class Source:
 
     def part(self, start: int, end: int) -> str:
         """The characters from start to end, cut short when they are many."""
-        found = " ".join(self.text[start:end].split())
-        return found if len(found) <= 40 else f"{found[:37]}…"
+        text = " ".join(self.text[start:end].split())
+        return text if len(text) <= 40 else f"{text[:37]}…"
 
     def check_length(self) -> None:
         if len(self.text) > MAX_LENGTH:
@@ -95,30 +95,30 @@ def is_name(word: str, reserved: Collection[str] = ()) -> bool:
 
 def scan_name(source: Source, at: int) -> Token | None:
     """The name that begins at `at`, if one does."""
-    found = NAME.match(source.text, at)
-    if found is None:
+    match = NAME.match(source.text, at)
+    if match is None:
         return None
-    source.check_name(at, found.end())
-    return Token("name", found[0], at, found.end())
+    source.check_name(at, match.end())
+    return Token("name", match[0], at, match.end())
 
 
 def scan_number(source: Source, at: int) -> Token | None:
     """The whole number that begins at `at`, if one does; underscores may group its digits."""
-    found = _NUMBER.match(source.text, at)
-    return Token("number", found[0], at, found.end()) if found else None
+    match = _NUMBER.match(source.text, at)
+    return Token("number", match[0], at, match.end()) if match else None
 
 
 def scan(
     source: Source, read: Callable[[int], Token | list[Token]], space: re.Pattern[str] = SPACE
 ) -> list[Token]:
     """The tokens of a text, as `read` gives them at each place, the last one of kind "end"."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     at, end = 0, len(source.text)
     while True:
         skipped = space.match(source.text, at)
         at = skipped.end() if skipped else at
         if at == end:
-            return [*found, Token("end", "", end, end)]
+            return [*tokens, Token("end", "", end, end)]
         token = read(at)
-        found.extend(token if isinstance(token, list) else (token,))
-        at = found[-1].end
+        tokens.extend(token if isinstance(token, list) else (token,))
+        at = tokens[-1].end

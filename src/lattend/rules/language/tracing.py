@@ -65,8 +65,8 @@ class Traced:
         while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, "torch.overrides"):
             frame = frame.f_back
         scope = {**frame.f_globals, **frame.f_locals}
-        found = [name for name, value in scope.items() if value is tensor]
-        name = next((name for name in reversed(found) if is_name(name, WORDS | RESERVED)), "array")
+        names = [name for name, value in scope.items() if value is tensor]
+        name = next((name for name in reversed(names) if is_name(name, WORDS | RESERVED)), "array")
         while self.tensors.setdefault(name, tensor) is not tensor:
             name += "2"
         return name
@@ -100,11 +100,11 @@ def trace(function: Callable[..., object]) -> Traced:
     terms = {p: SymbolicTerm(Name(name)) for p, name in zip(parameters, names, strict=True)}
     traced = Traced()
     with _lookups(traced):
-        found = function(
+        result = function(
             *(term for p, term in terms.items() if p.kind is not p.KEYWORD_ONLY),
             **{p.name: term for p, term in terms.items() if p.kind is p.KEYWORD_ONLY},
         )
-    traced.condition = _condition(label, found)
+    traced.condition = _condition(label, result)
     if BATCH in names:
         # masks joined by and_masks begin with true: simplified, the rule reads as one would write it
         traced.condition = expr.resolved(traced.condition, {})
