@@ -175,8 +175,8 @@ def _split(combinations: Ints, area: int) -> Iterator[Ints]:
 
 def _defined(rule: Rule, size: Mapping[str, int], parameters: list[str], part: Ints) -> Ints:
     """The combinations that lie in the domain of the formulas at this size."""
-    given = {**size, **dict(zip(parameters, part.T, strict=True))}
-    return part[np.broadcast_to(evaluate(rule.formula_domain, given, {}), len(part))]
+    values = {**size, **dict(zip(parameters, part.T, strict=True))}
+    return part[np.broadcast_to(evaluate(rule.formula_domain, values, {}), len(part))]
 
 
 def _compared(
@@ -186,19 +186,19 @@ def _compared(
     lengths = _lengths(rule, size)
     ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
     columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
-    places = dict(zip(rule.positions, ranges[1:], strict=True))
+    positions = dict(zip(rule.positions, ranges[1:], strict=True))
     mask = np.broadcast_to(
-        evaluate(rule.condition, {**size, **columns, **places}, rule.data), (len(part), *lengths)
+        evaluate(rule.condition, {**size, **columns, **positions}, rule.data), (len(part), *lengths)
     )
     for form, fixed in zip(forms, _fixed(rule), strict=True):
         summed = tuple(i for i, name in enumerate(rule.positions, start=1) if name not in fixed)
         counted = mask.sum(axis=summed, keepdims=True)
-        known = {name: place for name, place in places.items() if name in fixed}
+        known = {name: coordinates for name, coordinates in positions.items() if name in fixed}
         closed = form.values_at({**size, **columns, **known}, counted.shape)
         wrong = np.argwhere(closed != counted)
         if len(wrong):
-            case, *place = wrong[0].tolist()
+            case, *coordinates = wrong[0].tolist()
             at = {**size, **dict(zip(parameters, part[case].tolist(), strict=True))}
-            at |= {name: i for name, i in zip(rule.positions, place, strict=True) if name in fixed}
+            at |= {name: i for name, i in zip(rule.positions, coordinates, strict=True) if name in fixed}
             return Mismatch(at, int(closed[tuple(wrong[0])]), int(counted[tuple(wrong[0])]))
     return None

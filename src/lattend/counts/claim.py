@@ -112,8 +112,8 @@ def judge_number(
     """
     for assumption in assumed:
         if not evaluate(parse_assumption(assumption), values, {}):
-            given = ", ".join(f"{name} = {value}" for name, value in values.items())
-            raise DomainError(f"{given} contradicts the assumption {assumption}")
+            values_text = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{values_text} contradicts the assumption {assumption}")
     known = {name: Number(Fraction(value)) for name, value in values.items()}
     put = known | {
         name: substituted(cast(Formula, parse_formula(new, values)), known)
@@ -133,10 +133,10 @@ def judge_number(
                 raise _unknown(node.name, [*values], [], text, *(node.span or (start, end)))
         numbers.append(value_at(substituted(side.node, put), values))
     where = " and ".join(f"{name} == {value}" for name, value in values.items())
-    for place, (left, right) in enumerate(pairwise(numbers)):
+    for index, (left, right) in enumerate(pairwise(numbers)):
         if left is None or left != right:
             claimed = None if right is None else Fraction(right)
-            counterexample = Counterexample(dict(values), claimed, left, place > 0)
+            counterexample = Counterexample(dict(values), claimed, left, index > 0)
             return Verdict(one_line(text), "fails", counterexample=counterexample, readings=claim.readings)
     return Verdict(one_line(text), "holds", where, readings=claim.readings)
 
@@ -166,8 +166,8 @@ def _new_name(count: Count, text: str) -> Formula:
     for node, bound in walk(formula):
         if isinstance(node, Name) and node.name not in {*count.names, *bound}:
             start, end = node.span or (0, len(text))
-            said = f"this count has no {node.name}; it has {', '.join(count.names)}"
-            raise Source("rename", text).error(said, start, end)
+            message = f"this count has no {node.name}; it has {', '.join(count.names)}"
+            raise Source("rename", text).error(message, start, end)
     return formula
 
 
@@ -179,7 +179,7 @@ def _read(
     meanings = {name: cast(Formula, parse_formula(meaning, known)) for name, meaning in (short or {}).items()}
     claim = parse_claim(text, known, meanings)
     try:
-        named, said = _named(count, claim, text, known)
+        named, notes = _named(count, claim, text, known)
     except UnknownName as error:
         printed = _short_names(count) if short is None else {}
         if error.name in printed:
@@ -191,11 +191,11 @@ def _read(
                 return replace(reading, claim=replace(reading.claim, readings=readings), text=text)
         raise
     words = {*_WORD.findall(text)}
-    said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
+    notes += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
     put = {**replacements, **{name: Name(new) for name, new in named.items()}}
     sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
-    said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
-    return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
+    notes = [*([f"{claim.name} read as the count"] if claim.name else []), *notes, *claim.readings]
+    return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(notes)), text)
 
 
 def _short_names(count: Count) -> dict[str, str]:
@@ -215,12 +215,12 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
     }
     if used & {*count.fixed} and count.first == 0:
         with suppress(NoClosedForm):
-            again = _read(count.counted_from(1), reading.text, replacements)
-            yield replace(again, how="with positions from 1, first=1")
+            other_reading = _read(count.counted_from(1), reading.text, replacements)
+            yield replace(other_reading, how="with positions from 1, first=1")
     for other, how in count.related():
         with suppress(TextError):
-            again = _read(other, reading.text, replacements)
-            yield replace(again, how=f"this is {how}", must_hold=True)
+            other_reading = _read(other, reading.text, replacements)
+            yield replace(other_reading, how=f"this is {how}", must_hold=True)
 
 
 def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
@@ -228,7 +228,7 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
 
     A letter alone is the position of what is counted; N_h, which nobody calls anything but heads, is heads.
     """
-    places: dict[str, tuple[int, int]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     used: set[str] = set()
     indices: set[str] = set()
     for side in claim.sides:
@@ -238,16 +238,16 @@ def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tup
             if isinstance(node, Name) and node.name not in bound:
                 used.add(node.name)
                 if node.name not in known:
-                    places.setdefault(node.name, node.span or (0, len(text)))
-    if len(places) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
-        (letter,), (position,) = places, count.fixed
+                    spans.setdefault(node.name, node.span or (0, len(text)))
+    if len(spans) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
+        (letter,), (position,) = spans, count.fixed
         if len(letter) == 1 and letter.islower() and letter not in indices:
             whose = "query" if position == count.rule.axes[0].query else "key"
             return {letter: position}, [
                 f"{letter} read as {position}, the position of the {whose}, from {count.first}"
             ]
     replacements: dict[str, str] = {}
-    for name, (start, end) in places.items():
+    for name, (start, end) in spans.items():
         options = meant(name, count.names)
         if len(options) != 1 or len(name) == 1:
             raise _unknown(name, count.names, options, text, start, end)
@@ -260,8 +260,8 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
     hint = f"say what it stands for: rename={{{name!r}: '…'}}"
     if options:
         hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
-    said = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
-    error = Source("formula", text).error(said, start, end)
+    message = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
+    error = Source("formula", text).error(message, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
 
 
@@ -289,7 +289,11 @@ def _judge(readings: list[_Reading]) -> Verdict:
         else:
             is_better = _is_better(verdict, judged, other.count is first.count)
         if is_better:
-            news = tuple(said for said in verdict.verdict.readings if said not in judged.verdict.readings)
+            news = tuple(
+                reading_text
+                for reading_text in verdict.verdict.readings
+                if reading_text not in judged.verdict.readings
+            )
             better.append((other.how, replace(verdict.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))
 
@@ -312,9 +316,9 @@ def _judge_claim(reading: _Reading) -> Judged:
         for left, name, side in zip(before, texts, claim.sides, strict=False)
     ]
     if len(links) == 1:
-        whole = links[0]
-        verdict = replace(whole.verdict, claim=one_line(reading.text), readings=claim.readings)
-        return replace(whole, verdict=verdict)
+        only = links[0]
+        verdict = replace(only.verdict, claim=one_line(reading.text), readings=claim.readings)
+        return replace(only, verdict=verdict)
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed

@@ -45,8 +45,8 @@ class Closed:
         """The names that may be below 0 on its domain."""
         space, signed = self.space, set[str]()
         for name in space.parameters:
-            whole = Linear(((name, 1),))
-            atom = Quotient(whole, space.split[name]) if name in space.split else name
+            alone = Linear(((name, 1),))
+            atom = Quotient(alone, space.split[name]) if name in space.split else name
             below = self.domain.where(Bound(Linear(((atom, -1),), -1), False))
             if not below.is_empty():
                 signed.add(name)
@@ -71,14 +71,14 @@ class Closed:
         values = np.zeros(shape, object if most is None or most > LARGE else np.int64)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:
-            here = open_ & np.asarray(piece.region.holds(env), bool)
-            if here.all():  # often so, and quicker
+            inside = open_ & np.asarray(piece.region.holds(env), bool)
+            if inside.all():  # often so, and quicker
                 values[...] = piece.formula.values(env, most)
                 break
-            if here.any():
-                some = {**env, **{name: x[here] for name, x in arrays.items()}}
-                values[here] = piece.formula.values(some, most)
-                open_ &= ~here
+            if inside.any():
+                some = {**env, **{name: x[inside] for name, x in arrays.items()}}
+                values[inside] = piece.formula.values(some, most)
+                open_ &= ~inside
         return values
 
 
@@ -135,13 +135,13 @@ def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
         for quotient in sorted(quotients):
             left = Linear.of([(by, -quotient)], size)  # the remainder at this quotient
             put = {block: Polynomial.constant(quotient), offset: Polynomial.linear(left)}
-            here = [
+            bounds = [
                 Bound(Linear(((block, 1),), -quotient), True),
                 Bound(left.plus(Linear(((offset, 1),)), -1), True),
             ]
 
-            def inside(region: Region, here: list[Bound] = here) -> Region:
-                return region.where(here[0]).where(here[1])
+            def inside(region: Region, bounds: list[Bound] = bounds) -> Region:
+                return region.where(bounds[0]).where(bounds[1])
 
             domain = domain | inside(closed.domain)
             remaining = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)

@@ -98,9 +98,9 @@ def _relation(bound: Bound, notation: Notation) -> Relation:
 def _of_blocks(bound: Bound, notation: Notation) -> tuple[str, str, str] | None:
     """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
     form = bound.form
-    whole = _remainder(bound)
-    if whole is not None:
-        rest, number = whole
+    remainder = _remainder(bound)
+    if remainder is not None:
+        rest, number = remainder
         name = notation.sum(Polynomial.linear(rest.of))
         return (str(rest.by), "divides", name) if number == 0 else (notation.plain(rest), "==", str(number))
     if len(form.terms) != 1:

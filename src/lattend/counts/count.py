@@ -99,24 +99,24 @@ class Count(Shown):
         values = {**self.values, **values}
         self._check_positions(values)
         if not all(evaluate(parse_assumption(text), values, {}) for text in self.assumed):
-            given = ", ".join(f"{name} = {values[name]}" for name in self.names)
-            raise DomainError(f"{given} contradicts the assumption {' and '.join(self.assumed)}")
+            numbers = ", ".join(f"{name} = {values[name]}" for name in self.names)
+            raise DomainError(f"{numbers} contradicts the assumption {' and '.join(self.assumed)}")
         if self._is_outside(values):
             from lattend.counts.counting import number_at
 
             rule = self.rule.at(**{name: values[name] for name in self.rule.free})
-            places = {name: values[name] for name in self.fixed}
-            return number_at(rule, self.fixed, places, self.first, self.budget)
+            positions = {name: values[name] for name in self.fixed}
+            return number_at(rule, self.fixed, positions, self.first, self.budget)
         for piece in self.closed.pieces:
             if piece.region.holds(values):
                 number = piece.formula.value(values)
                 if number != int(number):
-                    given = ", ".join(f"{name} = {values[name]}" for name in self.names)
-                    raise DomainError(f"at {given} a size is not a whole number")
+                    numbers = ", ".join(f"{name} = {values[name]}" for name in self.names)
+                    raise DomainError(f"at {numbers} a size is not a whole number")
                 return int(number)
         if self.otherwise != "0":
-            given = ", ".join(f"{name} = {value}" for name, value in values.items())
-            raise DomainError(f"{self.otherwise} at {given}, so there is no number to give")
+            numbers = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{self.otherwise} at {numbers}, so there is no number to give")
         return 0
 
     def _is_outside(self, values: Mapping[str, int]) -> bool:

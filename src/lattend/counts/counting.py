@@ -54,34 +54,34 @@ def count(
     fixed = _fixed(rule, per)
     if first and not fixed:
         raise NamingError(f'first={first} is where positions begin: count per="query" or per="key" with it')
-    places = {name: value for name, value in values.items() if name in fixed}
+    positions = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
-    complete = not bound.free and len(places) == len(fixed)
+    complete = not bound.free and len(positions) == len(fixed)
     if method == "enumerate":
         bound = bound.complete()
-        return enumerated_per(bound, _complete(places, fixed), first) if fixed else enumerated(bound)
+        return enumerated_per(bound, _complete(positions, fixed), first) if fixed else enumerated(bound)
     if complete and method == "auto":
-        return number_at(bound, fixed, places, first, budget)
+        return number_at(bound, fixed, positions, first, budget)
     try:
         counted = closed_count(bound, fixed, budget, first)
-        return counted.bound(places) if places or complete else counted
+        return counted.bound(positions) if positions or complete else counted
     except (NoClosedForm, NotAffineError) as reason:
         raise _with_advice(reason, bound, complete) from None
 
 
 def number_at(
-    rule: Rule, fixed: tuple[str, ...], places: Mapping[str, int], first: int, budget: Budget
+    rule: Rule, fixed: tuple[str, ...], positions: Mapping[str, int], first: int, budget: Budget
 ) -> int:
     """The count of a complete rule, at the positions `places` of `fixed`; of a small one pair by pair."""
     if rule.dense <= SMALL or (fixed and expr.arrays(rule.condition)):
-        return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+        return enumerated_per(rule, positions, first) if fixed else enumerated(rule)
     if expr.arrays(rule.condition):
         return counted_from_data(rule)
     try:
-        return closed_count(rule, fixed, budget, first).number(places)
+        return closed_count(rule, fixed, budget, first).number(positions)
     except (NoClosedForm, NotAffineError) as reason:
         try:
-            return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+            return enumerated_per(rule, positions, first) if fixed else enumerated(rule)
         except TooLarge as size:
             error = TooLarge(f"{size}, and there is no closed form: {reason}")
             raise error.with_reason(f"{size.reason}, and there is no closed form: {reason.reason}") from None
@@ -154,11 +154,11 @@ def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
     raise NamingError(f'per is "query" or "key", not {per!r}')
 
 
-def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
-    missing = [name for name in fixed if name not in places]
+def _complete(positions: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
+    missing = [name for name in fixed if name not in positions]
     if missing:
         raise NamingError(f"enumeration needs a value for {' and '.join(missing)}")
-    return dict(places)
+    return dict(positions)
 
 
 def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:

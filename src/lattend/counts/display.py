@@ -183,8 +183,8 @@ def _formula(count: Count, piece: Piece, pen: Notation) -> str:
             known[atom] = Polynomial.linear(atom.of).at(count.values)
         rest = piece.region.rest(atom)
         if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
-            whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)
-            known[atom] = whole.times(Fraction(1, atom.by))
+            multiple = Polynomial.linear(atom.of) - Polynomial.constant(rest)
+            known[atom] = multiple.times(Fraction(1, atom.by))
     long = len(piece.formula.terms) > MAX_WHOLE
     factors = piece.factors if piece.factors and long else (piece.formula,)
     return pen.product([factor.at(count.values) for factor in factors], known)

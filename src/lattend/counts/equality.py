@@ -40,15 +40,15 @@ class Judged:
 
 def judge_equation(count: Count, left: Formula | None, right: Formula, text: str) -> Judged:
     """The verdict on `left = right` where the count is defined; without a left side it is the count."""
-    given, difference = count, right
+    left_count, difference = count, right
     if left is not None:  # then their difference is a formula for nothing
-        given = replace(count, closed=replace(count.closed, pieces=[], line=None))
+        left_count = replace(count, closed=replace(count.closed, pieces=[], line=None))
         difference = Apply("-", (right, left))
 
     compared = partial(_compared, count, left, right)
     nothing = count.closed.domain - count.closed.domain
     try:
-        agreed, open_ = _where_equal(given, difference)
+        agreed, open_ = _where_equal(left_count, difference)
     except NoClosedForm as reason:
         counterexample = _counterexample(count, difference, None, compared)
         if counterexample is not None:
@@ -106,10 +106,10 @@ class _Open:
 
     def add(self, equation: Polynomial, region: Region) -> None:
         text = f"{Notation(self.count.names, short=False).formula(equation)} == 0"
-        place = words(self.count, region)
-        bracketed = f"({place})" if " or " in place else place
+        where = words(self.count, region)
+        bracketed = f"({where})" if " or " in where else where
         target = self.solved if self._has_solution(equation, region) else self.unsolved
-        target.append(f"{text} and {bracketed}" if place else text)
+        target.append(f"{text} and {bracketed}" if where else text)
 
     def _has_solution(self, equation: Polynomial, region: Region) -> bool:
         tried = (
@@ -127,15 +127,15 @@ class _Open:
         return f"{certain}, perhaps also where {perhaps}" if perhaps else certain
 
 
-def _joined(places: list[str]) -> str:
+def _joined(wheres: list[str]) -> str:
     """Places joined by `or`, with brackets around each that has conditions joined by `and`."""
-    if len(places) == 1:
-        return places[0]
-    return " or ".join(f"({place})" if _is_conjunction(place) else place for place in places)
+    if len(wheres) == 1:
+        return wheres[0]
+    return " or ".join(f"({where})" if _is_conjunction(where) else where for where in wheres)
 
 
-def _is_conjunction(place: str) -> bool:
-    outside, inner = "", place
+def _is_conjunction(where: str) -> bool:
+    outside, inner = "", where
     while outside != inner:
         outside, inner = inner, re.sub(r"\([^()]*\)", "", inner)
     return " and " in outside and " or " not in outside
@@ -155,8 +155,8 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
     for piece in pieces:
         for case in cases(formula, piece.region):
             gap = case.above - piece.formula * case.below
-            here, rest = _zeros(gap, case)
-            agreed = agreed | here
+            zeros, rest = _zeros(gap, case)
+            agreed = agreed | zeros
             if rest is not None:
                 open_.add(rest, _where_defined(case))
     return agreed, open_
@@ -172,9 +172,9 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
         return zeros, None
     gap = gap.substituted(solved(region.equalities()))
     for factor, _ in factored(gap)[1]:
-        here = _zeros_of(factor, region)
-        if here is not None:
-            zeros = zeros | here
+        zero = _zeros_of(factor, region)
+        if zero is not None:
+            zeros = zeros | zero
         elif vanishes(factor, region):
             return region, None
         elif not never_zero(factor, region):
@@ -185,10 +185,10 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
     if slices is None:
         return zeros, rest
     for part in slices:
-        here, left = _zeros(gap, Case(part, case.above, ONE))
+        zero, left = _zeros(gap, Case(part, case.above, ONE))
         if left is not None:
             return zeros, rest
-        zeros = zeros | here
+        zeros = zeros | zero
     return zeros, None
 
 

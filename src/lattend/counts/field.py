@@ -74,8 +74,8 @@ class Depth(Shown):
         if self.apart is None:
             elsewhere = f", where {self.where}; elsewhere each sees only itself" if self.where else ""
             return _SEEN[self.extent] + elsewhere
-        queries = [place for name, place in self.apart.items() if name.startswith("q")]
-        keys = [place for name, place in self.apart.items() if name in ("k", "kz", "ky", "kx")]
+        queries = [coordinate for name, coordinate in self.apart.items() if name.startswith("q")]
+        keys = [coordinate for name, coordinate in self.apart.items() if name in ("k", "kz", "ky", "kx")]
         two = [str(p[0]) if len(p) == 1 else str(tuple(p)) for p in (queries, keys)]
         sizes = {name: value for name, value in self.apart.items() if name[0] not in "qk"}
         where = f" (at {', '.join(f'{name} = {value}' for name, value in sizes.items())})" if sizes else ""
@@ -218,8 +218,8 @@ def _traversed(rule: Rule, positions: int) -> Depth:
         return Depth(layers, "one way")
     sizes = [rule.values[axis.queries] for axis in rule.axes]
     two: list[int] = np.argwhere(~either)[0].tolist()
-    places = [int(at) for position in two for at in np.unravel_index(position, sizes)]
-    return Depth(layers, "not all", dict(zip(rule.positions, places, strict=True)))
+    coordinates = [int(at) for position in two for at in np.unravel_index(position, sizes)]
+    return Depth(layers, "not all", dict(zip(rule.positions, coordinates, strict=True)))
 
 
 def flat_mask(rule: Rule, positions: int) -> Bools:
@@ -264,12 +264,12 @@ def band_depth(relation: Relation, parameters: list[str]) -> tuple[Closed, Exten
 def band_layers() -> Closed:
     """⌈(n - 1)/t⌉ in N = n // t and r = n % t: N + 1 where r is 2 or more, else N, and n - 1 where t is 1."""
     space = Space(("n", "t"), (), {"n": "t"})
-    whole = Polynomial.atom(Quotient(Linear((("n", 1),)), "t"))
+    blocks = Polynomial.atom(Quotient(Linear((("n", 1),)), "t"))
     one = Polynomial.constant(1)
     cases = {
-        "n % t >= 2": whole + one,
-        "n % t <= 1 and t >= 2": whole,
-        "t == 1": whole - one,
+        "n % t >= 2": blocks + one,
+        "n % t <= 1 and t >= 2": blocks,
+        "t == 1": blocks - one,
     }
     domain = region_of(parse("n >= 1 and t >= 1"), space).aligned(space)
     pieces = [Piece(region_of(parse(c), space).aligned(space) & domain, f) for c, f in cases.items()]

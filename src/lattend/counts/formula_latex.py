@@ -154,8 +154,8 @@ def _side(text: str) -> str:
 def _closing(text: str, start: int) -> int:
     """Where the bracket closes that was opened before the start."""
     depth = 1
-    for place in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
         if depth == 0:
-            return place
+            return index
     raise LattendError(f"{text}: a bracket is not closed")

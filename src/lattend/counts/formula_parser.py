@@ -83,7 +83,7 @@ def parse_claim(
     take_definitions(parser)
     name = _heading(parser)
     sides = [parser.side()]
-    while parser.here.value == "=":
+    while parser.current.value == "=":
         parser.at += 1
         sides.append(parser.side())
         before, after = sides[-2].node, sides[-1].node
@@ -98,9 +98,9 @@ def parse_claim(
 
 def _heading(parser: FormulaParser) -> str:
     """The name before the first equals sign, `N =` or `N(n, t) =`, unless it is one of the known names."""
-    tokens, name = parser.tokens, parser.here
+    tokens, name = parser.tokens, parser.current
     end = 1
-    if parser.after.value == "(":
+    if parser.following.value == "(":
         while end < len(tokens) - 1 and (tokens[end].kind == "name" or tokens[end].value in ("(", ",")):
             end += 1
         end += tokens[end].value == ")"
@@ -142,20 +142,20 @@ class FormulaParser(Parser[ParsedFormula]):
         """One side of an equation: a formula, or an order."""
         if len(self.tokens) == 1:
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
-        order = self.here if self.is_order(self.here, self.after) else None
+        order = self.current if self.is_order(self.current, self.following) else None
         self.at += order is not None
         piece = self.operand(ADD) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
-        if self.here.kind != "end" and self.here.value != "=":
+        if self.current.kind != "end" and self.current.value != "=":
             raise self.alone(order)
-        place = order.start, piece.end
-        return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+        span = order.start, piece.end
+        return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), span), self.written(*span))
 
     def formula(self) -> ParsedFormula:
         """A formula, or rows of them, each with a condition."""
         piece = self.expression(ADD)
-        if self.here.value in ("when", "otherwise", ";"):
+        if self.current.value in ("when", "otherwise", ";"):
             piece = read_rows(self, piece)
         return limited(self, piece) if self.definitions else piece
 
@@ -186,7 +186,7 @@ class FormulaParser(Parser[ParsedFormula]):
             return self.applied("*", left, self.expression(MULTIPLY + 1))
         if level == _POWER:
             return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
-        if self.here.value == "…":
+        if self.current.value == "…":
             return read_dots(self, left, cast(Op, sign.value))
         right = self.expression(level + 1)
         result = self.applied(cast(Op, sign.value), left, right)
@@ -244,17 +244,17 @@ class FormulaParser(Parser[ParsedFormula]):
         span = (token.start, token.end)
         if token.kind == "number":
             self.at += 1
-            whole, _, decimals = token.value.partition(".")
-            integer = self.source.integer(Token("number", whole + decimals, *span))
+            integer_part, _, decimals = token.value.partition(".")
+            integer = self.source.integer(Token("number", integer_part + decimals, *span))
             return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
-            if self.is_order(token, self.here):
+            if self.is_order(token, self.current):
                 raise self.alone(token)
             if token.value in self.definitions:
                 return self.definitions[token.value].at([], *span)
             return ParsedFormula(Name(token.value, span), *span, degree=1)
-        raise self.missing_operand(self.before, token)
+        raise self.missing_operand(self.previous, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
         arg = self.expression(_NEGATE)
@@ -263,9 +263,9 @@ class FormulaParser(Parser[ParsedFormula]):
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
     def bracket(self, opening: Token) -> ParsedFormula:
-        if self.here.value == self.CLOSING[opening.value]:
+        if self.current.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
-            raise self.error(message, opening.start, self.here.end)
+            raise self.error(message, opening.start, self.current.end)
         inner = self.expression(ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
@@ -277,8 +277,8 @@ class FormulaParser(Parser[ParsedFormula]):
         """The two groups of a fraction or of a binomial coefficient."""
         groups: list[ParsedFormula] = []
         for _ in range(2):
-            one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
-            if self.here.value != "{" and not one:
+            one = self.current.kind in ("number", "name") and self.current.end - self.current.start == 1
+            if self.current.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
             groups.append(self.operand(ADD))
@@ -301,7 +301,7 @@ class FormulaParser(Parser[ParsedFormula]):
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
     def call(self, name: Token) -> ParsedFormula:
-        if self.here.value not in ("(", "[", "{"):
+        if self.current.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
         args, end = self.arguments()
         if name.value in self.definitions:
@@ -329,8 +329,8 @@ class FormulaParser(Parser[ParsedFormula]):
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
         rows = read_rows(self, self.expression(ADD))
-        if self.here.value != "end":
-            raise self.left_over(self.here)
+        if self.current.value != "end":
+            raise self.left_over(self.current)
         self.at += 1
         return replace(rows, start=opening.start, end=self.tokens[self.at - 1].end)
 

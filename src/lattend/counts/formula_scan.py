@@ -184,20 +184,20 @@ def _command(source: Source, at: int) -> Token:
 def _summed(scanned: list[Token]) -> set[str]:
     """The variables that sums run over: they are known too. A sum that names none runs over i."""
     names: set[str] = set()
-    for here, token in enumerate(scanned):
-        follows = scanned[here + 1 : here + 2]
+    for index, token in enumerate(scanned):
+        follows = scanned[index + 1 : index + 2]
         if token.value == "_" and token.kind == "sign":
-            brace, name, equals = (scanned[here:] + scanned[-1:] * 3)[1:4]
+            brace, name, equals = (scanned[index:] + scanned[-1:] * 3)[1:4]
             named = brace.value == "{" and name.kind == "name" and equals.value == "="
             names.add(name.value if named else "i")
         if token.kind == "name" and token.value == "sum" and follows and follows[0].value == "(":
-            names.update(_second_argument(scanned, here + 2))
+            names.update(_second_argument(scanned, index + 2))
     return names
 
 
-def _second_argument(scanned: list[Token], here: int) -> list[str]:
+def _second_argument(scanned: list[Token], start: int) -> list[str]:
     level = 0
-    for at in range(here, len(scanned) - 1):
+    for at in range(start, len(scanned) - 1):
         level += (scanned[at].value in ("(", "[", "{")) - (scanned[at].value in (")", "]", "}"))
         if level < 0:
             return []

@@ -229,14 +229,16 @@ def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[
                 leading.append((growth, present(cone, monomial)))
     kept = [growth for growth, _ in leading]
 
-    def bounded(growth: Exponents, here: Cone) -> bool:
-        return any(here.beyond(growth, [m]) is None for m in kept if m != growth)
+    def bounded(growth: Exponents, leading_cone: Cone) -> bool:
+        return any(leading_cone.beyond(growth, [m]) is None for m in kept if m != growth)
 
-    for growth, here in leading:
-        if bounded(growth, here):
+    for growth, leading_cone in leading:
+        if bounded(growth, leading_cone):
             kept.remove(growth)
     # What bounded a growth may itself have gone, for reasons that hold in fewer places
-    kept += [growth for growth, here in leading if growth not in kept and not bounded(growth, here)]
+    kept += [
+        growth for growth, leading_cone in leading if growth not in kept and not bounded(growth, leading_cone)
+    ]
     return kept
 
 

@@ -155,14 +155,14 @@ def _is_sum(text: str) -> bool:
 
 def _groupings(polynomial: Polynomial, known: Mapping[Atom, Polynomial]) -> list[list[Polynomial]]:
     """Ways to write the polynomial as a sum of parts that are factored on their own."""
-    ways = [[p.substituted(known)] for p in _rewritten(polynomial)]
-    for (whole,) in list(ways):
-        for atom in whole.atoms:
-            with_atom = {m: c for m, c in whole.terms.items() if any(a == atom for a, _ in m)}
-            without = {m: c for m, c in whole.terms.items() if m not in with_atom}
+    groupings = [[p.substituted(known)] for p in _rewritten(polynomial)]
+    for (single,) in list(groupings):
+        for atom in single.atoms:
+            with_atom = {m: c for m, c in single.terms.items() if any(a == atom for a, _ in m)}
+            without = {m: c for m, c in single.terms.items() if m not in with_atom}
             if with_atom and without:
-                ways.append([Polynomial(without), Polynomial(with_atom)])
-    return ways
+                groupings.append([Polynomial(without), Polynomial(with_atom)])
+    return groupings
 
 
 def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
@@ -170,8 +170,8 @@ def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
     forms = [polynomial]
     for rest in [atom for atom in polynomial.atoms if isinstance(atom, Remainder)]:
         by = Polynomial.atom(rest.by) if isinstance(rest.by, str) else Polynomial.constant(rest.by)
-        whole = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
-        forms += [p.substituted({rest: whole}) for p in forms]
+        difference = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
+        forms += [p.substituted({rest: difference}) for p in forms]
     return forms
 
 

@@ -174,8 +174,8 @@ def _bounding(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
         ours = [(m, growth) for m, growth in place.growths(cone) if place.formula.terms[m] > 0]
         for term, theirs in place.claimed(cone):
             larger = [growth for m, growth in ours if place.vanishing(m) <= place.vanishing(term)]
-            here = present(cone, term) if larger else present(cone, term).growing(growing)
-            path = here.beyond(theirs, larger, by=0 if strictly else 1)
+            present_cone = present(cone, term) if larger else present(cone, term).growing(growing)
+            path = present_cone.beyond(theirs, larger, by=0 if strictly else 1)
             if path is not None:
                 yield _refuted(place, path, "does not grow faster" if strictly else "grows slower", theirs)
         if _may_cancel(place.formula, place, cone):
@@ -203,10 +203,10 @@ def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
     for term, coefficient in polynomial.terms.items():
         if term in left:
             continue
-        here = present(cone, term).growing(names)
+        present_cone = present(cone, term).growing(names)
         larger = [m for m in left if place.vanishing(m) <= place.vanishing(term)]
         if any(
-            all(here.beyond(ours, theirs, by=0) is None for ours in exponents(term, list(cone.names)))
+            all(present_cone.beyond(ours, theirs, by=0) is None for ours in exponents(term, list(cone.names)))
             for theirs in ([growth] for m in larger for growth in exponents(m, list(cone.names)))
         ):
             continue

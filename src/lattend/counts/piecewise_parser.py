@@ -67,17 +67,17 @@ def take_definitions(parser: FormulaParser) -> None:
 
     The last is read first: an earlier definition may use it.
     """
-    whole = parser.tokens
-    starts = [at for at in range(len(whole)) if _defines(parser, at)]
-    for start, end in reversed([*pairwise([*starts, len(whole) - 1])]):
-        parser.tokens = [*_without_rows(whole[start + 1 : end]), Token("end", "", *[whole[end].start] * 2)]
+    tokens = parser.tokens
+    starts = [at for at in range(len(tokens)) if _defines(parser, at)]
+    for start, end in reversed([*pairwise([*starts, len(tokens) - 1])]):
+        parser.tokens = [*_without_rows(tokens[start + 1 : end]), Token("end", "", *[tokens[end].start] * 2)]
         parser.at = 0
         name, names = _head(parser)
         parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
         parser.finish()
     if starts:
-        first = whole[starts[0]].start
-        parser.tokens = [*_without_rows(whole[: starts[0]]), Token("end", "", first, first)]
+        first = tokens[starts[0]].start
+        parser.tokens = [*_without_rows(tokens[: starts[0]]), Token("end", "", first, first)]
         parser.at = 0
 
 
@@ -129,16 +129,16 @@ def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
     if end is None or (head and not is_call):
         raise parser.fail(f"write what {name.value} stands for, as in where {name.value} = n // w", name)
     parser.at = end + 2
-    parser.at += parser.here.value == ";"
+    parser.at += parser.current.value == ";"
     return name.value, tuple(token.value for token in head if token.kind == "name")
 
 
 def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
     """The formula in pieces that begins with this one, whose condition comes next."""
     rows, pieces = [first], [(cast(Formula, first.node), _when(parser))]
-    while parser.here.value == ";":
+    while parser.current.value == ";":
         parser.at += 1
-        if parser.here.kind == "end" or parser.here.value in (";", "end"):
+        if parser.current.kind == "end" or parser.current.value in (";", "end"):
             continue
         rows.append(parser.expression(1))
         pieces.append((rows[-1].node, _when(parser)))
@@ -153,7 +153,7 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
 
 def _when(parser: FormulaParser) -> Condition:
     """The condition of a row: `when t <= n`, `otherwise`, or nothing."""
-    word = parser.here.value
+    word = parser.current.value
     if word not in ("when", "otherwise"):
         return ALWAYS
     parser.at += 1
@@ -163,7 +163,7 @@ def _when(parser: FormulaParser) -> Condition:
 def _condition(parser: FormulaParser, op: str) -> Condition:
     """Conditions joined by `or`, and those in turn by `and`."""
     conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
-    while parser.here.value == op:
+    while parser.current.value == op:
         parser.at += 1
         conditions += _relations(parser) if op == "and" else [_condition(parser, "and")]
     return (
@@ -173,15 +173,15 @@ def _condition(parser: FormulaParser, op: str) -> Condition:
 
 def _relations(parser: FormulaParser) -> list[Condition]:
     """A comparison, a chain of them, `0 <= t <= n`, or a condition in brackets."""
-    opening = parser.here
+    opening = parser.current
     if opening.value == "(" and _holds_condition(parser):
         parser.at += 1
         condition = parser.deeper(opening, lambda: _condition(parser, "or"))
         parser.close(opening)
         return [condition]
     left, relations = parser.expression(1), list[Condition]()
-    while parser.here.value in RELATIONS:
-        sign = RELATIONS[parser.here.value]
+    while parser.current.value in RELATIONS:
+        sign = RELATIONS[parser.current.value]
         parser.at += 1
         right = parser.expression(1)
         relations.append(_relation(sign, left.node, right.node))

@@ -41,12 +41,12 @@ class Progression:
     def fits(self, shown: Sequence[Polynomial], last: Sequence[Polynomial]) -> bool:
         """Whether it has these first terms, and these last ones."""
         first, end = (self.low, self.high) if self.leap > 0 else (self.high, self.low)
-        ours = [self._term(first, place) for place in range(len(shown))]
-        ours += [self._term(end, place - len(last) + 1) for place in range(len(last))]
+        ours = [self._term(first, index) for index in range(len(shown))]
+        ours += [self._term(end, index - len(last) + 1) for index in range(len(last))]
         return ours == [*shown, *last]
 
-    def _term(self, start: Polynomial, place: int) -> Polynomial:
-        return self.body.substituted({self.index: start + Polynomial.constant(place * self.leap)})
+    def _term(self, start: Polynomial, index: int) -> Polynomial:
+        return self.body.substituted({self.index: start + Polynomial.constant(index * self.leap)})
 
 
 @dataclass
@@ -105,12 +105,14 @@ def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -
         return None
     unit = next((place for place in places if place.step in (ONE, ONE.times(-1))), None)
     low, high, leap = Polynomial({}), steps, 1
-    here = Polynomial.atom(index)  # how many steps were made
+    steps_made = Polynomial.atom(index)  # how many steps were made
     if unit is not None and unit.step is not None:
         leap = 1 if unit.step == ONE else -1
         low, high = (unit.shown[0], unit.last[-1])[::leap]
-        here = (here - unit.shown[0]).times(leap)
-    body = alike.substituted({place.name: place.shown[0] + (place.step or ONE) * here for place in places})
+        steps_made = (steps_made - unit.shown[0]).times(leap)
+    body = alike.substituted(
+        {place.name: place.shown[0] + (place.step or ONE) * steps_made for place in places}
+    )
     series = Progression(body, index, low, high, leap)
     return series if series.fits(*ours) else None
 
@@ -196,6 +198,6 @@ def power_sum(power: int) -> tuple[Fraction, ...]:
     shifted = [Fraction(comb(power + 1, j)) for j in range(power + 2)]
     shifted[0] -= 1  # (x + 1)**(p + 1) - 1
     for j in range(power):
-        for place, coefficient in enumerate(power_sum(j)):
-            shifted[place] -= comb(power + 1, j) * coefficient
+        for index, coefficient in enumerate(power_sum(j)):
+            shifted[index] -= comb(power + 1, j) * coefficient
     return tuple(coefficient / (power + 1) for coefficient in shifted)

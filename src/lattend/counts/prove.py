@@ -128,9 +128,9 @@ def residues(value: Polynomial, divisor: int, region: Region) -> list[tuple[int,
     for power in _prime_powers(divisor):
         together = product_so_far * power
         residues = [
-            (next(x for x in range(before, together, product_so_far) if x % power == rest), there)
-            for before, here in residues
-            for rest, there in _residues_of_power(value, power, here)
+            (next(x for x in range(before, together, product_so_far) if x % power == rest), inner_region)
+            for before, outer_region in residues
+            for rest, inner_region in _residues_of_power(value, power, outer_region)
         ]
         product_so_far = together
     return residues
@@ -154,7 +154,7 @@ def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tu
     short = Polynomial({powers: c % power for powers, c in value.terms.items() if c % power})
     if power ** len(short.atoms) > MAX_RESIDUES:
         raise NoClosedForm(f"its division by {power} falls into too many cases")
-    names = {atom: f"x{place}" for place, atom in enumerate(short.atoms)}
+    names = {atom: f"x{index}" for index, atom in enumerate(short.atoms)}
     plain = short.substituted({atom: Polynomial.atom(name) for atom, name in names.items()})
     combinations = [*product(range(power), repeat=len(names))]
     rests = [plain.value(dict(zip(names.values(), rest, strict=True))) % power for rest in combinations]
@@ -162,12 +162,12 @@ def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tu
         return [(rests[0], region)]
     regions: dict[int, Region] = {}
     for rest, combination in zip(rests, combinations, strict=True):
-        here = region
+        part = region
         for atom, number in zip(names, combination, strict=True):
             quotient = Quotient(Linear(((atom, 1),)), power)
-            here = here.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
-        regions[rest] = regions[rest] | here if rest in regions else here
-    return [(rest, here) for rest, here in regions.items() if not here.is_empty()]
+            part = part.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
+        regions[rest] = regions[rest] | part if rest in regions else part
+    return [(rest, part) for rest, part in regions.items() if not part.is_empty()]
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:

@@ -24,7 +24,7 @@ def read_sigma(parser: FormulaParser, sign: Token) -> ParsedFormula:
     """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
     lower: tuple[ParsedFormula | None, ParsedFormula] | None = None
     upper: ParsedFormula | None = None
-    while parser.here.value in ("_", "^"):
+    while parser.current.value in ("_", "^"):
         parser.at += 1
         if parser.tokens[parser.at - 1].value == "^":
             upper = parser.operand(ADD)
@@ -45,7 +45,7 @@ def read_sigma(parser: FormulaParser, sign: Token) -> ParsedFormula:
 def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | None, ParsedFormula]:
     """The name a sum runs over, if one is written, and where it begins."""
     opening, name, equals = (
-        parser.here,
+        parser.current,
         *(parser.tokens + parser.tokens[-1:] * 2)[parser.at + 1 : parser.at + 3],
     )
     if opening.value == "{" and name.kind == "name" and equals.value == "=":
@@ -91,13 +91,13 @@ def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
 
 def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFormula:
     """The sum `1 + 2 + … + n`, found from its first and its last terms."""
-    dots = parser.here
+    dots = parser.current
     parser.at += 1
-    if parser.level(parser.here) != ADD or sign not in ("+", "-"):
+    if parser.level(parser.current) != ADD or sign not in ("+", "-"):
         raise parser.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
     before, last = summands(left), [_term(parser)]
     longest = _longest(parser, before, last)
-    while parser.level(parser.here) == ADD and parser.after.value != "…":
+    while parser.level(parser.current) == ADD and parser.following.value != "…":
         resume, more = parser.at, [*last, _term(parser)]
         longer = _longest(parser, before, more)
         if longer is None:
@@ -111,10 +111,10 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
         message = f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
         raise parser.error(message, left.start, end)
     skipped, series = longest
-    place = before[skipped][1].start, end
-    parser.readings.append(f"{parser.written(*place)} read as {series}")
-    body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-    total = parser.summed([body, ParsedFormula(Name(series.index), *place), low, high], *place)
+    span = before[skipped][1].start, end
+    parser.readings.append(f"{parser.written(*span)} read as {series}")
+    body, low, high = (_of_polynomial(part, *span) for part in (series.body, series.low, series.high))
+    total = parser.summed([body, ParsedFormula(Name(series.index), *span), low, high], *span)
     if skipped == 0:
         return total
     rest = before[0][1]
@@ -125,7 +125,7 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
 
 def _term(parser: FormulaParser) -> Summand:
     """The sign that stands here and the term after it."""
-    sign = cast(Op, parser.here.value)
+    sign = cast(Op, parser.current.value)
     parser.at += 1
     return sign, parser.expression(MULTIPLY)
 

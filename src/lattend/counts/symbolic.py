@@ -136,9 +136,9 @@ def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
                 gap = _joined("-", left, right)
                 first, second = _by_sign(gap.above * gap.below, right.region)
                 large, small = (left, right) if node.op == "max" else (right, left)
-                for here, one, other in ((first, large, small), (second, small, large)):
-                    if not here.is_empty():  # the other one must be defined too
-                        chosen.append(Case(here, one.above * other.below, one.below * other.below))
+                for part, one, other in ((first, large, small), (second, small, large)):
+                    if not part.is_empty():  # the other one must be defined too
+                        chosen.append(Case(part, one.above * other.below, one.below * other.below))
         results = _limited(iter(chosen))
     return results
 
@@ -149,9 +149,9 @@ def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
 def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
     results: list[Case] = []
     for piece, when in node.pieces:
-        here, region = _where(when, region, bound)
-        if not here.is_empty():
-            results += _read(piece, here, bound)
+        part, region = _where(when, region, bound)
+        if not part.is_empty():
+            results += _read(piece, part, bound)
     return results
 
 
@@ -213,8 +213,8 @@ def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
 def _sign_of_factor(factor: Polynomial, region: Region) -> tuple[Region, Region]:
     """Where an irreducible polynomial is at least 0 and where it is less."""
     if factor.degree() <= 1:
-        here = region.where(Bound(factor.as_linear()[0], False))
-        return here, region - here
+        nonnegative = region.where(Bound(factor.as_linear()[0], False))
+        return nonnegative, region - nonnegative
     sample = region.sample()
     if sample is None:
         return region, region
@@ -251,8 +251,8 @@ def _floored(case: Case) -> list[Case]:
     above.as_linear()  # raises where it is not linear
     results: list[Case] = []
     for sign in (1, -1):
-        _, here = _by_sign(below.times(-sign), case.region)
-        quotients = _quotients(above.times(sign), below.times(sign), here)
+        _, part = _by_sign(below.times(-sign), case.region)
+        quotients = _quotients(above.times(sign), below.times(sign), part)
         results += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
     return results
 
@@ -267,9 +267,9 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
     if value.degree() <= 1:
         return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
     results: list[Case] = []
-    for rest, here in residues(value.times(divisor), divisor, region):
-        if not here.is_empty():
-            results.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
+    for rest, part in residues(value.times(divisor), divisor, region):
+        if not part.is_empty():
+            results.append(Case(part, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
     return results
 
 
@@ -289,8 +289,8 @@ def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> 
     offsets.as_linear()  # raises where it is not linear
     return [
         case
-        for carry, here in _quotients(offsets, Polynomial.atom(modulus), region)
-        for case in _floored_by_number((blocks + Polynomial.constant(carry)).times(Fraction(1, times)), here)
+        for carry, part in _quotients(offsets, Polynomial.atom(modulus), region)
+        for case in _floored_by_number((blocks + Polynomial.constant(carry)).times(Fraction(1, times)), part)
     ]
 
 
@@ -302,8 +302,8 @@ def _quotients(value: Polynomial, divisor: Polynomial, region: Region) -> Iterat
             return
         number = int(value.value(sample) // divisor.value(sample))
         least, less = _by_sign(value - divisor.times(number), region)
-        more, here = _by_sign(value - divisor.times(number + 1), least)
-        yield number, here
+        more, part = _by_sign(value - divisor.times(number + 1), least)
+        yield number, part
         region = less | more
     if not region.is_empty():
         raise NoClosedForm(f"its division by {_plain_text(divisor)} falls into too many cases")
@@ -342,8 +342,8 @@ def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, b
     space = Space((*region.space.parameters, index), (), split)
     inner = Region(space, region.points.align_params(space.isl) & space.context.params())
     if not _is_polynomial(node.body):
-        here = coordinate(space, index)
-        inner = _by_sign(high - here, _by_sign(here - low, inner)[0])[0]
+        position = coordinate(space, index)
+        inner = _by_sign(high - position, _by_sign(position - low, inner)[0])[0]
     bodies = _read(node.body, inner, {**bound, node.variable: index})
     bodies = [body for body in bodies if not body.region.is_empty()]
     below = bodies[0].below

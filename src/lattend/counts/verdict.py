@@ -98,9 +98,9 @@ class Verdict(Shown):
     def _sentence(self) -> str:
         text = f"{self.claim}: {self.status}"
         if self.broken is not None and self.broken.status == self.status != "holds only where":
-            place = f"equation {self.links.index(self.broken) + 1} of {len(self.links)}"
-            said = "is undecided" if self.status == "undecided" else "is the first that fails"
-            return f"{text}; {place} {said}"
+            which = f"equation {self.links.index(self.broken) + 1} of {len(self.links)}"
+            status_text = "is undecided" if self.status == "undecided" else "is the first that fails"
+            return f"{text}; {which} {status_text}"
         if self.tight is False:
             return f"{text}, not tight: {self.because}"
         if self.where == NOWHERE:
@@ -127,8 +127,8 @@ class Verdict(Shown):
         claim, status = escape(self.claim), escape(self.status)
         rest = sentence.removeprefix(f"{claim}: {status}")
         mark, look = MARKS[self.status], LOOKS[self.status]
-        said = f'{mark} <code>{claim}</code>: <span class="{look}">{status}</span>{rest}'
-        return f"<p>{'<br />'.join([said, *more])}</p>"
+        html = f'{mark} <code>{claim}</code>: <span class="{look}">{status}</span>{rest}'
+        return f"<p>{'<br />'.join([html, *more])}</p>"
 
     def json(self) -> dict[str, Any]:
         counterexample = self.counterexample

@@ -124,11 +124,11 @@ class Ranges:
         moving = [at for at, index in enumerate(node.indices) if POSITIONS & {*expr.names(index)}]
         if len(moving) != 1:
             return Ranges(np.array([array.min(), array.max()]) if array.size else np.zeros(1, np.int64), None)
-        places = tuple(
+        indices = tuple(
             slice(None) if at == moving[0] else evaluate_term(index, {}, data)
             for at, index in enumerate(node.indices)
         )
-        return Ranges(array[places], moving[0])
+        return Ranges(array[indices], moving[0])
 
     def between(self, indices: Sequence[Interval]) -> Interval:
         """Bounds of the entries at these indices; wider than need be where they straddle an even place."""
@@ -140,10 +140,10 @@ class Ranges:
         low, high = np.empty(first.shape, np.int64), np.empty(first.shape, np.int64)
         sizes: list[int] = np.unique(level).tolist()
         for size in sizes:
-            here = level == size
-            a, b = first[here] >> size, last[here] >> size
-            low[here] = np.minimum(self.lows[size][a], self.lows[size][b])
-            high[here] = np.maximum(self.highs[size][a], self.highs[size][b])
+            exact = level == size
+            a, b = first[exact] >> size, last[exact] >> size
+            low[exact] = np.minimum(self.lows[size][a], self.lows[size][b])
+            high[exact] = np.maximum(self.highs[size][a], self.highs[size][b])
         return Interval(low, high)
 
 

@@ -57,9 +57,9 @@ def grid_blocks(rule: Rule, block: tuple[int, int]) -> list[GridBlocks]:
     condition = flat_condition(rule, canonical_form(rule).rows)
     blocks: list[GridBlocks] = []
     for head in range(rule.values[HEADS] if rule.has_heads else 1):
-        here = expr.substituted(condition, {HEAD: Num(head)})
-        _check_data(here, n, m)
-        blocks.append(_Grid(here, rule, (n, m), block).blocks())
+        of_head = expr.substituted(condition, {HEAD: Num(head)})
+        _check_data(of_head, n, m)
+        blocks.append(_Grid(of_head, rule, (n, m), block).blocks())
     return blocks
 
 
@@ -136,8 +136,8 @@ class _Grid:
                     for at in range(0, len(rows), AT_ONCE)
                 ]
                 continue
-            every, none, whole = self.looked_at(rows, columns, size)
-            taken = every & whole
+            every, none, complete = self.looked_at(rows, columns, size)
+            taken = every & complete
             blocks += int(taken.sum()) * size * size
             if blocks > MOST_BLOCKS:
                 raise TooLarge(f"more than {MOST_BLOCKS:,} blocks are attended; give a larger block_size")
@@ -162,10 +162,10 @@ class _Grid:
     def looked_at(self, rows: Ints, columns: Ints, size: int) -> tuple[Bools, Bools, Bools]:
         """Which groups surely hold all pairs, which none, and which do not pass the end."""
         boxes = self.boxes(rows, columns, size)
-        whole = (boxes.q1 - boxes.q0 + 1 == self.block[0] * size) & (
+        complete = (boxes.q1 - boxes.q0 + 1 == self.block[0] * size) & (
             boxes.k1 - boxes.k0 + 1 == self.block[1] * size
         )
-        return *self.held(boxes), whole
+        return *self.held(boxes), complete
 
     def held(self, boxes: _Boxes) -> tuple[Bools, Bools]:
         held = self.bounds.held({"q": Interval(boxes.q0, boxes.q1), "k": Interval(boxes.k0, boxes.k1)})

@@ -90,24 +90,24 @@ def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
     while not isinstance(left, Name):
         if not isinstance(left, Arith):
             return None
-        here = [name in expr.names(arg) for arg in left.args]
+        contains_name = [name in expr.names(arg) for arg in left.args]
         match left:
             case Arith(op="+", args=(a, b)):
-                left, right = (a, minus(right, b)) if here[0] else (b, minus(right, a))
-            case Arith(op="-", args=(a, b)) if here[0]:
+                left, right = (a, minus(right, b)) if contains_name[0] else (b, minus(right, a))
+            case Arith(op="-", args=(a, b)) if contains_name[0]:
                 left, right = a, plus(right, b)
             case Arith(op="-", args=(a, b)):
                 left, right, op = b, minus(a, right), FLIPPED[op]
             case Arith(op="neg", args=(a,)):
                 left, right, op = a, minus(Num(0), right), FLIPPED[op]
             case Arith(op="*", args=(a, b)):
-                factor, inner = (b, a) if here[0] else (a, b)
+                factor, inner = (b, a) if contains_name[0] else (a, b)
                 if not isinstance(factor, Num) or factor.value <= 0 or op == "==":
                     return None
                 left, right = inner, _divided(right, factor, up=op == ">=")
             case Arith(op="abs", args=(a,)) if op == "<=":
                 return _between(minus(Num(0), right), a, right, name)
-            case Arith(op="//", args=(a, divisor)) if here[0]:
+            case Arith(op="//", args=(a, divisor)) if contains_name[0]:
                 low = times(right, divisor)
                 high = plus(low, minus(divisor, Num(1)))
                 if op == "==":

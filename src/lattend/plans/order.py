@@ -146,7 +146,7 @@ def residue_group(
     """
     residue: tuple[int, int] | None = None  # the modulus, and what is added to the position
     low, high, used = 0, 0, set[int]()
-    for place, condition in enumerate(conditions):
+    for index, condition in enumerate(conditions):
         read = _remainder_range(condition, name, numbers)
         if read is None:
             continue
@@ -155,7 +155,7 @@ def residue_group(
             residue, low, high = (modulus, shift), 0, modulus - 1
         if (modulus, shift) == residue:
             low, high = max(low, a), min(high, b)
-            used.add(place)
+            used.add(index)
     if residue is None or low > high:
         return None, set()
     period, shift = residue

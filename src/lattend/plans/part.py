@@ -254,12 +254,12 @@ class _Solver:
             if bound is not None:
                 self._add(self.inner.index(name), bound, near=not alone)
 
-    def _add(self, place: int, bound: Limits, *, near: bool) -> None:
+    def _add(self, axis_index: int, bound: Limits, *, near: bool) -> None:
         lows, highs = (self.near_lows, self.near_highs) if near else (self.lows, self.highs)
         if bound.low is not None:
-            lows[place].append(bound.low)
+            lows[axis_index].append(bound.low)
         if bound.high is not None:
-            highs[place].append(bound.high)
+            highs[axis_index].append(bound.high)
 
     def empty(self) -> bool:
         """Whether it is proved that no pair is left."""
@@ -269,16 +269,16 @@ class _Solver:
         for axis, (low, high) in zip(self.axes, self.ends, strict=True):
             ranges[axis.outer] = Interval(low, high)
             ranges[axis.inner] = Interval(0, axis.inner_size - 1)
-        return any(self._crossed(place, ranges) for place in range(len(self.axes)))
+        return any(self._crossed(axis_index, ranges) for axis_index in range(len(self.axes)))
 
-    def _crossed(self, place: int, ranges: Mapping[str, Interval]) -> bool:
+    def _crossed(self, axis_index: int, ranges: Mapping[str, Interval]) -> bool:
         """Whether some lower bound on the inner positions lies above an upper one everywhere."""
-        first, last = Linear(), Linear(constant=self.axes[place].inner_size - 1)
+        first, last = Linear(), Linear(constant=self.axes[axis_index].inner_size - 1)
         lows, highs = (
             [form for term in terms if (form := linear_of(term, self.numbers)) is not None]
             for terms in (
-                (*self.lows[place], *self.near_lows[place]),
-                (*self.highs[place], *self.near_highs[place]),
+                (*self.lows[axis_index], *self.near_lows[axis_index]),
+                (*self.highs[axis_index], *self.near_highs[axis_index]),
             )
         )
         gaps = (low.plus(high, -1) for low in (first, *lows) for high in (last, *highs))
@@ -312,7 +312,7 @@ def make_part(
     branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int], *, windows: bool = False
 ) -> Part | None:
     """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
-    branch = tuple(_one_sided(branch, place, axes, numbers) for place in range(len(branch)))
+    branch = tuple(_one_sided(branch, index, axes, numbers) for index in range(len(branch)))
     branch = looked_up_outside(branch, axes)
     left = list(branch)
     blocks = _take_block_table(left, axes, numbers)
@@ -342,14 +342,14 @@ def make_part(
             inner_order,
             *_bases(pair, axis, outer_base, inner_base),
             class_slots=pair.modulus if pair is not None and pair.kind != "residues" else None,
-            first=solver.ends[place][0],
-            last=solver.ends[place][1],
-            lows=tuple(solver.lows[place]),
-            highs=tuple(solver.highs[place]),
-            near_lows=tuple(solver.near_lows[place]),
-            near_highs=tuple(solver.near_highs[place]),
+            first=solver.ends[index][0],
+            last=solver.ends[index][1],
+            lows=tuple(solver.lows[index]),
+            highs=tuple(solver.highs[index]),
+            near_lows=tuple(solver.near_lows[index]),
+            near_highs=tuple(solver.near_highs[index]),
         )
-        for place, (axis, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
+        for index, (axis, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
             zip(axes, orders, strict=True)
         )
     )
@@ -375,12 +375,12 @@ def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
     return branch
 
 
-def _one_sided(branch: Branch, place: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
+def _one_sided(branch: Branch, index: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
     """`a != b` as `a < b` or `a > b` where the rest of the conjunction leaves only one of them."""
-    condition = branch[place]
+    condition = branch[index]
     if not isinstance(condition, Compare) or condition.op != "!=":
         return condition
-    others = branch[:place] + branch[place + 1 :]
+    others = branch[:index] + branch[index + 1 :]
     below, above = replace(condition, op="<"), replace(condition, op=">")
     if is_empty((*others, above), axes, numbers):
         return below
@@ -416,8 +416,8 @@ def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) ->
     group, used = residue_group(left, name, numbers)
     if group is None or group.size == group.period:
         return Order(), 0
-    for place in sorted(used, reverse=True):
-        del left[place]
+    for index in sorted(used, reverse=True):
+        del left[index]
     wraps = group.start + group.size > group.period
     return Order(group.period, group.size), group.start - (group.period if wraps else 0)
 

@@ -76,9 +76,9 @@ class Plan:
                 f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are"
             )
         total = 0
-        for place, part in enumerate(self.parts):
+        for index, part in enumerate(self.parts):
             shape = (tile,) if len(part.axes) == 1 else PROBE[len(part.axes)]
-            part_tiles = self.tiles(place, shape)
+            part_tiles = self.tiles(index, shape)
             pairs = int((-(-part_tiles.inner // tile)).sum()) * tile * tile
             total += pairs if len(part_tiles.table) > 1 else pairs * heads
         return total
@@ -144,8 +144,8 @@ def _parts(condition: Condition, axes: Sequence[PlanAxis], numbers: Mapping[str,
     for axis in axes:
         ranges[axis.outer] = Interval(0, axis.outer_size - 1)
         ranges[axis.inner] = Interval(0, axis.inner_size - 1)
-    there = all(low <= high for low, high in ranges.values())
-    condition = decided(condition, numbers, ranges) if there else condition
+    nonempty = all(low <= high for low, high in ranges.values())
+    condition = decided(condition, numbers, ranges) if nonempty else condition
     inner = frozenset(axis.inner for axis in axes)
     conjunctions = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
     made = [_best(branch, axes, numbers) for branch in conjunctions]

@@ -202,7 +202,7 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
             f"If it is known beforehand, give {', '.join(f'{name}=…' for name in sizes)}"
         )
     numbers: dict[str, Term] = {name: Num(value) for name, value in known.items()}
-    places, step = row_by_row(rule.axes, known)
+    positions, step = row_by_row(rule.axes, known)
     if step == 0:
         raise DomainError(f'rule "{rule.text}": an image without columns has no positions')
     length = step * next(iter(ends)) if ends else None
@@ -211,7 +211,7 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
             rule.text, f"looks up data: give {outer.queries}=…, the number of positions it is for"
         )
     back = _in_reading_order(condition) if len(rule.axes) == 2 else condition
-    return expr.substituted(back, numbers | places), length
+    return expr.substituted(back, numbers | positions), length
 
 
 def row_by_row(axes: Sequence[Axis], sizes: Mapping[str, int]) -> tuple[dict[str, Term], int]:
@@ -249,18 +249,18 @@ def _blocks(position: str, size: int) -> Term:
 def _from_text(
     rule: Rule, condition: Condition, length: int | None, heads: int | None, cause: str
 ) -> Retention:
-    whole = condition
+    joined = condition
     if heads is not None:
-        whole = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
+        joined = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
     if length is not None:
-        whole = expr.all_of(Compare("<", Name("q"), Num(length)), whole)
-    bound = last_query_bound(whole)
+        joined = expr.all_of(Compare("<", Name("q"), Num(length)), joined)
+    bound = last_query_bound(joined)
     if (
         rule.data and length and not rule.open
     ):  # raises here, rather than later, where the data ends too early
-        evaluate(whole, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
+        evaluate(joined, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
     if not bound.back:
-        _refuse_unless_back(rule, whole, length, cause)
+        _refuse_unless_back(rule, joined, length, cause)
     bounded = bound.pinned + bound.reach < FOREVER
     return Retention(
         condition,

@@ -42,8 +42,8 @@ class Tiles:
 
     def column(self, name: str, axis: int = 0) -> NDArray[np.int32]:
         """One column of the table."""
-        place = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
-        return self.table[..., place]
+        index = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
+        return self.table[..., index]
 
     @property
     def inner(self) -> Ints:
@@ -62,19 +62,19 @@ class Tiles:
 
 def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
     """All tiles of a part with outer boxes of this shape; from closed forms, one NumPy call an operation."""
-    places = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
-    grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in places), indexing="ij")
+    outer_blocks = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
+    grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in outer_blocks), indexing="ij")
     picks = [pick.ravel() for pick in grid]
     heads = part.numbers["heads"] if part.by_head else 1
     names = {name: Interval(value, value) for name, value in part.numbers.items()}
     names[HEAD] = Interval(np.arange(heads)[:, None], np.arange(heads)[:, None])
-    for axis, (classes, slots, ends), pick in zip(part.axes, places, picks, strict=True):
+    for axis, (classes, slots, ends), pick in zip(part.axes, outer_blocks, picks, strict=True):
         bases = axis.outer_bases[classes[pick]]
         first, last = (axis.outer_order.positions(s, bases) for s in (slots[pick], ends[pick] - 1))
         names[axis.outer] = Interval(first, last)
         names[axis.inner] = Interval(0, axis.inner_size - 1)
     columns: list[Ints] = []
-    for axis, (classes, slots, _), pick in zip(part.axes, places, picks, strict=True):
+    for axis, (classes, slots, _), pick in zip(part.axes, outer_blocks, picks, strict=True):
         chosen = classes[pick]
         base = axis.inner_bases[chosen]
         low, high = _touched(axis, names)
@@ -83,8 +83,8 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
         columns += [slots[pick], axis.outer_bases[chosen], base, begin, end]
     columns += _full(part, names, columns)
     table = np.empty((heads, len(picks[0]), len(columns)), np.int32)
-    for place, column in enumerate(columns):
-        table[..., place] = column
+    for index, column in enumerate(columns):
+        table[..., index] = column
     return Tiles(shape, _ordered(_closed_where_empty(part, table, heads)))
 
 
@@ -102,21 +102,21 @@ def with_lists(part: Part, tile_table: Tiles, data: Mapping[str, NDArray[Any]]) 
     blocks, (heads, rows, columns) = part.block_table, part.blocks
     mask = blocks.attended(np.asarray(data[blocks.array]), part.blocks)
     row, column = np.nonzero(mask.reshape(heads * rows, columns))
-    places = row * columns + column  # in order
+    block_places = row * columns + column  # in order
     table = tile_table.table.copy()
     head = np.arange(len(table))[:, None] % heads
     mine = (head * rows + table[..., OUTER_BASE] // blocks.outer) * columns
     begin, end, *full = (
         table[..., x].astype(np.int64) for x in (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)
     )
-    first = np.searchsorted(places, mine + begin // blocks.inner)
+    first = np.searchsorted(block_places, mine + begin // blocks.inner)
 
     def below(position: Ints) -> Ints:
         """How many slots of the listed blocks lie below a position."""
         block, within = position // blocks.inner, position % blocks.inner
-        place = np.searchsorted(places, mine + block)
-        listed = np.append(places, -1)[place] == mine + block
-        return np.maximum(0, (place - first) * blocks.inner + listed * within)
+        slot = np.searchsorted(block_places, mine + block)
+        listed = np.append(block_places, -1)[slot] == mine + block
+        return np.maximum(0, (slot - first) * blocks.inner + listed * within)
 
     slots = [np.where(end > begin, below(position), 0) for position in (end, *full)]
     table[..., INNER_BASE], table[..., INNER_FIRST] = first, 0

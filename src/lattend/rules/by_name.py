@@ -72,8 +72,8 @@ def check_domain(rule: Rule) -> None:
     for part in expr.conjuncts(rule.domain):
         known = all(name in rule.values for name in expr.names(part))
         if known and not evaluate(part, rule.values, {}):
-            given = ", ".join(f"{name} = {rule.values[name]}" for name in expr.names(part))
-            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {given}')
+            values = ", ".join(f"{name} = {rule.values[name]}" for name in expr.names(part))
+            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {values}')
 
 
 def close_name(name: str, known: Iterable[str]) -> str:

@@ -23,8 +23,8 @@ def numpy_mask(rule: Rule, /, **values: int) -> str:
     """
     sizes = ", ".join(rule.limits.values())
     code = python_code(rule.condition, rule.positions, "np")
-    places = f"{', '.join(rule.positions)} = np.indices(({sizes}))"
-    return "\n".join(("import numpy as np", "", *_numbers(rule, values), places, f"mask = {code}"))
+    positions = f"{', '.join(rule.positions)} = np.indices(({sizes}))"
+    return "\n".join(("import numpy as np", "", *_numbers(rule, values), positions, f"mask = {code}"))
 
 
 def mask_mod(rule: Rule, /, **values: int) -> str:
@@ -80,8 +80,8 @@ def _unflattened(queries: Axes, query: str, keys: Axes, key: str) -> list[str]:
         terms = [f"{flat} // {_product(inner)}"]
         for at in range(1, len(axes)):
             below = inner[at:]
-            whole = f"{flat} // {_product(below)}" if below else flat
-            terms.append(f"{whole} % {axes[at][1]}")
+            above = f"{flat} // {_product(below)}" if below else flat
+            terms.append(f"{above} % {axes[at][1]}")
         lines.append(f"    {names} = {', '.join(terms)}")
     return lines
 
@@ -112,8 +112,8 @@ def python_code(
     "entry('doc', q) == entry('doc', k)"
     """
     code = _code(_on_arrays(condition, positions, module, entry))
-    here = [name for name in expr.names(condition) if name in positions]
-    return code if here else f"({next(iter(positions))} >= 0) & ({code})"
+    arrays = [name for name in expr.names(condition) if name in positions]
+    return code if arrays else f"({next(iter(positions))} >= 0) & ({code})"
 
 
 def _on_arrays(condition: Condition, positions: Collection[str], module: str, entry: str | None) -> Condition:

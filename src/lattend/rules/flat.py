@@ -57,7 +57,7 @@ def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Te
     return positions | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
 
 
-def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
+def unflattened(flat: Term, sizes: Sequence[int]) -> list[Term]:
     """The row and the column of a place in an image of these sizes that is read row by row.
 
     >>> [expr.term_text(term) for term in unflattened(Name("k"), (3, 7))]
@@ -66,7 +66,7 @@ def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
     coordinates: list[Term] = []
     for axis, size in enumerate(sizes):
         below = prod(sizes[axis + 1 :])
-        at = place if below == 1 else Arith("//", (place, Num(max(1, below))))
+        at = flat if below == 1 else Arith("//", (flat, Num(max(1, below))))
         coordinates.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
     return coordinates
 

@@ -51,8 +51,8 @@ def named_call(text: str) -> Call | None:
 
 def _no_rule(text: str, words: str = "") -> TextError:
     """That no rule is named by these words, or by the text's; those near them may stand instead."""
-    near, whole = rules_near(" ".join((words or text).split())), " ".join(text.split())
-    return Source("rule", text).error(unknown_rule(whole, near), 0, len(text), *near)
+    near, text_words = rules_near(" ".join((words or text).split())), " ".join(text.split())
+    return Source("rule", text).error(unknown_rule(text_words, near), 0, len(text), *near)
 
 
 def _is_rule(text: str) -> bool:
@@ -84,54 +84,54 @@ class NamedRules:
         """The rules that may be meant by a name that is none."""
         return rules_near(name) if len(name) >= LONG_NAME else []
 
-    def condition(self, place: Span) -> Condition:
+    def condition(self, span: Span) -> Condition:
         """The condition of the rule that is named there, its numbers in place of its parameters."""
-        call = read_call(self.source, *place)
+        call = read_call(self.source, *span)
         assert call is not None  # a name of the catalogue stands there
-        rule = from_catalogue(self.source, call, place)
+        rule = from_catalogue(self.source, call, span)
         values = {name: Num(value) for name, value in rule.values.items() if name not in rule.sizes}
         domain = expr.conjuncts(expr.substituted(rule.where, values))
         self.where = expr.all_of(self.where, *(part for part in domain if expr.names(part)))
-        self.places.append(place)
-        self._take(rule, place)
-        return expr.placed(expr.substituted(rule.condition, values), place)
+        self.places.append(span)
+        self._take(rule, span)
+        return expr.placed(expr.substituted(rule.condition, values), span)
 
-    def _take(self, rule: Rule, place: Span) -> None:
+    def _take(self, rule: Rule, span: Span) -> None:
         """Its sizes and arrays; raises where the text already has others."""
         sizes = {name: value for name, value in rule.values.items() if name in rule.sizes}
         for name, value in sizes.items():
             if self.sizes.setdefault(name, value) != value:
                 message = f"this rule has {name} = {value}, and one before it {name} = {self.sizes[name]}"
-                raise self.source.error(f"{message}; give them one size", *place)
+                raise self.source.error(f"{message}; give them one size", *span)
         for name, array in rule.data.items():
             known = self.arrays.get(name)
             if known is not None and not np.array_equal(known, array):
                 message = f"this rule has an array {name} of its own, and the text has another {name}"
-                raise self.source.error(f"{message}; write one of the two out, under another name", *place)
+                raise self.source.error(f"{message}; write one of the two out, under another name", *span)
             self.arrays[name] = array
         for name in rule.open:
             self.arrays.setdefault(name, None)
 
 
-def from_catalogue(source: Source, call: Call, whole: Span) -> Rule:
+def from_catalogue(source: Source, call: Call, span: Span) -> Rule:
     """The rule of a call, which stands at `whole`."""
     if call.name not in NAMES:
         raise source.error(unknown_rule(call.name), *call.place, *rules_near(call.name))
     function = NAMES[call.name]
-    positional, named = _arguments(source, call, whole[1] - 1)
+    positional, named = _arguments(source, call, span[1] - 1)
     signature = inspect.signature(function)
     try:
         signature.bind(*positional, **named)
     except TypeError as problem:
         wanted = ", ".join(signature.parameters) or "no arguments"
         message = f"{call.name} takes {wanted}; here: {problem}"
-        raise source.error(message, *whole, *_fitting(call, [*signature.parameters])) from None
+        raise source.error(message, *span, *_fitting(call, [*signature.parameters])) from None
     try:
         return function(*positional, **named)
     except TextError:
         raise
     except LattendError as problem:
-        raise source.error(str(problem), *whole, call.name) from None
+        raise source.error(str(problem), *span, call.name) from None
 
 
 def _fitting(call: Call, parameters: list[str]) -> list[str | Suggestion]:

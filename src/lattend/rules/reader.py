@@ -70,27 +70,29 @@ def rule(
         if arrays:
             return _with_arrays(source, rest, arrays, where=where, cross=cross, data=data)
     domain = parse(where) if where is not None else expr.Truth(True)
-    given = dict(data or {})
+    arrays_by_name = dict(data or {})
     if isinstance(source, Rule):
         known = source
     elif not isinstance(source, str):
         traced = trace(_function(source))
-        return _checked(Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **given}))
+        return _checked(
+            Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **arrays_by_name})
+        )
     elif is_python(source):
         written = read_python(source)
-        arrays = {**dict.fromkeys(written.arrays), **given}
+        arrays = {**dict.fromkeys(written.arrays), **arrays_by_name}
         return _checked(Rule.of(written.condition, where=domain, cross=cross, data=arrays, source=source))
     else:
         call = named_call(source)
         if call is None:
-            return _of_condition(source, domain, cross=cross, arrays=given)
+            return _of_condition(source, domain, cross=cross, arrays=arrays_by_name)
         known = from_catalogue(Source("rule", source), call, (call.place[0], len(source.rstrip())))
-    if where is None and not cross and not given:
+    if where is None and not cross and not arrays_by_name:
         return known
-    arrays = dict.fromkeys(known.open) | dict(known.data) | given
-    again = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
-    axes = again.axes if cross else known.axes
-    return replace(again, axes=axes, values=known.values, about=known.about, source=known.source)
+    arrays = dict.fromkeys(known.open) | dict(known.data) | arrays_by_name
+    declared = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
+    axes = declared.axes if cross else known.axes
+    return replace(declared, axes=axes, values=known.values, about=known.about, source=known.source)
 
 
 def _of_condition(source: str, domain: expr.Condition, *, cross: bool, arrays: dict[str, Any]) -> Rule:
@@ -188,8 +190,8 @@ def _checked(read: Rule, named: Sequence[expr.Span] = ()) -> Rule:
         raise TraceError(f"function of {', '.join(names)}: {message}")
     start, end = next(node.span for node in own if node.span is not None)
     text = letters.sub(lambda name: ours[name[0]], read.source)
-    whole = [Suggestion(0, len(read.source), text)] if meant else []
-    raise Source("rule", read.source).error(message, start, end, *whole)
+    corrections = [Suggestion(0, len(read.source), text)] if meant else []
+    raise Source("rule", read.source).error(message, start, end, *corrections)
 
 
 # Functions

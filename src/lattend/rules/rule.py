@@ -86,14 +86,14 @@ class Rule:
         source: str | None = None,
     ) -> Rule:
         """The rule of a condition, on the axes that its names say; an array that is None is left open."""
-        given = data or {}
+        arrays = data or {}
         return Rule(
             condition,
             axes_of(expr.names(condition) + expr.names(where), cross),
             where=where,
-            data={name: np.asarray(array) for name, array in given.items() if array is not None},
+            data={name: np.asarray(array) for name, array in arrays.items() if array is not None},
             source=source,
-            open=tuple(name for name, array in given.items() if array is None),
+            open=tuple(name for name, array in arrays.items() if array is None),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -297,8 +297,8 @@ class Rule:
         False
         """
         bound = self.complete(**values)
-        places = bound.located("pair", bound.positions, position)
-        return bool(evaluate(bound.condition, {**bound.values, **places}, bound.data))
+        coordinates = bound.located("pair", bound.positions, position)
+        return bool(evaluate(bound.condition, {**bound.values, **coordinates}, bound.data))
 
     def keys(self, /, *query: int, **values: int) -> list[int] | list[tuple[int, ...]]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
@@ -309,24 +309,24 @@ class Rule:
         """
         bound = self.complete(**values)
         names = bound.positions[: -len(bound.axes)]
-        places = bound.located("query", names, query)
+        coordinates = bound.located("query", names, query)
         row = prod(length for name, length in bound.lengths.items() if name not in names)
         if row > MAX_ROW:
             raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
         ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
-        ranges = {name: np.array([place]) for name, place in places.items()} | ranges
+        ranges = {name: np.array([coordinate]) for name, coordinate in coordinates.items()} | ranges
         keys: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
         return [key[0] for key in keys] if len(self.axes) == 1 else [tuple(key) for key in keys]
 
-    def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:
+    def located(self, what: str, names: list[str], coordinates: tuple[int, ...]) -> dict[str, int]:
         """The coordinates by name, checked to lie on the grid of a complete rule."""
-        if len(places) != len(names):
-            raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {places}")
-        for name, place in zip(names, places, strict=True):
-            check_integer(name, place)
-            if not 0 <= place < self.lengths[name]:
-                raise DomainError(f"{name} = {place} lies outside 0 … {self.lengths[name] - 1}")
-        return {name: int(place) for name, place in zip(names, places, strict=True)}
+        if len(coordinates) != len(names):
+            raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {coordinates}")
+        for name, coordinate in zip(names, coordinates, strict=True):
+            check_integer(name, coordinate)
+            if not 0 <= coordinate < self.lengths[name]:
+                raise DomainError(f"{name} = {coordinate} lies outside 0 … {self.lengths[name] - 1}")
+        return {name: int(coordinate) for name, coordinate in zip(names, coordinates, strict=True)}
 
     # Doors to the other folders, opened on first use so that `import lattend` stays instant
 

@@ -46,8 +46,8 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
         for name in expr.names(term):
             if name in positions and moduli.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
-                    f"{name} is divided by both {moduli[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
+                    f"{name} is divided by both {moduli[name]} and {modulus}; with two symbolic moduli on "
+                    f"one axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
 
     for node in expr.walk(condition):
@@ -86,8 +86,8 @@ def describe(
         for name in (position, *tied[position]):
             if split.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
-                    f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
+                    f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on "
+                    f"one axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
     twice = [modulus for modulus in split.values() if modulus in split]
     if twice:

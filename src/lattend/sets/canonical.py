@@ -135,11 +135,11 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
 
     Each is found for the sizes that have points; these are said too where it would hold at others.
     """
-    whole, sizes = frame, points.params()
+    outer_frame, sizes = frame, points.params()
     at_sizes: Condition = expr.Truth(True)
     if not sizes.is_equal(frame.box.params()):
-        frame = whole.narrowed(sizes)
-        at_sizes = _union(_pieces(frame.box, whole), whole)
+        frame = outer_frame.narrowed(sizes)
+        at_sizes = _union(_pieces(frame.box, outer_frame), outer_frame)
     factors = _factors(points, frame) if len(frame.axes) > 1 and points.n_basic_set() > 1 else None
     split = [_grown(one, frame) for one in factors or [points]]
     if all(len(pieces) == 1 for pieces in split):  # one convex set, of however many axes
@@ -153,7 +153,7 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
             for form, pieces in zip(forms[0], split, strict=True)
         ]
         forms.append([a or b for a, b in zip(intervals, forms[0], strict=True)])
-    by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, whole) for form in forms)
+    by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, outer_frame) for form in forms)
     return (rows if _is_plain(rows) else by_pieces), rows, columns
 
 
@@ -179,16 +179,16 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
     if HEAD in frame.dims:
         groups.append([HEAD])
     factors: list[isl.Set] = []
-    whole = frame.box
+    product = frame.box
     for group in groups:
-        places = {frame.dims.index(name) for name in group}
+        own_dims = {frame.dims.index(name) for name in group}
         alone = points
-        for place in range(len(frame.dims)):
-            if place not in places:
-                alone = alone.eliminate(isl.dim_type.set, place, 1)
+        for dim in range(len(frame.dims)):
+            if dim not in own_dims:
+                alone = alone.eliminate(isl.dim_type.set, dim, 1)
         factors.append(alone & frame.box)
-        whole = whole & alone
-    return factors if whole.is_equal(points) else None
+        product = product & alone
+    return factors if product.is_equal(points) else None
 
 
 def written(points: isl.Set, frame: Frame) -> Condition:
@@ -222,11 +222,11 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
         pieces = _pieces(reduce(isl.Set.union, pieces), frame)
     pieces = _without_covered(_ranked(pieces, frame), frame)
     # what a piece adds to the others says what it is, not the spelling it came from
-    for place in reversed(range(len(pieces))):
-        others = pieces[:place] + pieces[place + 1 :]
-        added = _pieces(reduce(isl.Set.subtract, others, pieces[place] & frame.box), frame)
+    for index in reversed(range(len(pieces))):
+        others = pieces[:index] + pieces[index + 1 :]
+        added = _pieces(reduce(isl.Set.subtract, others, pieces[index] & frame.box), frame)
         if others and len(added) == 1:
-            pieces[place] = _widened(added[0], others, outside, frame)
+            pieces[index] = _widened(added[0], others, outside, frame)
     return _without_covered(_ranked(pieces, frame), frame)  # a wider piece may hold another now
 
 
@@ -254,14 +254,14 @@ def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
     """The piece with equal remainders as one of a difference: `q % 3 == k % 3` is `(q - k) % 3 == 0`."""
     (basic,) = piece.get_basic_sets()
     constraints = basic.get_constraints() if basic.dim(isl.dim_type.div) > 1 else []
-    for place, constraint in enumerate(constraints):
+    for index, constraint in enumerate(constraints):
         form = bound_of(constraint, frame.space.atoms).form
         counts = [count for atom, count in form.terms if isinstance(atom, Quotient)]
         if not constraint.is_equality() or len(counts) < 2:
             continue
         rest = Linear.of([(a, c) for a, c in form.terms if not isinstance(a, Quotient)], form.constant)
         same = Compare("==", expr.Arith("%", (term_of(rest), expr.Num(gcd(*counts)))), expr.Num(0))
-        others = [isl.BasicSet.from_constraint(c) for c in constraints[:place] + constraints[place + 1 :]]
+        others = [isl.BasicSet.from_constraint(c) for c in constraints[:index] + constraints[index + 1 :]]
         joined = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
         if (joined & frame.box).is_equal(piece & frame.box):
             joined = _simplified(joined, frame)
@@ -272,8 +272,8 @@ def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
 
 def _ranked(pieces: list[isl.Set], frame: Frame) -> list[isl.Set]:
     """The pieces in order, the shortest to say first."""
-    ranks = sorted((_rank(_piece(piece, frame)), place) for place, piece in enumerate(pieces))
-    return [pieces[place] for _, place in ranks]
+    ranks = sorted((_rank(_piece(piece, frame)), index) for index, piece in enumerate(pieces))
+    return [pieces[index] for _, index in ranks]
 
 
 def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Frame) -> isl.Set:

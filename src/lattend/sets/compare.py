@@ -56,17 +56,17 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
     only_left = (left - right).condition
     only_right = (right - left).condition
     condition = expr.any_of(only_left, only_right)
-    whole = replace(both, condition=condition, values={})
+    unbound = replace(both, condition=condition, values={})
     fixed = expr.all_of(*(expr.Compare("==", Name(name), number) for name, number in sizes.items()))
-    points = _points(whole, fixed, {})
+    points = _points(unbound, fixed, {})
     if points.is_empty():
         return None
-    counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in whole.parameters))
-    usual = _points(whole, counted, {})
-    witness = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
-    pair = tuple(witness[name] for name in whole.positions)
+    counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in unbound.parameters))
+    usual = _points(unbound, counted, {})
+    witness = _least(unbound, fixed, points) if usual.is_empty() else _least(unbound, counted, usual)
+    pair = tuple(witness[name] for name in unbound.positions)
     own = tuple(witness[name] for name in left.positions)
-    values = {name: witness[name] for name in (*whole.sizes, *whole.parameters)}
+    values = {name: witness[name] for name in (*unbound.sizes, *unbound.parameters)}
     return Witness(values, pair, left.text if left.contains(*own, **_own(left, values)) else right.text)
 
 

@@ -58,8 +58,8 @@ def _become(run: Callable[[], None], handles: tuple[int, int, int]) -> None:
     """In the copy: take the pipes as the standard files, run, and never return."""
     code = 1
     try:
-        for place, handle in enumerate(handles):
-            os.dup2(handle, place)
+        for descriptor, handle in enumerate(handles):
+            os.dup2(handle, descriptor)
         os.closerange(3, HANDLES)
         run()
         code = 0

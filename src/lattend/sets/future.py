@@ -78,11 +78,11 @@ class Future:
             return "no key is kept: no query reaches any"
         if len(self.pieces) > MAX_PIECES:
             return "key k is kept until the last query that reaches it"
-        ways = [str(piece) for piece in self.pieces]
-        if ways == ["for good"]:
+        lines = [str(piece) for piece in self.pieces]
+        if lines == ["for good"]:
             return "every key is kept: each is within reach of queries to come"
         last = ", the last that reaches it" if any(piece.query for piece in self.pieces) else ""
-        return f"key k is kept {', '.join(ways)}{last}"
+        return f"key k is kept {', '.join(lines)}{last}"
 
 
 def future(condition: Condition, length: int | None = None, heads: int | None = None) -> Future:
@@ -162,8 +162,8 @@ def _last_queries(attended: isl.Set) -> list[LastQuery]:
     best.foreach_piece(lambda where, value: pieces.append((where, value)))
     queries: list[LastQuery] = []
     for where, value in pieces:
-        whole = quotient_of(value.get_aff(0), _KEYS.atoms)  # its form over its denominator
-        query = whole.of if whole.by == 1 else Linear(((Quotient(whole.of, whole.by), 1),))
+        quotient = quotient_of(value.get_aff(0), _KEYS.atoms)  # its form over its denominator
+        query = quotient.of if quotient.by == 1 else Linear(((Quotient(quotient.of, quotient.by), 1),))
         queries.append(LastQuery(_clauses(where.params()), query))
     return queries
 
@@ -192,8 +192,8 @@ def _period(points: isl.Set) -> int:
     """A number of positions after which the set may look the same: that of its remainders."""
     divisors = [1]
     for part in points.compute_divs().get_basic_sets():
-        for place in range(part.dim(isl.dim_type.div)):
-            divisors.append(int(str(part.get_div(place).get_denominator_val())))
+        for dim in range(part.dim(isl.dim_type.div)):
+            divisors.append(int(str(part.get_div(dim).get_denominator_val())))
     return lcm(*divisors)
 
 
@@ -205,8 +205,8 @@ def _settled(points: isl.Set, period: int) -> int | None:
     return _after(unlike.project_out(isl.dim_type.set, 1, 1))
 
 
-def _coordinate(point: isl.Point, place: int) -> int:
-    return int(str(point.get_coordinate_val(isl.dim_type.set, place)))
+def _coordinate(point: isl.Point, dim: int) -> int:
+    return int(str(point.get_coordinate_val(isl.dim_type.set, dim)))
 
 
 def _clause_text(clause: tuple[Bound, ...]) -> str:

@@ -223,7 +223,7 @@ def stop_sets() -> None:
 def module_path() -> list[str]:
     """Where this process finds its modules; never the current directory, which may hold a fractions.py."""
     home = str(Path(__file__).parents[2])  # lattend itself, also where an import hook finds it
-    return [home, *(place for place in sys.path if place and Path(place).is_absolute() and place != home)]
+    return [home, *(path for path in sys.path if path and Path(path).is_absolute() and path != home)]
 
 
 def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes:

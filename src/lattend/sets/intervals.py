@@ -31,9 +31,9 @@ def interval_form(
     if len(inner_names) != 1:
         return None
     points = frame.points(condition)
-    place = frame.dims.index(inner_names[0])
-    rows = _rows(points, place)
-    outer = points.eliminate(isl.dim_type.set, place, 1) & frame.box
+    dim = frame.dims.index(inner_names[0])
+    rows = _rows(points, dim)
+    outer = points.eliminate(isl.dim_type.set, dim, 1) & frame.box
     conditions: list[Condition] = []
     ends: tuple[tuple[isl.PwMultiAff, expr.CompareOp], ...] = (
         (rows.lexmin_pw_multi_aff(), ">="),
@@ -57,9 +57,9 @@ def _speaks_of(piece: isl.Set, name: str, frame: Frame) -> bool:
 def _rows(points: isl.Set, key: int) -> isl.Map:
     """The keys of each query, as a map from the other positions to that one."""
     rows = isl.Map.from_range(points)
-    for place in range(points.dim(isl.dim_type.set)):
-        if place != key:
-            source = 0 if place < key else 1
+    for dim in range(points.dim(isl.dim_type.set)):
+        if dim != key:
+            source = 0 if dim < key else 1
             rows = rows.move_dims(isl.dim_type.in_, rows.dim(isl.dim_type.in_), isl.dim_type.out, source, 1)
     return rows
 
@@ -72,8 +72,8 @@ def _end(
     meaning = frame.space.atoms
 
     def note(_: isl.Set, value: isl.MultiAff) -> None:
-        whole = quotient_of(value.get_aff(0), meaning)
-        ends.append(term_of(whole))
+        quotient = quotient_of(value.get_aff(0), meaning)
+        ends.append(term_of(quotient))
 
     best.foreach_piece(note)
     ends = sorted(dict.fromkeys(ends), key=sort_key)
@@ -89,9 +89,9 @@ def _end(
 
 def _towards(points: isl.Set, op: str, frame: Frame, key: str) -> isl.Set:
     """For `>=` all keys of a row from its first on, for `<=` all up to its last."""
-    place, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
-    moved = [*names[:place], "moved", *names[place + 1 :]]
-    shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[place]} }}")
+    dim_index, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
+    moved = [*names[:dim_index], "moved", *names[dim_index + 1 :]]
+    shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[dim_index]} }}")
     shifted = points.apply(shift)
     for name, dim in zip(names, range(len(names)), strict=True):
         shifted = shifted.set_dim_name(isl.dim_type.set, dim, name)
@@ -106,6 +106,6 @@ def _formulas(ends: list[Term]) -> Iterator[Term]:
         for pair in combinations(ends, 2):
             yield expr.Arith(op, pair)
     for op, inner in nested:
-        for place, end in enumerate(ends):
-            for pair in combinations(ends[:place] + ends[place + 1 :], 2):
+        for index, end in enumerate(ends):
+            for pair in combinations(ends[:index] + ends[index + 1 :], 2):
                 yield expr.Arith(op, (end, expr.Arith(inner, pair)))

@@ -167,8 +167,8 @@ class PointSet:
     @staticmethod
     def _projected(points: isl.Set, gone: set[str]) -> isl.Set:
         for name in gone:
-            place = points.get_space().get_var_dict()[name][1]
-            points = points.project_out(isl.dim_type.set, place, 1)
+            dim = points.get_space().get_var_dict()[name][1]
+            points = points.project_out(isl.dim_type.set, dim, 1)
         return points.coalesce()
 
     def whole(self) -> PointSet:
@@ -193,8 +193,8 @@ class PointSet:
         points = self.points
         for name in self.space.split:
             if f"b_{name}" in self.space.isl.get_var_dict():
-                kind, place = self.space.isl.get_var_dict()[f"b_{name}"]
-                points = points.fix_val(kind, place, isl.Val(0))
+                kind, dim = self.space.isl.get_var_dict()[f"b_{name}"]
+                points = points.fix_val(kind, dim, isl.Val(0))
         return PointSet(self.space, points, self.box, self.domain)
 
     def least(self, order: list[str]) -> dict[str, int]:
@@ -206,9 +206,9 @@ class PointSet:
         points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, points.dim(isl.dim_type.param))
         names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
         for name in order:
-            place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
-            value = nearest_to_zero(points, place)
-            points = points.fix_val(isl.dim_type.set, place, value)
+            dim = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
+            value = nearest_to_zero(points, dim)
+            points = points.fix_val(isl.dim_type.set, dim, value)
             coordinates[name] = int(str(value))
         return coordinates
 
@@ -258,8 +258,8 @@ def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
         points = piece.region.points
         points = points.from_params() if points.is_params() else points
         for coordinate, _ in space.coordinates((name,)):
-            end, place = points.dim(isl.dim_type.set), points.get_space().get_var_dict()[coordinate][1]
-            points = points.move_dims(isl.dim_type.set, end, isl.dim_type.param, place, 1)
+            end, dim = points.dim(isl.dim_type.set), points.get_space().get_var_dict()[coordinate][1]
+            points = points.move_dims(isl.dim_type.set, end, isl.dim_type.param, dim, 1)
         formula = _to_isl(piece.formula, points.get_space(), space.atoms)
         part = isl.PwQPolynomial.alloc(points, formula)
         total = part if total is None else total.add(part)
@@ -271,16 +271,14 @@ def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
 
 def _from_isl(formula: isl.QPolynomial, meaning: Mapping[str, Atom]) -> Polynomial:
     terms = formula.get_terms()
-    places = [
-        (meaning[name], kind, place) for name, (kind, place) in formula.get_space().get_var_dict().items()
-    ]
+    dims = [(meaning[name], kind, dim) for name, (kind, dim) in formula.get_space().get_var_dict().items()]
     for term in terms[:1]:  # all have the same quotients
-        for place in range(term.dim(isl.dim_type.div)):
-            places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
-    places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
+        for dim in range(term.dim(isl.dim_type.div)):
+            dims.append((quotient_of(term.get_div(dim), meaning), isl.dim_type.div, dim))
+    dims.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
     coefficients: dict[Monomial, Fraction] = {}
     for term in terms:
-        exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
+        exponents = ((atom, int(term.get_exp(kind, dim))) for atom, kind, dim in dims)
         powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
         coefficients[powers] = Fraction(str(term.get_coefficient_val()))
     return Polynomial(coefficients)
@@ -299,8 +297,10 @@ def _to_isl(formula: Polynomial, space: isl.Space, meaning: Mapping[str, Atom]) 
 
 def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:
     """An affine function of the parameters."""
-    whole = quotient_of(aff, meaning)  # its form over its denominator
-    return Polynomial.linear(whole.of).times(Fraction(1, whole.by if isinstance(whole.by, int) else 1))
+    quotient = quotient_of(aff, meaning)  # its form over its denominator
+    return Polynomial.linear(quotient.of).times(
+        Fraction(1, quotient.by if isinstance(quotient.by, int) else 1)
+    )
 
 
 def within(position: str, size: str, first: int = 0) -> Condition:

@@ -55,15 +55,15 @@ def least_power(
     squares = [one]
     while not same(square := composed(squares[-1], squares[-1]), squares[-1]):
         squares.append(square)
-    whole = squares.pop()
+    limit = squares.pop()
     if not squares:
-        return 1, whole
+        return 1, limit
     before, exponent = squares.pop(), 1 << len(squares)
-    for place in reversed(range(len(squares))):
-        further = composed(before, squares[place])
-        if not same(further, whole):
-            before, exponent = further, exponent + (1 << place)
-    return exponent + 1, whole
+    for index in reversed(range(len(squares))):
+        further = composed(before, squares[index])
+        if not same(further, limit):
+            before, exponent = further, exponent + (1 << index)
+    return exponent + 1, limit
 
 
 class Relation:
@@ -151,18 +151,18 @@ class Relation:
         unconnected = PointSet(space, points, self.pairs.box, self.pairs.domain)
         if not space.split:
             return unconnected.least([*space.parameters, *space.dims])
-        place = points.sample_point()
+        point = points.sample_point()
         values = {
-            atom: int(str(place.get_coordinate_val(*points.get_space().get_var_dict()[name])))
+            atom: int(str(point.get_coordinate_val(*points.get_space().get_var_dict()[name])))
             for name, atom in space.atoms.items()
         }
         return Region(Space((*space.parameters, *space.dims), (), space.split), points).named(values)
 
     def _apart(self, connected: isl.Map) -> isl.Set:
         back = _points(connected.reverse())
-        for place in range(back.dim(isl.dim_type.set)):  # under the names of queries and keys again
-            name = str(self.pairs.points.get_dim_name(isl.dim_type.set, place))
-            back = back.set_dim_name(isl.dim_type.set, place, name)
+        for dim in range(back.dim(isl.dim_type.set)):  # under the names of queries and keys again
+            name = str(self.pairs.points.get_dim_name(isl.dim_type.set, dim))
+            back = back.set_dim_name(isl.dim_type.set, dim, name)
         return self.pairs.box - _points(connected) - back
 
     def most(self, lengths: isl.Map) -> list[Piece]:
@@ -177,8 +177,8 @@ class Relation:
         points = points.move_dims(
             isl.dim_type.param, points.dim(isl.dim_type.param), isl.dim_type.set, 0, len(names)
         )
-        for place, name in enumerate(names, points.dim(isl.dim_type.param) - len(names)):
-            points = points.set_dim_name(isl.dim_type.param, place, name)
+        for dim, name in enumerate(names, points.dim(isl.dim_type.param) - len(names)):
+            points = points.set_dim_name(isl.dim_type.param, dim, name)
         return _pieces(points.lexmin_pw_multi_aff(), Space((*space.parameters, *space.dims), (), space.split))
 
 

@@ -84,11 +84,11 @@ class Region:
 
     def unbounded(self, names: set[str]) -> bool:
         """Whether each of these names can be arbitrarily large in it, a split one by its blocks."""
-        places = self.points.get_space().get_var_dict()
-        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
+        dims = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(dims))
         for name in names:
             options = [f"b_{name}", f"o_{name}"] if name in self.space.split else [f"v_{name}"]
-            if all(flat.dim_max_val(places[option][1]).is_int() for option in options):
+            if all(flat.dim_max_val(dims[option][1]).is_int() for option in options):
                 return False
         return True
 
@@ -123,9 +123,9 @@ class Region:
         """
         for part in self.points.get_basic_sets():
             constraints = part.get_constraints()
-            for place, chosen in enumerate(constraints):
+            for index, chosen in enumerate(constraints):
                 kept = isl.BasicSet.universe(part.get_space())
-                for constraint in constraints[:place] + constraints[place + 1 :]:
+                for constraint in constraints[:index] + constraints[index + 1 :]:
                     kept = kept.add_constraint(constraint)
                 yield Region(self.space, isl.Set.from_basic_set(kept)), False
                 if not chosen.is_equality() and chosen.get_constant_val().is_neg():
@@ -173,21 +173,21 @@ class Region:
         point = self.points.sample_point()
         numbers: dict[Atom, int] = {}
         for name, atom in self.space.coordinates(self.space.parameters):
-            kind, place = self.points.get_space().get_var_dict()[name]
-            numbers[atom] = int(str(point.get_coordinate_val(kind, place)))
+            kind, dim = self.points.get_space().get_var_dict()[name]
+            numbers[atom] = int(str(point.get_coordinate_val(kind, dim)))
         return self.named(numbers)
 
     def least(self, order: list[str]) -> dict[str, int] | None:
         """The least values in this order of names; None when it is empty or a name is split."""
         if self.is_empty() or any(name in self.space.split for name in order):
             return None
-        places = self.points.get_space().get_var_dict()
-        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
+        dims = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(dims))
         numbers: dict[str, int] = {}
         for name in order:
-            place = places[f"v_{name}"][1]
-            value = nearest_to_zero(flat, place)
-            flat = flat.fix_val(isl.dim_type.set, place, value)
+            dim = dims[f"v_{name}"][1]
+            value = nearest_to_zero(flat, dim)
+            flat = flat.fix_val(isl.dim_type.set, dim, value)
             numbers[name] = int(str(value))
         return numbers
 
@@ -208,10 +208,10 @@ class Region:
     def renamed(self, names: Mapping[str, str], space: Space) -> Region:
         """The same region with the names of its parameters changed, in the coordinates of `space`."""
         points = self.points
-        for place in range(points.dim(isl.dim_type.param)):
-            old = str(points.get_dim_name(isl.dim_type.param, place))
+        for dim in range(points.dim(isl.dim_type.param)):
+            old = str(points.get_dim_name(isl.dim_type.param, dim))
             prefix, name = old[:2], old[2:]
-            points = points.set_dim_name(isl.dim_type.param, place, prefix + names.get(name, name))
+            points = points.set_dim_name(isl.dim_type.param, dim, prefix + names.get(name, name))
         return Region(space, points)
 
     def fixed(self, values: Mapping[str, int], space: Space) -> Region:
@@ -228,8 +228,8 @@ class Region:
         """The values of the other names for which there is one of this name, which `space` no longer has."""
         points = self.points
         for coordinate, _ in self.space.coordinates((name,)):
-            place = points.get_space().get_var_dict()[coordinate][1]
-            points = points.project_out(isl.dim_type.param, place, 1)
+            dim = points.get_space().get_var_dict()[coordinate][1]
+            points = points.project_out(isl.dim_type.param, dim, 1)
         return Region(space, points)
 
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
@@ -239,8 +239,8 @@ class Region:
             region = region.where(Bound(Linear.of([(name, 1), (other, -1)], 0), True))
         points = region.points
         for name in same:
-            place = points.get_space().get_var_dict()[f"v_{name}"][1]
-            points = points.project_out(isl.dim_type.param, place, 1)
+            dim = points.get_space().get_var_dict()[f"v_{name}"][1]
+            points = points.project_out(isl.dim_type.param, dim, 1)
         return Region(space, points)
 
     def shifted(self, name: str, by: int) -> Region:
@@ -250,8 +250,8 @@ class Region:
         wide = replace(self.space, parameters=(*own, name))
         region = self.aligned(self.space).renamed({name: before}, wide).aligned(wide)
         region = region.where(Bound(Linear.of([(before, 1), (name, -1)], -by), True))
-        place = region.points.get_space().get_var_dict()[f"v_{before}"][1]
-        return Region(self.space, region.points.project_out(isl.dim_type.param, place, 1))
+        dim = region.points.get_space().get_var_dict()[f"v_{before}"][1]
+        return Region(self.space, region.points.project_out(isl.dim_type.param, dim, 1))
 
     def aligned(self, space: Space) -> Region:
         """The same region among the parameters of a larger space."""
@@ -293,47 +293,47 @@ def bound_of(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
     names = constraint.get_space().get_var_dict()
     local = constraint.get_local_space()
     terms: list[tuple[Atom, int]] = []
-    for name, (kind, place) in names.items():
-        coefficient = _number(constraint.get_coefficient_val(kind, place))
+    for name, (kind, dim) in names.items():
+        coefficient = _number(constraint.get_coefficient_val(kind, dim))
         if coefficient:
             terms.append((meaning[name], coefficient))
-    for place in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, place))
+    for dim in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, dim))
         if coefficient:
-            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
+            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
     return Bound(Linear.of(terms, _number(constraint.get_constant_val())), bool(constraint.is_equality()))
 
 
 def quotient_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Quotient:
     """The atom for `floor(aff)`, where aff is a fraction of an integer form."""
     divisor = int(str(aff.get_denominator_val()))
-    whole = aff.scale_val(isl.Val(str(divisor)))
+    numerator = aff.scale_val(isl.Val(str(divisor)))
     terms: list[tuple[Atom, int]] = []
     space = aff.get_domain_space()
-    for name, (kind, place) in space.get_var_dict().items():
+    for name, (kind, dim) in space.get_var_dict().items():
         where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-        coefficient = _number(whole.get_coefficient_val(where, place))
+        coefficient = _number(numerator.get_coefficient_val(where, dim))
         if coefficient:
             terms.append((meaning[name], coefficient))
     local = aff.get_domain_local_space()
-    for place in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(whole.get_coefficient_val(isl.dim_type.div, place))
+    for dim in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(numerator.get_coefficient_val(isl.dim_type.div, dim))
         if coefficient:
-            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
-    return Quotient(Linear.of(terms, _number(whole.get_constant_val())), divisor)
+            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
+    return Quotient(Linear.of(terms, _number(numerator.get_constant_val())), divisor)
 
 
 def _number(value: isl.Val) -> int:
     return int(str(value))
 
 
-def nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
+def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
     """The least value from 0 up of one coordinate, or else the greatest below 0.
 
     By projection: isl's own minimum over a union can come from a part that has no integer point.
     """
-    line = points.project_out(isl.dim_type.set, place + 1, points.dim(isl.dim_type.set) - place - 1)
-    line = line.project_out(isl.dim_type.set, 0, place)
+    line = points.project_out(isl.dim_type.set, dim + 1, points.dim(isl.dim_type.set) - dim - 1)
+    line = line.project_out(isl.dim_type.set, 0, dim)
     from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
     best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
     return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)

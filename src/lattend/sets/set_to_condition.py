@@ -247,8 +247,8 @@ class _Window:
         names = like.get_space().get_var_dict()
         blocks: list[isl.PwAff] = []
         for name in (self.axis.query, self.axis.key):
-            kind, place = names[f"v_{name}"]
-            aff = isl.Aff.var_on_domain(local, kind, place).add_constant_val(isl.Val(str(self.shift)))
+            kind, dim = names[f"v_{name}"]
+            aff = isl.Aff.var_on_domain(local, kind, dim).add_constant_val(isl.Val(str(self.shift)))
             blocks.append(isl.PwAff.from_aff(aff.scale_down_val(isl.Val(str(self.size))).floor()))
         return blocks[0].eq_set(blocks[1])
 
@@ -333,8 +333,8 @@ def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
 
 def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], names: Sequence[str]) -> bool:
     """Whether it bounds the distance of two positions by parameters."""
-    places = [(a, c) for a, c in plus if a in names]
-    return [c for _, c in places] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
+    positions = [(a, c) for a, c in plus if a in names]
+    return [c for _, c in positions] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
         plus
     )
 

@@ -93,8 +93,8 @@ class Space:
 
     def coordinate(self, isl_name: str) -> isl.PwAff:
         """One coordinate as a function on the space."""
-        kind, place = self.isl.get_var_dict()[isl_name]
-        return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(self.isl), kind, place))
+        kind, dim = self.isl.get_var_dict()[isl_name]
+        return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(self.isl), kind, dim))
 
     def constant(self, value: int) -> isl.PwAff:
         return self.zero + value

@@ -179,9 +179,9 @@ class Arithmetic:
         names = [name for name, _ in space.coordinates(space.parameters + space.dims)]
         size = space.coordinate(f"v_{modulus}")
         for isl_name in names:
-            kind, place = space.isl.get_var_dict()[isl_name]
+            kind, dim = space.isl.get_var_dict()[isl_name]
             where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-            if isl_name == f"v_{modulus}" or not base.involves_dims(where, place, 1):
+            if isl_name == f"v_{modulus}" or not base.involves_dims(where, dim, 1):
                 continue
             coordinate = space.coordinate(isl_name)
             outside = coordinate.gt_set(size) | coordinate.lt_set(space.zero)

@@ -40,13 +40,13 @@ def entry(
     *,
     where: str = "true",
     data: Mapping[str, Any] | None = None,
-    **given: int | None,
+    **parameters: int | None,
 ) -> Rule:
     """Returns the rule of a text; a parameter that is None stays symbolic, an array that is None comes later.
 
     Its set work has no time limit: tests show that it is quick.
     """
-    numbers = {name: value for name, value in given.items() if value is not None}
+    numbers = {name: value for name, value in parameters.items() if value is not None}
     if data is None and all(type(value) is int for value in numbers.values()):  # True is no 1
         return _known(text, about, where, tuple(numbers.items()))
     return _made(text, about, where, data).at(**numbers)

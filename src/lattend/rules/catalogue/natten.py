@@ -54,13 +54,15 @@ def natten(
     ... )  # 5*3, 1 + 2 + 3*3
     (np.int64(15), np.int64(12))
     """
-    given = kernel_size, stride, dilation, is_causal
-    several = [one for one in given if isinstance(one, (tuple, list))]
+    options = kernel_size, stride, dilation, is_causal
+    several = [one for one in options if isinstance(one, (tuple, list))]
     number = len(several[0]) if several else axes
     if number not in _AXES:
         raise DomainError(f"natten: there are 1, 2 or 3 axes, got {number}")
     names = "kernel_size", "stride", "dilation", "is_causal"
-    sizes, strides, steps, causal = (_each(name, one, number) for name, one in zip(names, given, strict=True))
+    sizes, strides, steps, causal = (
+        _each(name, one, number) for name, one in zip(names, options, strict=True)
+    )
     windows = [*zip(sizes, strides, steps, causal, strict=True)]
     for window in windows:
         _check(*window)
@@ -84,13 +86,13 @@ def natten(
     return entry(" and ".join(condition for condition, _ in made), about, where=where)
 
 
-def _each(name: str, given: int | Sequence[int], number: int) -> list[int]:
+def _each(name: str, value: int | Sequence[int], number: int) -> list[int]:
     """One of these for each axis."""
-    if not isinstance(given, (tuple, list)):
-        return [cast(int, given)] * number
-    if len(given) != number:
-        raise DomainError(f"natten({name}={given!r}): give one number, or one for each of {number} axes")
-    return [*given]
+    if not isinstance(value, (tuple, list)):
+        return [cast(int, value)] * number
+    if len(value) != number:
+        raise DomainError(f"natten({name}={value!r}): give one number, or one for each of {number} axes")
+    return [*value]
 
 
 def _check(size: int, stride: int, step: int, causal: object) -> None:

@@ -36,18 +36,18 @@ def missing_operand(before: Token | None, token: Token) -> tuple[str, Token] | N
 
 def left_over(before: Token, token: Token) -> tuple[str, list[str | Suggestion]]:
     """Why the text cannot go on with `token`, and what may be meant."""
-    place = before.end
+    end = before.end
     if token.value == ",":
         return "a comma belongs inside min(…), max(…) or […]; join conditions with and", ["and"]
     if token.value == "[":
         return "only an array is looked up with [ ], as in doc[q]", []
     if token.value == "(" and before.value not in WORDS:
-        return f"write * for the product: {before.value}*(", [Suggestion(place, token.start, "*")]
+        return f"write * for the product: {before.value}*(", [Suggestion(end, token.start, "*")]
     message = f"write an operator between {before.value} and {token.value}, such as - or and"
     words = difflib.get_close_matches(token.value.lower(), ("and", "or"), 1, 0.6)
     prose = before.kind == token.kind == "name" and min(len(before.value), len(token.value)) > LETTERS
     joined = () if prose else ("and", "-")
-    return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in joined)]
+    return message, [*words, *(Suggestion(end, token.start, f" {word} ") for word in joined)]
 
 
 def unknown_function(name: Token, rules: list[str]) -> tuple[str, list[str | Suggestion]]:

@@ -109,14 +109,14 @@ def _trimmed(source: Source, start: int, end: int) -> Span:
 def closing(source: Source, at: int, end: int) -> int:
     """Where the bracket or the quote closes that opens at `at`."""
     opened = [at]
-    for place in range(at + 1, end):
-        letter, last = source.text[place], source.text[opened[-1]]
+    for index in range(at + 1, end):
+        letter, last = source.text[index], source.text[opened[-1]]
         if letter == _CLOSING[last]:
             opened.pop()
             if not opened:
-                return place
+                return index
         elif last not in "\"'" and letter in _CLOSING:
-            opened.append(place)
+            opened.append(index)
         elif last not in "\"'" and letter in _CLOSING.values():
-            raise source.error(f"this {letter} closes nothing", place, place + 1)
+            raise source.error(f"this {letter} closes nothing", index, index + 1)
     raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)

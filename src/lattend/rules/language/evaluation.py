@@ -148,7 +148,7 @@ class _Evaluator:
         corners = [end // by for end in (value.low, value.high) for by in (least, divisor.high)]
         return _Bounded(value.value // divisor.value, min(corners), max(corners))
 
-    def look_up(self, node: Lookup, places: Sequence[_Bounded]) -> _Bounded:
+    def look_up(self, node: Lookup, indices: Sequence[_Bounded]) -> _Bounded:
         if node.array not in self.data:
             raise NamingError(
                 f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
@@ -159,23 +159,23 @@ class _Evaluator:
                 f"{expr.term_text(node)} gives {len(node.indices)} places, "
                 f"and {node.array} has {array.ndim} axes"
             )
-        for index, place, length in zip(node.indices, places, array.shape, strict=True):
-            _check_place(node, index, place, length)
-        entries = array[tuple(place.value for place in places)]
+        for index, value, length in zip(node.indices, indices, array.shape, strict=True):
+            _check_place(node, index, value, length)
+        entries = array[tuple(value.value for value in indices)]
         return _value(entries, node.array, array)
 
 
-def _check_place(node: Lookup, index: Term, place: _Bounded, length: int) -> None:
-    if place.low >= 0 and place.high < length:
+def _check_place(node: Lookup, index: Term, value: _Bounded, length: int) -> None:
+    if value.low >= 0 and value.high < length:
         return
-    if place.exact is None:
-        array = cast(Ints, place.value)
+    if value.exact is None:
+        array = cast(Ints, value.value)
         outside = array[(array < 0) | (array >= length)]
         if outside.size == 0:
             return
         wrong = int(outside.flat[0])
     else:
-        wrong = place.exact
+        wrong = value.exact
     shown, inside = expr.term_text(index), f"0 … {length - 1}" if length else "none, it is empty"
     where = f"{shown} = {wrong}" if shown != str(wrong) else shown
     raise DomainError(f"{expr.term_text(node)} is read at {where}, outside the {node.array} given ({inside})")

@@ -77,7 +77,7 @@ class Parser(ABC, Generic[P]):
         """The longest expression from here whose operators bind at least so strongly."""
         left = self.operand(loosest)
         while True:
-            sign = self.here
+            sign = self.current
             level = self.level(sign)
             if level == 0 or level < loosest:
                 return left
@@ -85,7 +85,7 @@ class Parser(ABC, Generic[P]):
             left = self.operator(left, sign, level)
 
     def operand(self, loosest: int) -> P:
-        token = self.here
+        token = self.current
         read = self.opening(token, loosest)
         if read is None:
             return self.leaf(token)
@@ -103,18 +103,18 @@ class Parser(ABC, Generic[P]):
 
     def finish(self) -> None:
         """Raises unless the whole text was read."""
-        if self.here.kind != "end":
-            raise self.left_over(self.here)
+        if self.current.kind != "end":
+            raise self.left_over(self.current)
 
     # Brackets
 
     def arguments(self) -> tuple[list[P], int]:
         """The expressions between brackets that open here, with commas between them, and where those end."""
-        opening = self.here
+        opening = self.current
         self.at += 1
         arguments: list[P] = []
-        while not arguments or self.here.value == ",":
-            if not arguments and self.here.value == self.CLOSING[opening.value]:
+        while not arguments or self.current.value == ",":
+            if not arguments and self.current.value == self.CLOSING[opening.value]:
                 break
             self.at += bool(arguments)
             arguments.append(self.expression(self.LOOSEST))
@@ -122,29 +122,29 @@ class Parser(ABC, Generic[P]):
 
     def close(self, opening: Token) -> int:
         """Take the bracket that closes `opening`, and give its end."""
-        token, closing = self.here, self.CLOSING[opening.value]
+        token, closing = self.current, self.CLOSING[opening.value]
         if token.value == closing:
             self.at += 1
             return token.end
         if token.kind == "end":
             raise self.never_closed(opening)
         if token.value in self.CLOSING.values():
-            place = f"the {opening.value} at character {opening.start + 1}"
-            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token, closing)
+            opened = f"the {opening.value} at character {opening.start + 1}"
+            raise self.fail(f"this {token.value} cannot close {opened}; write {closing}", token, closing)
         raise self.left_over(token)
 
     # Places and errors
 
     @property
-    def here(self) -> Token:
+    def current(self) -> Token:
         return self.tokens[self.at]
 
     @property
-    def before(self) -> Token | None:
+    def previous(self) -> Token | None:
         return self.tokens[self.at - 1] if self.at else None
 
     @property
-    def after(self) -> Token:
+    def following(self) -> Token:
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
@@ -160,8 +160,8 @@ class Parser(ABC, Generic[P]):
 
     def unmatched(self, token: Token) -> TextError:
         """That a bracket before the end is never closed, or that `token` closes nothing."""
-        if token.kind == "end" and self.before is not None:
-            return self.never_closed(self.before)
+        if token.kind == "end" and self.previous is not None:
+            return self.never_closed(self.previous)
         message = f"this {token.value} closes nothing; take it away or open a bracket before it"
         return self.fail(message, token, "")
 

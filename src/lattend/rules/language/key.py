@@ -33,18 +33,18 @@ _DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
 
 def key_of(rule: Rule) -> str:
     """The key of a rule."""
-    places = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
+    axes = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
     arrays = {name: _digest(array) for name, array in rule.data.items()} | dict.fromkeys(rule.open, OPEN)
-    given = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
-    return "\n".join((places, expr.text(rule.condition), expr.text(rule.where), given))
+    data = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
+    return "\n".join((axes, expr.text(rule.condition), expr.text(rule.where), data))
 
 
 def spelling_of(rule: Rule) -> str:
     """A key that is one for all the ways to write a rule, as far as its text shows it, with its numbers."""
-    places, _, _, given = rule.key.split("\n")
+    axes, _, _, data = rule.key.split("\n")
     conditions = (normal_text(rule.condition), normal_text(rule.where))
     numbers = (f"{name}={rule.values.get(name, OPEN)}" for name in sorted({*rule.sizes, *rule.parameters}))
-    return "\n".join((places, *conditions, given, " ".join(numbers)))
+    return "\n".join((axes, *conditions, data, " ".join(numbers)))
 
 
 def first_of(rule: Rule) -> Rule | None:
@@ -55,9 +55,9 @@ def first_of(rule: Rule) -> Rule | None:
 
 def parts_of(key: str) -> tuple[tuple[Axis, ...], Condition, Condition, dict[str, str]]:
     """What a key says: axes, condition, domain, and the digest of each array."""
-    places, condition, where, given = key.split("\n")
-    axes = tuple(Axis(*axis.split()) for axis in places.split("; "))
-    return axes, parse(condition), parse(where), dict(pair.split("=") for pair in given.split())
+    axes_text, condition, where, data = key.split("\n")
+    axes = tuple(Axis(*axis.split()) for axis in axes_text.split("; "))
+    return axes, parse(condition), parse(where), dict(pair.split("=") for pair in data.split())
 
 
 def unchanging(array: NDArray[Any]) -> NDArray[Any]:

@@ -149,8 +149,8 @@ class Polynomial:
         if divisor == 1:
             return total
         if isinstance(total, int):
-            whole, rest = divmod(total, divisor)
-            return Fraction(total, divisor) if rest else whole
+            quotient, rest = divmod(total, divisor)
+            return Fraction(total, divisor) if rest else quotient
         return total // divisor
 
     def _bound(self, values: Mapping[str, Any]) -> int:

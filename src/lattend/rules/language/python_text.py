@@ -131,9 +131,9 @@ def _inside(reader: _Reader, outer: ast.FunctionDef, scope: Scope) -> tuple[_Fun
     if returned is None and isinstance(last, ast.Return):
         body = outer.body[:-1]
     defaults = dict(zip([a.arg for a in outer.args.args][::-1], outer.args.defaults[::-1], strict=False))
-    given = {name: reader.node(value, scope) for name, value in defaults.items()}
+    default_nodes = {name: reader.node(value, scope) for name, value in defaults.items()}
     inner, names = _only_function(reader, body)
-    return inner, {**scope, **given, **names}
+    return inner, {**scope, **default_nodes, **names}
 
 
 @dataclass
@@ -149,11 +149,11 @@ class _Reader:
         arguments = function.args
         if arguments.vararg or arguments.kwarg:
             self.refuse_all("name each position and parameter, as in (q, k, t)")
-        given = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-        if is_score_mod(given):
+        names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        if is_score_mod(names):
             self.refuse_all(f"it {SCORE_MOD}")
-        ours = names_of_positions(given, plain=not (arguments.defaults or arguments.kwonlyargs))
-        inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(given, ours, strict=True)}}
+        ours = names_of_positions(names, plain=not (arguments.defaults or arguments.kwonlyargs))
+        inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(names, ours, strict=True)}}
         inside |= {argument.arg: expr.Name(argument.arg) for argument in arguments.kwonlyargs}
         if isinstance(function, ast.Lambda):
             return self.truth(self.node(function.body, inside), function.body)
@@ -245,8 +245,8 @@ class _Reader:
         if not isinstance(part.value, ast.Name):
             self.refuse(part, "look up a named array, as in document_id[q_idx]")
         name = part.value.id
-        places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-        indices = [self.term(place, scope) for place in places if not self.is_batch(place, scope)]
+        elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        indices = [self.term(element, scope) for element in elements if not self.is_batch(element, scope)]
         if not indices or not is_name(name, WORDS | RESERVED):
             self.refuse(part, "look up one entry for each position, as in document_id[q_idx]")
         if name not in self.arrays:
@@ -302,9 +302,9 @@ class _Reader:
         return node
 
     def span(self, part: ast.AST) -> tuple[int, int]:
-        place = cast(Any, part)
-        last = self.places.of(place.end_lineno, place.end_col_offset - 1)
-        return self.places.of(place.lineno, place.col_offset), last + 1
+        node = cast(Any, part)
+        last = self.places.of(node.end_lineno, node.end_col_offset - 1)
+        return self.places.of(node.lineno, node.col_offset), last + 1
 
     def refuse(self, part: ast.AST, message: str) -> NoReturn:
         raise self.source.error(message, *self.span(part))

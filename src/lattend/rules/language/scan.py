@@ -28,9 +28,9 @@ def _token(source: Source, at: int, assumption: bool) -> Token:
     text = source.text
     decimal = _DECIMAL.match(text, at)
     if decimal:
-        whole = [decimal[0].partition(".")[0]] if not decimal[0].partition(".")[2].strip("0") else []
+        integers = [decimal[0].partition(".")[0]] if not decimal[0].partition(".")[2].strip("0") else []
         message = f"{decimal[0]}: a {source.kind} holds whole numbers only"
-        raise source.error(message, at, decimal.end(), *whole)
+        raise source.error(message, at, decimal.end(), *integers)
     if assumption and text[at] in "|∣" and text[at : at + 2] != "||":
         return Token("sign", "|", at, at + 1)
     divides = _DIVIDES.match(text, at) if assumption else None
@@ -97,8 +97,8 @@ def unknown_sign(source: Source, at: int) -> TextError:
         if wrong is None or ("{1}" in message and wrong[0] not in INSTEAD):
             continue
         shown = source.part(at, wrong.end()) if wrong[0].isprintable() else f"U+{ord(wrong[0]):04X}"
-        said = message.format(shown, INSTEAD.get(wrong[0], ""))
-        return source.error(said, at, wrong.end(), *_meant(source, wrong))
+        text = message.format(shown, INSTEAD.get(wrong[0], ""))
+        return source.error(text, at, wrong.end(), *_meant(source, wrong))
     raise AssertionError(f"no token at {at}")
 
 

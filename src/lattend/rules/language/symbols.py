@@ -238,7 +238,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
+def as_term(value: object, context: Callable[[], str]) -> SymbolicTerm:
     """`value` as a term: a symbolic one, or a whole number; `place` says where it was found."""
     if isinstance(value, SymbolicTerm):
         return value
@@ -248,7 +248,7 @@ def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
     if isinstance(plain, int) and not isinstance(plain, bool):
         return SymbolicTerm(Num(plain))
     fix = f"write {int(plain)}" if isinstance(plain, float) and plain.is_integer() else "write an integer"
-    raise TraceError(f"{plain!r} in {place()} is not a whole number; {fix}")
+    raise TraceError(f"{plain!r} in {context()} is not a whole number; {fix}")
 
 
 def _item(value: Any) -> object:
@@ -307,10 +307,10 @@ def places_of(index: object) -> tuple[object, ...]:
     return cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
 
 
-def lookup(array: str, given: Sequence[object]) -> SymbolicTerm:
+def lookup(array: str, indices: Sequence[object]) -> SymbolicTerm:
     """The entry of an array at these places."""
-    places = [as_term(place, lambda: f"{array}[…]") for place in given]
-    return SymbolicTerm(Lookup(array, tuple(place.node for place in places)), places)
+    terms = [as_term(index, lambda: f"{array}[…]") for index in indices]
+    return SymbolicTerm(Lookup(array, tuple(index.node for index in terms)), terms)
 
 
 def minimum(*values: Any) -> Any:
