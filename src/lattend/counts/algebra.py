@@ -1,4 +1,4 @@
-"""Algebra: the only place that knows sympy, which factors polynomials and takes counts further."""
+"""Algebra with sympy, which only this file uses: it factors polynomials and exports counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_ATOMS, MAX_TERMS = 5, 30  # beyond these, factoring can take minutes
 
 
 def _sympy(part: str = "") -> Any:
-    """sympy, loaded on first use: it takes longer to load than most counts take."""
+    """Returns sympy, loaded on first use because that takes longer than most counts."""
     return import_module(f"sympy{part}")
 
 

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mismatch(Shown):
-    """Numbers, and a query or a key where rows or columns differ, at which the two ways disagree."""
+    """The numbers at which the two results disagree, and the query or key if it counts rows or columns."""
 
     at: dict[str, int]
     closed: int
@@ -40,7 +40,7 @@ class Mismatch(Shown):
 
 @dataclass(frozen=True)
 class CountCheck(Shown):
-    """What was compared, as far as which sizes and parameters, and the first mismatch; true when none."""
+    """The compared sizes and parameters, and the first mismatch; true if there is none."""
 
     rule: str
     cases: int
@@ -119,19 +119,19 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Count
 
 
 def _fixed(rule: Rule) -> tuple[tuple[str, ...], ...]:
-    """What is counted: all pairs, the keys of each query, the queries of each key."""
+    """Returns what is counted: all pairs, the keys of each query, the queries of each key."""
     return (), tuple(axis.query for axis in rule.axes), tuple(axis.key for axis in rule.axes)
 
 
 def _parameter_reach(upto: int, count: int) -> int:
-    """How far parameters go: as far as asked, or as many combinations of them allow."""
+    """Returns the upper limit of parameters: the requested one, or one with few enough combinations."""
     while (2 * upto + 1) ** count > MOST_COMBINATIONS:
         upto -= 1
     return upto
 
 
 def _combinations(parameters: list[str], reach: int) -> Ints:
-    """Every combination of parameter values, one a row; those at least 0 first."""
+    """Returns every combination of parameter values, one in each row, nonnegative ones first."""
     values = [*range(reach + 1), *range(-1, -reach - 1, -1)]
     rows = list(product(values, repeat=len(parameters)))
     return np.array(rows, np.int64).reshape(len(rows), len(parameters))

@@ -46,7 +46,7 @@ WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A claim in the names of the count it is about, and how it differs from the text as it stands.
+    """A claim in the names of its count, and how this reading differs from the text.
 
     One of another count, such as that of all pairs, is worth a word only where it `must_hold`.
     """
@@ -146,7 +146,7 @@ def _not_exact(order: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as a sentence can hold it: rows of a table apart by semicolons."""
+    """Returns a text on one line, with semicolons between its rows."""
     return "; ".join(" ".join(row.split()) for row in text.strip().splitlines())
 
 
@@ -159,7 +159,7 @@ def _first_difference(reading: _Reading) -> Counterexample | None:
 
 
 def _new_name(count: Count, text: str) -> Formula:
-    """What a letter is renamed to: a name of the count, or a formula of its names."""
+    """Returns the formula that a letter is renamed to: a name of the count, or a formula of its names."""
     formula = parse_formula(text, count.names)
     if isinstance(formula, BigO):
         raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
@@ -174,7 +174,7 @@ def _new_name(count: Count, text: str) -> Formula:
 def _read(
     count: Count, text: str, replacements: Mapping[str, Formula], short: Mapping[str, str] | None = None
 ) -> _Reading:
-    """The claim that a text makes, with what its names stand for put in; `short` are names of the count's."""
+    """Returns the claim of a text with its names replaced; `short` are the count's own short names."""
     known = {*count.names, *count.values, *replacements}
     meanings = {name: cast(Formula, parse_formula(meaning, known)) for name, meaning in (short or {}).items()}
     claim = parse_claim(text, known, meanings)
@@ -199,13 +199,13 @@ def _read(
 
 
 def _short_names(count: Count) -> dict[str, str]:
-    """What the short names stand for that the count is printed with: N for n // w."""
+    """Returns the meaning of the short names in the printed count: N for n // w."""
     _, where = count.format_pieces()
     return dict(part.split(" = ") for part in where.split(", ")) if where else {}
 
 
 def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
-    """What the text may have meant: a longer sum, positions from 1, another count of the rule."""
+    """Yields other readings of the text: a longer sum, positions from 1, another count of the rule."""
     count = reading.count
     for text in reading.claim.bracketed:
         with suppress(TextError):
@@ -224,7 +224,7 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
 
 
 def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
-    """What names stand for that the count has not, and how that is said; raises where it is not clear.
+    """Returns replacements for names that the count does not have, with notes; raises if one is unclear.
 
     A letter alone is the position of what is counted; N_h, which nobody calls anything but heads, is heads.
     """
@@ -275,7 +275,7 @@ def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) ->
 
 
 def _judge(readings: list[_Reading]) -> Verdict:
-    """The verdict on the first reading, with those on the others that hold in more places."""
+    """Returns the verdict on the first reading, and those on readings that hold in more cases."""
     counts = {id(reading.count): reading.count.with_sizes() for reading in readings}
     first, *others = [replace(reading, count=counts[id(reading.count)]) for reading in readings]
     judged = _judge_claim(first)
@@ -299,7 +299,7 @@ def _judge(readings: list[_Reading]) -> Verdict:
 
 
 def _is_better(new: Judged, old: Judged, comparable: bool) -> bool:
-    """Whether a claim holds and the other does not, or it holds in more places."""
+    """Returns whether the new claim holds and the old one does not, or it holds on a larger region."""
     mine, theirs = WORST.index(new.verdict.status), WORST.index(old.verdict.status)
     if mine != theirs or not comparable:
         return mine > max(theirs, WORST.index("undecided"))
@@ -307,7 +307,7 @@ def _is_better(new: Judged, old: Judged, comparable: bool) -> bool:
 
 
 def _judge_claim(reading: _Reading) -> Judged:
-    """The verdict on all equations of a claim: that on its worst one."""
+    """Returns the verdict on all equations of a claim, which is that on the worst one."""
     count, claim = reading.count, reading.claim
     before = [None, *(side.node for side in claim.sides)]
     texts = [claim.name or "the count", *(side.text for side in claim.sides)]
@@ -331,7 +331,7 @@ def _judge_claim(reading: _Reading) -> Judged:
 
 
 def _worst(count: Count, links: list[Judged], agreed: Region) -> tuple[Status, str]:
-    """What becomes of equations that are all claimed, and where all of them hold."""
+    """Returns the joint status of all claimed equations, and where all of them hold."""
     statuses = {link.verdict.status for link in links}
     if "fails" in statuses:
         return "fails", ""
@@ -345,7 +345,7 @@ def _worst(count: Count, links: list[Judged], agreed: Region) -> tuple[Status, s
 
 
 def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO, text: str) -> Judged:
-    """The verdict on `left = right`; without a left side it is the count."""
+    """Returns the verdict on `left = right`; without a left side it is the count."""
     if isinstance(right, BigO):
         domain = count.closed.domain
         try:
@@ -362,7 +362,7 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
 
 
 def _as_count(count: Count, formula: Formula) -> Count:
-    """A formula where the count is defined, as a count that is never asked for a number."""
+    """Returns a formula on the count's domain as a count, used for its growth only."""
     parts = cases(formula, count.closed.domain)
     if any(case.below != ONE for case in parts):
         raise NoClosedForm("the growth of a fraction is not decided")

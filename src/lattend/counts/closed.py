@@ -109,18 +109,18 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Clos
 
 
 def raw_form(rule: Rule) -> Closed:
-    """The count of a rule on a line as Barvinok gives it: quick, in many pieces, not for reading."""
+    """Returns the count of a rule on a line as Barvinok computes it: fast, in many pieces."""
     points = PointSet.of_rule(rule)
     return Closed(points.domain.space, points.domain, points.counted()).ready()
 
 
 def counted_points(points: PointSet) -> Closed:
-    """How many points there are, in as few pieces as can be found."""
+    """Returns the number of points in few pieces."""
     return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
 
 
 def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
-    """The pieces at numbers for split sizes whose modulus has none: one for each quotient by it."""
+    """Returns the pieces at numbers for split sizes with an open modulus: one piece for each quotient."""
     for name, size in sizes.items():
         space = closed.space
         quotients = {0, *(size // by for by in range(1, size + 1))} if size <= LARGEST_SIZE else set[int]()
@@ -152,7 +152,7 @@ def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
 
 
 def _counted(points: PointSet) -> Closed:
-    """The same, of the points outside where those are simpler to count."""
+    """Returns the same, from the points outside if they are simpler to count."""
     gaps = points.gaps()
     if gaps is None:
         return counted_points(points)
@@ -212,7 +212,7 @@ def _axis_moduli(rule: Rule) -> dict[str, str]:
 def _on_line(
     rule: Rule, axis: Axis, condition: Condition, fixed: tuple[str, ...], first: int, modulus: str | None
 ) -> tuple[Closed, Closed]:
-    """The count of one axis' condition: with the names of a line, shared between axes, and with its own."""
+    """Returns the count of one axis: with the names of a line, shared by all axes, and with its own names."""
     back = _from_line(axis)
     to_line = {old: new for new, old in back.items()}
     others = [size for size in rule.sizes if size != axis.queries and size in expr.names(condition)]
@@ -274,6 +274,6 @@ def _combined(
 
 
 def covering(closed: Closed) -> list[Piece]:
-    """The pieces with the zero piece among them, so that they cover the domain."""
+    """Returns the pieces, including one that is 0, so that they cover the domain."""
     rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]

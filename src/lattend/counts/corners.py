@@ -1,4 +1,4 @@
-"""F(a, b), the number of attended pairs with q < a and k < b: one closed form for every box of the grid.
+"""F(a, b), the number of attended pairs with q < a and k < b, which counts every box of the grid.
 
 It is the count of the same rule with its sizes renamed; the pairs of a box follow from F at its
 four corners.

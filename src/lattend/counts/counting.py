@@ -1,4 +1,4 @@
-"""count(rule): from a rule to its closed form or its number, by the best way there is."""
+"""count(rule): the closed form of a rule's count, or its number, by the best method."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def count(
 def number_at(
     rule: Rule, fixed: tuple[str, ...], positions: Mapping[str, int], first: int, budget: Budget
 ) -> int:
-    """The count of a complete rule, at the positions `places` of `fixed`; of a small one pair by pair."""
+    """Returns the count of a complete rule at these positions of `fixed`; small rules are enumerated."""
     if rule.dense <= SMALL or (fixed and expr.arrays(rule.condition)):
         return enumerated_per(rule, positions, first) if fixed else enumerated(rule)
     if expr.arrays(rule.condition):
@@ -117,7 +117,7 @@ def _closed_count(
 
 
 def _with_modulus(rule: Rule) -> Rule | None:
-    """The rule with a letter, bound, for the number it divides by.
+    """Returns the rule with a bound letter in place of the number it divides by.
 
     Per position that may be simpler: `q // 64 == k // 64` goes through 64 remainders, `q // w == k // w`
     has one case for all of them.
@@ -162,7 +162,7 @@ def _complete(positions: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str,
 
 
 def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:
-    """The reason there is no closed form, with what still works."""
+    """Returns why there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
         moduli = [name for name in rule.moduli if name in rule.free]
         letter = next(iter([*moduli, *(name for name in rule.free if name in rule.parameters)]), None)

@@ -61,7 +61,7 @@ def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
 def data_boxes(
     rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]
 ) -> Iterator[tuple[Condition, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Boxes between edges along which the data stays the same, by the affine condition left inside them.
+    """Yields boxes on which the data is constant, by the affine condition left inside them.
 
     Each condition comes with the tops, bottoms, lefts and rights of its boxes.
     """
@@ -108,7 +108,7 @@ def _in_boxes(
     lefts: NDArray[np.int64],
     picked: NDArray[np.bool_],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]:
-    """The picked boxes, by row and column, and how many pairs of the affine rest each one holds."""
+    """Returns the picked boxes by row and column, and the number of pairs of the affine rest in each."""
     i, j = np.nonzero(picked)
     a, b, c, d = tops[i], tops[i + 1], lefts[j], lefts[j + 1]
     if residual == Truth(True):
@@ -120,7 +120,7 @@ def _in_boxes(
 
 
 def _speaks_of_positions(atom: Condition) -> bool:
-    """Whether a comparison with data also has a position outside its lookups: it changes along a run."""
+    """Returns whether a comparison with data also has a position outside its lookups."""
     stack: list[expr.Node] = [atom]
     while stack:
         node = stack.pop()
@@ -137,7 +137,7 @@ def _edges(
     edges: NDArray[np.int64],
     rule: Rule,
 ) -> NDArray[np.int64]:
-    """The given edges, and where runs of positions begin along which every lookup stays the same."""
+    """Returns the edges, and where runs begin along which every lookup is constant."""
     size = int(edges[-1])
     positions = np.arange(size)
     changes = np.zeros(max(0, size - 1), bool)

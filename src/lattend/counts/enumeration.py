@@ -1,4 +1,4 @@
-"""Counting pair by pair: the oracle, and the way out where there is no closed form."""
+"""Counting pair by pair: the oracle of the tests, and the method if there is no closed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 22  # pairs looked at in one go
 
 
 def enumerated(rule: Rule) -> int:
-    """The number of attended pairs of a complete rule, found by looking at each, some rows at a time."""
+    """Returns the number of attended pairs of a complete rule by enumeration, a few rows at a time."""
     lengths, pairs = rule.lengths, rule.dense
     _check(pairs)
     if not pairs:
@@ -28,7 +28,7 @@ def enumerated(rule: Rule) -> int:
 
 
 def enumerated_per(rule: Rule, positions: Mapping[str, int], first: int = 0) -> int:
-    """The number of attended pairs of a complete rule at the given coordinates, counted from `first`."""
+    """Returns the number of attended pairs of a complete rule at these positions, counted from `first`."""
     for name, position in positions.items():
         check_integer(name, position)
         if not first <= position < rule.lengths[name] + first:

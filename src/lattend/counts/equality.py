@@ -39,7 +39,7 @@ class Judged:
 
 
 def judge_equation(count: Count, left: Formula | None, right: Formula, text: str) -> Judged:
-    """The verdict on `left = right` where the count is defined; without a left side it is the count."""
+    """Returns the verdict on `left = right` on the count's domain; without a left side it is the count."""
     left_count, difference = count, right
     if left is not None:  # then their difference is a formula for nothing
         left_count = replace(count, closed=replace(count.closed, pieces=[], line=None))
@@ -69,7 +69,7 @@ def judge_equation(count: Count, left: Formula | None, right: Formula, text: str
 
 
 def first_difference(count: Count, left: Formula | None, right: Formula) -> Counterexample | None:
-    """The first small numbers at which a formula is not the count, or not the one on its left."""
+    """Returns the first small numbers at which a formula differs from the count or the left side."""
     return _counterexample(count, right, None, partial(_compared, count, left, right))
 
 
@@ -97,7 +97,7 @@ def words(count: Count, region: Region) -> str:
 
 
 class _Open:
-    """Equations that are left: with a solution that is known, or perhaps with none."""
+    """Undecided equations: those with a known solution, and the others."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
@@ -119,7 +119,7 @@ class _Open:
         return any(equation.value(values) == 0 and region.holds(values) for values in tried)
 
     def text(self, before: list[str] | None = None) -> str:
-        """All places, those where it is not known whether there is one last."""
+        """Returns all regions, those with an unknown solution last."""
         certain = _joined([*(before or []), *_short(self.solved)])
         perhaps = _joined(_short(self.unsolved))
         if not certain:
@@ -128,7 +128,7 @@ class _Open:
 
 
 def _joined(wheres: list[str]) -> str:
-    """Places joined by `or`, with brackets around each that has conditions joined by `and`."""
+    """Returns regions joined by `or`, with brackets around those that contain `and`."""
     if len(wheres) == 1:
         return wheres[0]
     return " or ".join(f"({where})" if _is_conjunction(where) else where for where in wheres)
@@ -147,7 +147,7 @@ def _short(texts: list[str]) -> list[str]:
 
 
 def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
-    """The region where the formula is the count, as far as linear conditions say; and what stays open."""
+    """Returns where the formula equals the count, from linear conditions, and the undecided equations."""
     zero = uncovered(count.pieces, count.closed.domain)
     agreed = zero - zero
     open_ = _Open(count)
@@ -163,7 +163,7 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
 
 
 def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
-    """Where `gap` is 0 on the case's region, as far as linear conditions say; and what else may be 0."""
+    """Returns where `gap` is 0, from linear conditions, and the factor that may be 0 elsewhere."""
     region = _where_defined(case)
     if vanishes(gap, region):
         return region, None
@@ -193,7 +193,7 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
 
 
 def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
-    """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
+    """Returns where an irreducible factor is 0, if it is linear or a split size; otherwise None."""
     if factor.degree() == 1:
         return region.where(Bound(factor.as_linear()[0], True))
     for name in region.space.split:
@@ -205,7 +205,7 @@ def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
 
 
 def _slices(region: Region) -> list[Region] | None:
-    """The region cut along a direction in which it has few points, if there is one."""
+    """Returns slices of the region along a direction with few points, if there is one."""
     for polyhedron in region.polyhedra():
         for form, low, high in polyhedron.bounded():
             if high - low < MAX_SLICES:
@@ -271,7 +271,7 @@ def _at_least(region: Region, floors: Mapping[str, int | None]) -> Region:
 def _points(
     count: Count, names: list[str], floors: Mapping[str, int | None], size: int, limit: int
 ) -> Iterator[dict[str, int]]:
-    """All values within `limit` whose first name is `size`, in order; only those of the domain."""
+    """Yields all values in the domain within `limit` with `size` for the first name, in order."""
     order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
 
     def extended(values: dict[str, int], rest: list[str]) -> Iterator[dict[str, int]]:

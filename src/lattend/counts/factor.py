@@ -10,7 +10,7 @@ MAX_ATOMS = 6
 
 
 def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Condition, ...]] | None:
-    """Disjoint products, one condition an axis, whose union is `condition`; None when it has none.
+    """Returns disjoint products with one condition for each axis, whose union is `condition`, or None.
 
     `qy == ky or qx == kx` is [(qy == ky, true), (not qy == ky, qx == kx)].
     """
@@ -43,7 +43,7 @@ def _touches(condition: Condition, names: set[str]) -> bool:
 
 
 def _gathered(node: Condition, mine: set[str], others: set[str]) -> Condition:
-    """The same condition with neighbours that speak of one axis only put into one group."""
+    """Returns the condition with conditions on one axis grouped together."""
     match node:
         case Not():
             return Not(_gathered(node.arg, mine, others))

@@ -1,4 +1,4 @@
-"""The receptive field of a stack of layers: what a query sees through several of them.
+"""The receptive field of a stack of layers: the keys that a query sees through several layers.
 
 Layers have residual connections, so that a position keeps what it has seen. Heads are joined: a layer
 passes on what any of its heads attends to.
@@ -46,7 +46,7 @@ Numbers = tuple[tuple[str, int], ...]  # values by name
 
 @dataclass(frozen=True)
 class Depth(Shown):
-    """After `layers` layers the receptive field grows no more; `extent` says what it is then.
+    """The number of layers after which the receptive field stops growing, and its extent then.
 
     Then a query sees "every" position, every "earlier" one, of every two positions one the other ("one
     way"), or "not all": the positions `apart` see each other in neither direction, however many layers.
@@ -59,18 +59,18 @@ class Depth(Shown):
 
     @property
     def all_reached(self) -> bool:
-        """Whether of any two positions one sees the other in the end."""
+        """Whether, of any two positions, one sees the other in the end."""
         return self.extent != "not all"
 
     def text(self) -> str:
-        """One sentence, or a formula and one."""
+        """Returns a sentence, or a formula and a sentence."""
         if isinstance(self.layers, int):
             when = f"after {many(self.layers, 'layer')}"
             return f"{when} {self.seen()}" if self.all_reached else f"{when} it grows no more: {self.seen()}"
         return f"layers until it grows no more:\n{self.layers}\nthen {self.seen()}"
 
     def seen(self) -> str:
-        """What a query sees in the end."""
+        """Returns what a query sees in the end."""
         if self.apart is None:
             elsewhere = f", where {self.where}; elsewhere each sees only itself" if self.where else ""
             return _SEEN[self.extent] + elsewhere
@@ -93,7 +93,7 @@ _SEEN: dict[Extent, str] = {
 
 
 def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> Rule:
-    """The pairs that so many layers connect, as a rule on the same axes, without heads.
+    """Returns the pairs connected by a number of layers, as a rule on the same axes, without heads.
 
     >>> from lattend.rules.reader import rule
     >>> receptive_field(rule("strided"), 3)
@@ -116,7 +116,7 @@ def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> R
 
 
 def one_layer(rule: Rule) -> Rule:
-    """What one layer passes on: the rule with its numbers written into it, and its heads joined."""
+    """Returns the rule of one layer, with its numbers written in and its heads joined."""
     if any(axis.queries != axis.keys for axis in rule.axes):
         raise DomainError(
             f'rule "{rule.text}" has keys of their own number m: only layers of self-attention can be stacked'
@@ -143,7 +143,7 @@ def one_layer(rule: Rule) -> Rule:
 
 
 def depth(rule: Rule, deadline: float | None = None) -> Depth:
-    """How many layers it takes until the receptive field grows no more, and what it is then.
+    """Returns the number of layers until the receptive field stops growing, and its extent then.
 
     A formula while a size is open, where there is an exact one; a number once every name has a value.
     """
@@ -172,7 +172,7 @@ def depth(rule: Rule, deadline: float | None = None) -> Depth:
 
 
 def depth_of_mask(mask: Bools) -> tuple[int, Bools]:
-    """After how many layers of this mask nothing more is connected, and what then is."""
+    """Returns the number of layers of this mask until nothing more is connected, and the last mask."""
     own = np.eye(len(mask), dtype=bool)
     return least_power(own, mask | own, _composed, np.array_equal)
 
@@ -223,7 +223,7 @@ def _traversed(rule: Rule, positions: int) -> Depth:
 
 
 def flat_mask(rule: Rule, positions: int) -> Bools:
-    """The mask of a complete rule, all positions of its axes in one row."""
+    """Returns the mask of a complete rule on flat positions."""
     if positions > MOST_POSITIONS:
         raise TooLarge(f"{positions:,} positions are too many to traverse; the limit is {MOST_POSITIONS:,}")
     return rule.mask().reshape(positions, positions)
@@ -247,7 +247,7 @@ BANDS: dict[str, Extent] = {
 
 
 def band_depth(relation: Relation, parameters: list[str]) -> tuple[Closed, Extent, str] | None:
-    """⌈(n - 1)/t⌉ where the rule is a band of t positions, what a query sees then, and where: t >= 1."""
+    """Returns ⌈(n - 1)/t⌉, the extent and the domain t >= 1, if the rule is a band of t positions."""
     if len(relation.axes) != 1 or len(parameters) != 1:
         return None
     (name,) = parameters

@@ -1,4 +1,4 @@
-"""Which layer first connects a query to a key: on all pairs of a line, or from one pixel of an image."""
+"""The first layer that connects a query to a key: for all pairs of a line, or from one pixel of an image."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FieldMap(Shown):
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """Returns what the numbers mean."""
         if self.pixel is None:
             return "the layer that first connects each query (down) to each key (across)"
         return f"the layer that first connects pixel {self.pixel} to each other pixel"
@@ -112,7 +112,7 @@ def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:
 
 
 def _spread(size: int) -> Ints:
-    """All positions, or some of them from the first to the last."""
+    """Returns all positions, or some of them from the first to the last."""
     if size <= MOST_SIDE:
         return np.arange(size)
     positions = [index * (size - 1) // (MOST_SIDE - 1) for index in range(MOST_SIDE)]

@@ -61,7 +61,7 @@ ALWAYS = Junction("and", ())
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """The formula of the first condition that holds; where none does, it is not defined."""
+    """The formula of the first condition that holds; undefined if none holds."""
 
     pieces: tuple[tuple[Formula, Condition], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -89,7 +89,7 @@ class ClaimSide:
 
 @dataclass(frozen=True, slots=True)
 class WrittenClaim:
-    """What is claimed of a count: one formula, or several that are all said to be equal, `N = a = b`.
+    """A claim about a count: one formula, or several that are claimed to be equal, `N = a = b`.
 
     `name` is what the text calls the count itself; `readings` say how dots and the like were understood, and
     `bracketed` are texts with brackets that may have been left out.
@@ -103,7 +103,7 @@ class WrittenClaim:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula(Parsed):
-    """A part of a formula: at most how many terms of which degree it multiplies out to, whether it is a/b.
+    """A parsed part of a formula, with bounds on the terms and the degree of its expansion.
 
     `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
     """
@@ -120,7 +120,7 @@ Summand = tuple[Op, ParsedFormula]
 def walk(
     node: Formula | BigO, bound: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Formula, frozenset[str]]]:
-    """Every node of a formula, with the indices of the sums around it."""
+    """Yields every node of a formula, with the indices of the sums around it."""
     match node:
         case BigO():
             yield from walk(node.body, bound)

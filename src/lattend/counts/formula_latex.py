@@ -1,4 +1,4 @@
-"""A formula as it was read, in LaTeX: so that whoever typed it sees how it was understood."""
+"""Claims, verdicts and printed formulas in LaTeX, which show how a text was read."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _counterexample(counterexample: Counterexample) -> str:
 
 
 def maths(text: str) -> str:
-    r"""A formula, an order or a condition as we print it, with its LaTeX; a text that is none stays as it is.
+    r"""Returns a printed formula, order or condition with its LaTeX; other texts stay as they are.
 
     >>> maths("n*d <= (d + sqrt(d))/2").latex
     'n d \\le \\frac{d + \\sqrt{d}}{2}'
@@ -129,7 +129,7 @@ def order_maths(order: str) -> str:
 
 
 def _side(text: str) -> str:
-    """One side of a relation, or the relation."""
+    """Returns the LaTeX of one side of a relation, or of its sign."""
     if text in SIGNS:
         return SIGNS[text]
     if _DECIMAL.fullmatch(text):

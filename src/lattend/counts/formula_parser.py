@@ -61,7 +61,7 @@ ORDERS = ("O", "Theta", "Omega", "o", "omega")
 
 
 def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
-    """The formula a text stands for.
+    """Parses a formula.
 
     Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
@@ -74,7 +74,7 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
 def parse_claim(
     text: str, known: Collection[str] = (), definitions: Mapping[str, Formula] | None = None
 ) -> WrittenClaim:
-    """The claim a text makes about a count with the `known` names, and short names that are defined already.
+    """Parses a claim about a count with the `known` names and already defined short names.
 
     >>> [side.text for side in parse_claim("N = 1 + 2 + … + n = n(n + 1)/2", {"n"}).sides]
     ['1 + 2 + … + n', 'n(n + 1)/2']
@@ -97,7 +97,7 @@ def parse_claim(
 
 
 def _heading(parser: FormulaParser) -> str:
-    """The name before the first equals sign, `N =` or `N(n, t) =`, unless it is one of the known names."""
+    """Reads the name before the first equals sign, `N =` or `N(n, t) =`, unless it is a known name."""
     tokens, name = parser.tokens, parser.current
     end = 1
     if parser.following.value == "(":
@@ -139,7 +139,7 @@ class FormulaParser(Parser[ParsedFormula]):
         return formula.node
 
     def side(self) -> ClaimSide:
-        """One side of an equation: a formula, or an order."""
+        """Reads one side of an equation: a formula or an order."""
         if len(self.tokens) == 1:
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.current if self.is_order(self.current, self.following) else None
@@ -153,14 +153,14 @@ class FormulaParser(Parser[ParsedFormula]):
         return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), span), self.written(*span))
 
     def formula(self) -> ParsedFormula:
-        """A formula, or rows of them, each with a condition."""
+        """Reads a formula, or rows of formulas with conditions."""
         piece = self.expression(ADD)
         if self.current.value in ("when", "otherwise", ";"):
             piece = read_rows(self, piece)
         return limited(self, piece) if self.definitions else piece
 
     def written(self, start: int, end: int) -> str:
-        """The text from start to end, on one line."""
+        """Returns the text from start to end on one line."""
         return " ".join(self.source.text[start:end].split())
 
     def is_order(self, name: Token, after: Token) -> bool:
@@ -195,7 +195,7 @@ class FormulaParser(Parser[ParsedFormula]):
         return replace(result, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
-        """Refuse products that people read in two ways."""
+        """Raises for products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
             raise self.error(f"write * between {before.value} and {token.value}", before.start, token.end)
@@ -388,5 +388,5 @@ class FormulaParser(Parser[ParsedFormula]):
 
 
 def _known(node: Formula) -> ParsedFormula:
-    """A formula that is known before the text is read."""
+    """Returns a formula that is known in advance as if it had been parsed."""
     return ParsedFormula(node, 0, 0, degree=1)

@@ -83,7 +83,7 @@ _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
 
 def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
-    """The tokens of a formula, the last one of kind "end".
+    """Returns the tokens of a formula, the last of kind "end".
 
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
     mean the same, as N_h means heads.
@@ -103,7 +103,7 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
 
 
 def _as_word(token: Token) -> Token:
-    """The sign that a word stands for, `when` or `divides`; any other token as it is."""
+    """Returns the sign for a word such as `when` or `divides`; other tokens stay as they are."""
     if token.kind != "name" or token.value not in _WORDS:
         return token
     return Token("sign", _WORDS[token.value], token.start, token.end)
@@ -147,7 +147,7 @@ def _name(source: Source, name: re.Match[str]) -> list[Token]:
 
 
 def _spelt(name: str) -> str:
-    """A name as it is typed: D_out for D_{out}, alpha_1 for α₁."""
+    """Returns a name in plain text: D_out for D_{out}, alpha_1 for α₁."""
     base = _GREEK.get(name[0], name[0])
     rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda subscripts: f"_{subscripts[0].translate(_SUBSCRIPT)}", name[1:])
     return base + _NO_LETTER.sub("", rest)

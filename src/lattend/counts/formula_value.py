@@ -25,7 +25,7 @@ MAX_POWER = 10_000
 
 
 def value_at(formula: Formula, values: Mapping[str, int]) -> Fraction | None:
-    """The formula's exact value at numbers; None where it is not defined, as at a division by 0."""
+    """Returns the exact value of a formula at numbers; None if it is undefined, as for a division by 0."""
     try:
         return _value(formula, values)
     except (ZeroDivisionError, OverflowError):

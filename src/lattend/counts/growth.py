@@ -34,7 +34,7 @@ Exponents = dict[str, int]
 
 @dataclass(frozen=True)
 class Growth(Shown):
-    """The big-O of a count, by region where it differs."""
+    """The big-O of a count, by region if it differs."""
 
     pieces: list[tuple[str, str]]  # (growth, when)
     latex_pieces: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -48,7 +48,7 @@ class Growth(Shown):
 
     @property
     def latex_orders(self) -> list[tuple[str, str]]:
-        """Each order as LaTeX, and when; one alone where it is the same everywhere."""
+        """Returns each order as LaTeX with its condition; a single order has none."""
         alone = len({order for order, _ in self.latex_pieces}) == 1
         shown = [(order, "") for order, _ in self.latex_pieces[:1]] if alone else self.latex_pieces
         return [(rf"O\left({order}\right)", when) for order, when in shown]
@@ -64,7 +64,7 @@ class Growth(Shown):
 
 
 def growth(count: Count, variables: Iterable[str]) -> Growth:
-    """The leading growth of each piece that is reached as `variables` grow."""
+    """Returns the leading growth of each piece that is reached as `variables` grow."""
     growing = list(variables) or count.names
     unknown = [name for name in growing if name not in count.names]
     if unknown:
@@ -95,7 +95,7 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
 
 
 def unbounded(count: Count, growing: list[str]) -> list[str]:
-    """Those of the variables that some piece lets grow; a kernel within 8 pixels does not."""
+    """Returns the variables that can grow in some piece; one bounded by 8 pixels cannot."""
     parts = [part for piece in count.closed.pieces for part in by_sign(piece, count)]
     cones = [cone_of(part, signs, count, growing) for part, signs in parts]
     return [name for name in growing if any(cone.grows([name]) for cone in cones)]
@@ -167,7 +167,7 @@ def cone_of(piece: Piece, signs: dict[str, int], count: Count, growing: list[str
 
 
 def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
-    """The cone with what a condition says of growth: t <= n, or n // w >= 1, that t or w is no faster."""
+    """Returns the cone within a condition: t <= n and n // w >= 1 mean that t and w grow no faster than n."""
     if len(bound.form.terms) == 1 and bound.form.constant < 0:
         atom, coefficient = bound.form.terms[0]
         if coefficient > 0 and isinstance(atom, Quotient) and isinstance(atom.by, str):
@@ -183,7 +183,7 @@ def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
 
 
 def present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
-    """The cone where every `n // w` of the monomial is not 0: there n grows at least as fast as w."""
+    """Returns the cone where every `n // w` of the monomial is positive: n grows at least as fast as w."""
     for atom, _ in monomial:
         if isinstance(atom, Quotient) and isinstance(atom.by, str):
             cone = cone.below({atom.by: 1}, _form_growths(atom.of))
@@ -191,12 +191,12 @@ def present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
 
 
 def _form_growths(form: Linear) -> list[Exponents]:
-    """The growths of a linear form's atoms: it grows as the fastest of them."""
+    """Returns the growths of a linear form's atoms; it grows as the fastest of them."""
     return [growth for atom, _ in form.terms for growth in _growths(atom)] or [{}]
 
 
 def _growths(atom: Atom) -> list[Exponents]:
-    """The growths of an atom, the fastest of which counts: n // w grows as n/w; n % w has one of its own."""
+    """Returns the growths of an atom: n // w grows as n/w; n % w has its own."""
     if isinstance(atom, str):
         return [{atom: 1}]
     if isinstance(atom, Remainder):
@@ -221,7 +221,7 @@ def divided(above: Exponents, below: Exponents) -> Exponents:
 
 
 def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[Exponents]:
-    """The growths that no other one bounds; each of the rest is bounded by one of them."""
+    """Returns the growths that no other growth bounds."""
     leading: list[tuple[Exponents, Cone]] = []
     for monomial in monomials:
         for growth in exponents(monomial, growing):

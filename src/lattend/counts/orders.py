@@ -43,7 +43,7 @@ Claimed = Literal["grows faster", "grows slower", "does not grow slower", "does 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why one side is not seen to bound the other: refuted along a way, or only not proved."""
+    """Why one side is not known to bound the other: refuted along a path, or only not proved."""
 
     status: Literal["fails", "undecided"]
     reason: str
@@ -92,7 +92,7 @@ def _with_formula(count: Count, formula: Formula) -> Count | None:
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """A piece of the count, all of whose names have one sign there, and the claimed formula on it."""
+    """A piece of the count on which no name changes its sign, and the claimed formula there."""
 
     count: Count
     piece: Piece
@@ -193,7 +193,7 @@ def _first(doubts: Iterable[Doubt]) -> Doubt | None:
 
 
 def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
-    """Whether what is subtracted may leave less than a part of what it is subtracted from.
+    """Returns whether negative terms may cancel more than a part of the positive ones.
 
     A term is harmless if another one outgrows it as all names grow, or is at least as large because of a
     condition of the piece, t <= n, with a larger coefficient.
@@ -218,7 +218,7 @@ def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
 
 
 def _at_least(large: Monomial, small: Monomial, place: _Place) -> bool:
-    """Whether `large` is `small` with one name replaced by another that is not below it on the piece."""
+    """Returns whether `large` is `small` with one name replaced by another that is at least as large."""
     region = place.piece.region
     names = [name for name in place.count.names if name not in region.space.split]
     for more in names:
@@ -230,7 +230,7 @@ def _at_least(large: Monomial, small: Monomial, place: _Place) -> bool:
 
 
 def _refuted(place: _Place, path: Exponents, how: Claimed, ours: Exponents) -> Doubt:
-    """That the count grows otherwise than was claimed along a path, if numbers along it say so too."""
+    """Returns the doubt that the count grows otherwise along a path, if numbers along it confirm that."""
     for held in HELD if how in ("grows faster", "does not grow slower") else HELD_LARGE:
         ratios = _ratios(place, path, held)
         if ratios is not None and _agrees(ratios, how):
@@ -239,7 +239,7 @@ def _refuted(place: _Place, path: Exponents, how: Claimed, ours: Exponents) -> D
 
 
 def _agrees(ratios: list[Fraction], how: Claimed) -> bool:
-    """Whether the count over the bound, at three places far apart, grows as it is said."""
+    """Returns the ratios of the count and the bound at three distant points of a path."""
     near, _, far = ratios
     rising = all(a * 10 < b for a, b in pairwise(ratios))
     falling = all(a > b * 10 for a, b in pairwise(ratios))
@@ -267,7 +267,7 @@ def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
 
 
 def _along(place: _Place, path: Exponents, held: int) -> str:
-    """`n = s, t = s^2`; names that stay are said where they are not 1."""
+    """Returns a path as text: `n = s, t = s^2`; fixed names appear if they are not 1."""
     steps = [(name, path[name]) for name in place.count.names if path[name]]
     grows = next(letter for letter in ("s", "x", "z", "u", "s_") if letter not in place.count.names)
     along = ", ".join(

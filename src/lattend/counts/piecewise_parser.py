@@ -39,7 +39,7 @@ _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋",
 
 @dataclass(frozen=True)
 class Definition:
-    """What a short name stands for, `N = n // w`, or a letter with names it is a formula in, `F(n) = …`."""
+    """The definition of a short name, `N = n // w`, or of a letter with arguments, `F(n) = …`."""
 
     body: ParsedFormula
     names: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Definition:
 
 
 def take_definitions(parser: FormulaParser) -> None:
-    """Read what follows `where` or a comma, `N = n // w, r = n % w`, and leave the parser what comes before.
+    """Reads definitions after `where` or a comma, `N = n // w`; the parser keeps what comes before.
 
     The last is read first: an earlier definition may use it.
     """
@@ -82,7 +82,7 @@ def take_definitions(parser: FormulaParser) -> None:
 
 
 def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
-    """A formula with definitions put in, which must not have grown too long by them."""
+    """Returns a formula with definitions substituted; raises if it has become too long."""
     if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
         message = (
             f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
@@ -114,7 +114,7 @@ def _defines(parser: FormulaParser, at: int) -> bool:
 
 
 def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
-    """What is defined, `N =` or `F(n, q) =`; the parser goes on after that."""
+    """Reads the left side of a definition, `N =` or `F(n, q) =`."""
     name, *rest = parser.tokens
     if name.kind != "name":
         raise parser.fail("after where comes what a short name stands for, as in where N = n // w", name)
@@ -134,7 +134,7 @@ def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
 
 
 def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
-    """The formula in pieces that begins with this one, whose condition comes next."""
+    """Reads a formula in pieces that begins with this one, whose condition comes next."""
     rows, pieces = [first], [(cast(Formula, first.node), _when(parser))]
     while parser.current.value == ";":
         parser.at += 1
@@ -152,7 +152,7 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
 
 
 def _when(parser: FormulaParser) -> Condition:
-    """The condition of a row: `when t <= n`, `otherwise`, or nothing."""
+    """Reads the condition of a row: `when t <= n`, `otherwise`, or nothing."""
     word = parser.current.value
     if word not in ("when", "otherwise"):
         return ALWAYS
@@ -161,7 +161,7 @@ def _when(parser: FormulaParser) -> Condition:
 
 
 def _condition(parser: FormulaParser, op: str) -> Condition:
-    """Conditions joined by `or`, and those in turn by `and`."""
+    """Reads conditions joined by `or`, and within them by `and`."""
     conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
     while parser.current.value == op:
         parser.at += 1
@@ -172,7 +172,7 @@ def _condition(parser: FormulaParser, op: str) -> Condition:
 
 
 def _relations(parser: FormulaParser) -> list[Condition]:
-    """A comparison, a chain of them, `0 <= t <= n`, or a condition in brackets."""
+    """Reads a comparison, a chain such as `0 <= t <= n`, or a condition in brackets."""
     opening = parser.current
     if opening.value == "(" and _holds_condition(parser):
         parser.at += 1
@@ -193,7 +193,7 @@ def _relations(parser: FormulaParser) -> list[Condition]:
 
 
 def _holds_condition(parser: FormulaParser) -> bool:
-    """Whether there is a comparison inside the bracket that opens here."""
+    """Returns whether there is a comparison within the bracket that opens here."""
     depth = 0
     for token in parser.tokens[parser.at :]:
         depth += (token.value in _OPENS) - (token.value in _CLOSES)

@@ -1,4 +1,4 @@
-"""Progressions: the sum that `1 + 2 + … + n` stands for, found from the terms that are shown.
+"""Progressions: the sum meant by `1 + 2 + … + n`, derived from the terms that are written.
 
 The terms are alike but for some places that change: 1², 2², …, n² in their base, 1·2, 2·3, …, n(n + 1) in
 both factors. Each such place must go on in equal steps, all of them equally often. The sum that is found is
@@ -39,7 +39,7 @@ class Progression:
         return f"the sum of {body} for {self.index} = {low} to {high}"
 
     def fits(self, shown: Sequence[Polynomial], last: Sequence[Polynomial]) -> bool:
-        """Whether it has these first terms, and these last ones."""
+        """Returns whether it has these first and last terms."""
         first, end = (self.low, self.high) if self.leap > 0 else (self.high, self.low)
         ours = [self._term(first, index) for index in range(len(shown))]
         ours += [self._term(end, index - len(last) + 1) for index in range(len(last))]
@@ -51,7 +51,7 @@ class Progression:
 
 @dataclass
 class _Place:
-    """What stands in a place of the terms that changes: of the first terms, then of the last ones."""
+    """The values of a changing part of the terms: in the first terms, and in the last ones."""
 
     name: str
     shown: list[Polynomial]
@@ -59,7 +59,7 @@ class _Place:
 
     @property
     def step(self) -> Polynomial | None:
-        """What is added from term to term, if that is always the same and not 0."""
+        """The difference of adjacent terms, if it is constant and not 0."""
         steps = [b - a for values in (self.shown, self.last) for a, b in pairwise(values)]
         return (
             steps[0] if steps and not steps[0].is_zero and all(step == steps[0] for step in steps) else None
@@ -67,7 +67,7 @@ class _Place:
 
     @property
     def steps(self) -> Polynomial | None:
-        """How many steps lead from the first to the last, if that is a formula with whole coefficients."""
+        """The number of steps from the first to the last, if it is a formula with integer coefficients."""
         step = self.step
         if step is None or len(step.terms) != 1:
             return None
@@ -85,7 +85,7 @@ class _Place:
 
 
 def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
-    """The sum with these first and these last terms, of which at least two stand next to each other.
+    """Returns the sum with these first and last terms, of which at least two are adjacent.
 
     >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Name("n")
     >>> print(progression([one, two], [n], "i"))
@@ -118,7 +118,7 @@ def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -
 
 
 def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
-    """What the terms have in common, with names no text can hold for the places where they differ."""
+    """Returns the common form of the terms, with new names for the parts that differ."""
     first = terms[0]
     if all(term == first for term in terms):
         return first
@@ -132,7 +132,7 @@ def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
 
 
 def polynomial_of(formula: Formula) -> Polynomial:
-    """The polynomial that a formula is; ValueError where it is none."""
+    """Returns a formula as a polynomial; raises ValueError if it is not one."""
     match formula:
         case Number():
             return Polynomial.constant(formula.value)

@@ -27,14 +27,14 @@ DIRECTIONS = {"": ("back", "ahead"), "y": ("up", "down"), "x": ("left", "right")
 
 @dataclass(frozen=True)
 class AxisReach:
-    """Along one axis: the greatest q - k and the greatest k - q of an attended pair."""
+    """The greatest q - k and the greatest k - q of an attended pair along one axis."""
 
     back: Count
     ahead: Count
 
 
 class Span(NamedTuple):
-    """The greatest distance of an attended key in one direction: `distance` is q - k, or k - q."""
+    """The greatest distance of an attended key in one direction: q - k or k - q."""
 
     direction: str
     distance: str
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Reach(Shown):
-    """The reach along each axis, by the query's name; where no pair is attended there is none.
+    """The reach along each axis, by the name of the query; undefined where no pair is attended.
 
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").reach()
@@ -88,7 +88,7 @@ class Reach(Shown):
         return next(iter(self.axes.values()))
 
     def text(self, width: int | None = None) -> str:
-        """In lines of at most `width` characters; where one is too long, each piece has lines of its own."""
+        """Returns lines of at most `width` characters; a long formula gets one line for each piece."""
         lines: list[str] = []
         for span in self.spans:
             pieces = [" ".join(line.split()) for line in str(span.most).splitlines()]

@@ -43,7 +43,7 @@ def read_sigma(parser: FormulaParser, sign: Token) -> ParsedFormula:
 
 
 def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | None, ParsedFormula]:
-    """The name a sum runs over, if one is written, and where it begins."""
+    """Reads the index of a sum, if it is written, and the lower limit."""
     opening, name, equals = (
         parser.current,
         *(parser.tokens + parser.tokens[-1:] * 2)[parser.at + 1 : parser.at + 3],
@@ -62,7 +62,7 @@ def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | No
 
 
 def _unnamed_index(parser: FormulaParser, body: ParsedFormula, sign: Token) -> ParsedFormula:
-    """What a sum runs over that does not say it: the one name of its body that is not known."""
+    """Returns the index of a sum that does not name it: the only unknown name of its body."""
     inside = [
         node.name for node, bound in walk(body.node) if isinstance(node, Name) and node.name not in bound
     ]
@@ -90,7 +90,7 @@ def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
 
 
 def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFormula:
-    """The sum `1 + 2 + … + n`, found from its first and its last terms."""
+    """Reads the sum `1 + 2 + … + n`, derived from its first and its last terms."""
     dots = parser.current
     parser.at += 1
     if parser.level(parser.current) != ADD or sign not in ("+", "-"):
@@ -124,7 +124,7 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
 
 
 def _term(parser: FormulaParser) -> Summand:
-    """The sign that stands here and the term after it."""
+    """Reads a sign and the term after it."""
     sign = cast(Op, parser.current.value)
     parser.at += 1
     return sign, parser.expression(MULTIPLY)
@@ -144,7 +144,7 @@ def _longest(
 
 
 def summands(piece: ParsedFormula) -> tuple[Summand, ...]:
-    """The terms of a sum as it is written, each with its sign; of anything else itself."""
+    """Returns the terms of a sum as it is written, each with its sign; a single term otherwise."""
     return piece.summands or (("+", piece),)
 
 

@@ -52,7 +52,7 @@ ONE = Polynomial.constant(1)
 
 
 def cases(formula: Formula, region: Region) -> list[Case]:
-    """The formula on `region`, case by case; NoClosedForm where it is not piecewise rational."""
+    """Returns the formula on `region` by cases; raises NoClosedForm if it is not piecewise rational."""
     return _read(formula, region, {})
 
 
@@ -156,7 +156,7 @@ def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
 
 
 def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region, Region]:
-    """Where the condition holds and where it does not; it may be undefined elsewhere."""
+    """Returns where the condition holds and where it does not; elsewhere it is undefined."""
     nothing = region - region
     if isinstance(condition, Junction):
         left, other = region, nothing
@@ -173,7 +173,7 @@ def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region
 
 
 def _compared(relation: FormulaRelation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where a difference has the sign that the relation asks for, and where it has not."""
+    """Returns where a difference satisfies the relation, and where it does not."""
     if relation.sign in ("<=", ">"):
         least, less = _by_sign(gap.times(-1), region)
         return (least, less) if relation.sign == "<=" else (less, least)
@@ -192,7 +192,7 @@ def _nonzero(case: Case) -> Region:
 
 
 def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where `value >= 0` and where it is less: from the signs of its factors."""
+    """Returns where `value >= 0` and where `value < 0`, from the signs of its factors."""
     nothing = region - region
     if value.is_zero or region.is_empty():
         return region, nothing
@@ -211,7 +211,7 @@ def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
 
 
 def _sign_of_factor(factor: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where an irreducible polynomial is at least 0 and where it is less."""
+    """Returns where an irreducible polynomial is at least 0, and where it is less."""
     if factor.degree() <= 1:
         nonnegative = region.where(Bound(factor.as_linear()[0], False))
         return nonnegative, region - nonnegative
@@ -274,7 +274,7 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
 
 
 def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> list[Case]:
-    """`value // (times * modulus)`: blocks and offsets apart, what offsets carry added to the blocks."""
+    """Returns `value // (times * modulus)` from blocks and offsets, with the carry of the offsets."""
     if _whole_scale(value) > 1:
         raise NoClosedForm(f"it divides fractions by {modulus}")
     blocks, offsets = Polynomial({}), Polynomial({})
@@ -295,7 +295,7 @@ def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> 
 
 
 def _quotients(value: Polynomial, divisor: Polynomial, region: Region) -> Iterator[tuple[int, Region]]:
-    """Each number that `value // divisor` is, and where, for a divisor that is positive there."""
+    """Yields each value of `value // divisor` with its region, for a positive divisor."""
     for _ in range(MAX_CARRY):
         sample = region.sample()
         if sample is None:
@@ -310,7 +310,7 @@ def _quotients(value: Polynomial, divisor: Polynomial, region: Region) -> Iterat
 
 
 def _plain_text(divisor: Polynomial) -> str:
-    """A divisor in words, where it is short."""
+    """Returns the name of a divisor, or `a sum`."""
     return " and ".join(map(str, divisor.atoms)) if len(divisor.atoms) == 1 else "a sum"
 
 
@@ -335,7 +335,7 @@ def _sum(node: Sum, region: Region, bound: Indices) -> list[Case]:
 
 
 def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, bound: Indices) -> list[Case]:
-    """The sum where it has terms: by the formulas for sums of powers, or of the points of a set."""
+    """Returns the sum where it has terms, by formulas for sums of powers or of points of a set."""
     index = f"_{node.variable}{len(bound)}"  # a name no text can hold
     modulus = _modulus_of_index(node, region.space, low, high, index)
     split = {**region.space.split, **({index: modulus} if modulus else {})}
@@ -360,7 +360,7 @@ def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, b
 
 
 def _is_polynomial(body: Formula) -> bool:
-    """Whether the terms of a sum keep one form whatever its index is."""
+    """Returns whether the terms of a sum have the same form for every index."""
     nodes = (node for node, _ in walk(body))
     return all(
         isinstance(node, (Number, Name))
@@ -370,12 +370,12 @@ def _is_polynomial(body: Formula) -> bool:
 
 
 def _is_in_powers_of(index: str, formula: Polynomial) -> bool:
-    """Whether the index stands in the formula by itself, in no quotient."""
+    """Returns whether no quotient in the formula contains the index."""
     return all(isinstance(atom, str) or index not in atom_names(atom) for atom in formula.atoms)
 
 
 def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial, index: str) -> str | None:
-    """The modulus that the index must be split by: its limits are, or the body divides it by one."""
+    """Returns the modulus by which the index must be split: that of its limits, or a divisor of the index."""
     if _is_polynomial(node.body):
         return None
     moduli = {*space.split.values()}

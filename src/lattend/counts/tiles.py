@@ -41,7 +41,7 @@ def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]
 
 
 def _from_mask(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
-    """The same from the pairs themselves, some rows of pairs at a time, where there is no closed form."""
+    """Returns the same by enumeration, a few rows at a time, if there is no closed form."""
     counts = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
     keys = np.arange(int(cols[0]), int(cols[-1]))
     at_once = max(1, HELD // max(1, len(keys)))

@@ -1,4 +1,4 @@
-"""Bounds of a condition on boxes of positions: where it holds for all pairs, and where for none.
+"""Bounds of a condition on boxes of positions: whether it holds for all pairs or for none.
 
 Both may be unknown, and what is said is always so: the bounds come from interval arithmetic.
 """
@@ -42,7 +42,7 @@ class Held(NamedTuple):
 
 
 class Bounds:
-    """What can be said of one condition on boxes, its numbers written in and its data at hand."""
+    """Bounds of one condition without open parameters, with its data, on boxes of positions."""
 
     def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]]) -> None:
         self.condition = condition
@@ -51,7 +51,7 @@ class Bounds:
         }
 
     def held(self, boxes: Mapping[str, Interval]) -> Held:
-        """Where the condition holds on boxes of positions, given as arrays of ends."""
+        """Returns for which boxes the condition holds everywhere, and for which nowhere."""
 
         def step(node: Node, parts: Sequence[Any]) -> Any:
             match node:
@@ -106,7 +106,7 @@ def _compared(node: Compare, left: Interval, right: Interval, boxes: Mapping[str
 
 
 class Ranges:
-    """The least and greatest entry of an array between two places: from those of 1, 2, 4, … entries."""
+    """Minimum and maximum of an array between two indices, from tables over 1, 2, 4, … entries."""
 
     def __init__(self, line: NDArray[np.int64], moving: int | None) -> None:
         self.moving = moving  # which index has positions; None where several have
@@ -131,7 +131,7 @@ class Ranges:
         return Ranges(array[indices], moving[0])
 
     def between(self, indices: Sequence[Interval]) -> Interval:
-        """Bounds of the entries at these indices; wider than need be where they straddle an even place."""
+        """Returns bounds of the entries at these indices, which may be wider than necessary."""
         if self.moving is None:
             return Interval(int(self.lows[-1][0]), int(self.highs[-1][0]))
         first, last = (_clipped(end, len(self.lows[0])) for end in indices[self.moving])

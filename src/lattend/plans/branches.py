@@ -19,7 +19,7 @@ MAX_BRANCHES = 12
 
 
 def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozenset()) -> list[Branch]:
-    """Disjoint conjunctions of comparisons; an `or` with too many of them stays whole, as one condition.
+    """Returns disjoint conjunctions of comparisons; an `or` with too many alternatives stays one condition.
 
     Those that are `empty` are left out where there are several. `k <= max(q, 9)` stays whole too where k is
     an `inner` position: it is a bound as it stands.
@@ -70,7 +70,7 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
 
 
 def _apart(node: Or, empty: Empty) -> list[Branch]:
-    """The alternatives in turn, each without those before it; the easily negated first."""
+    """Returns the alternatives, each without the earlier ones; those that are easy to negate come first."""
     disjoint: list[Branch] = []
     for alternative in sorted(node.args, key=_difficulty):
         rest = _split(alternative, empty)
@@ -104,7 +104,7 @@ def _joined(a: Branch, b: Branch) -> Branch:
 
 
 def _difficulty(node: Condition) -> tuple[int, int, int]:
-    """Data last, then remainders, which become orders of positions, then what has many parts."""
+    """Returns a sort key: data last, before it remainders, before those conditions with many parts."""
     nodes = list(expr.walk(node))
     data = bool(expr.arrays(node))
     remainders = sum(isinstance(part, Arith) and part.op == "%" for part in nodes)

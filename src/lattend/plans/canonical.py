@@ -1,4 +1,4 @@
-"""The canonical form of a rule at its numbers, found once for all sizes; plans are made from it alone."""
+"""The canonical form of a rule, derived once for all sizes; plans depend on it alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBER = Name("number")  # stands for the one number of a known form
 
 
 class KnownForm(NamedTuple):
-    """A form, the axes on which it is one, and which numbers may be in it."""
+    """A known canonical form, its axes, and the range of its number."""
 
     axes: tuple[Axis, ...]
     form: Condition
@@ -46,7 +46,7 @@ KNOWN_FORMS = {
 
 
 def canonical_form(rule: Rule) -> CanonicalForm:
-    """The form of a rule whose parameters are bound; sizes need not be, and it holds for all of them.
+    """Returns the form of a rule whose parameters are bound; it holds for all sizes.
 
     >>> from lattend.rules.reader import rule
     >>> str(expr.text(canonical_form(rule("not k > q and k > q - t").at(t=4)).condition))
@@ -77,7 +77,7 @@ def _derived(rule: Rule, tied: bool) -> CanonicalForm:
 
 
 def known_form(condition: Condition, axes: tuple[Axis, ...]) -> CanonicalForm | None:
-    """The known form of a condition whose parameters are numbers, for all sizes; None where isl must find it.
+    """Returns the known form of a condition without open parameters; None if isl must derive it.
 
     >>> form = known_form(parse("k <= q and q // 16 == k // 16"), LINE)
     >>> form and expr.text(form.condition)
@@ -95,12 +95,12 @@ def known_form(condition: Condition, axes: tuple[Axis, ...]) -> CanonicalForm | 
 
 
 def _holds(domain: Condition, sizes: Mapping[str, Interval]) -> bool:
-    """Whether a domain holds for all of these sizes."""
+    """Returns whether a domain holds for all of these sizes."""
     return sizes.keys() >= set(expr.names(domain)) and decided(domain, {}, sizes) == Truth(True)
 
 
 def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Condition:
-    """The condition without what always holds, or never, for names in these ranges.
+    """Returns the condition without comparisons that always or never hold in these ranges.
 
     >>> from lattend.rules.language.parser import parse
     >>> ranges = {"q": Interval(0, 63), "k": Interval(0, 63)}

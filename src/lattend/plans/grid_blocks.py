@@ -35,7 +35,7 @@ MOST_PAIRS = 1 << 34  # where data is looked up by query and key at once, and no
 
 @dataclass(frozen=True)
 class GridBlocks:
-    """The attended blocks of one head, in order: their rows and columns, and whether all pairs are attended.
+    """The attended blocks of one head in order: their rows, columns, and whether all pairs are attended.
 
     A block across the end of the queries or keys is never full.
     """
@@ -178,7 +178,7 @@ class _Grid:
 
     @property
     def width(self) -> int:
-        """How many blocks there are in a row of them."""
+        """Returns the number of blocks in a row."""
         return max(1, -(-self.lengths[1] // self.block[1]))
 
     def numbered(self, rows: Ints, columns: Ints) -> Ints:
@@ -201,7 +201,7 @@ class _Grid:
         return GridBlocks(rows, numbers.astype(np.int32), is_full)
 
     def inside(self, rows: Ints, columns: Ints) -> tuple[Bools, Bools]:
-        """For each block whether it holds an attended pair, and whether one that is not."""
+        """Returns whether each block has an attended pair, and whether it has a pair that is not attended."""
         boxes = self.boxes(rows, columns, 1)
         some = np.zeros(len(rows), bool)
         gap = (boxes.q1 - boxes.q0 + 1 < self.block[0]) | (boxes.k1 - boxes.k0 + 1 < self.block[1])
@@ -227,7 +227,7 @@ class _Grid:
 
 
 def _cut(rows: Ints, columns: Ints, size: int, *, scaled: bool = True) -> tuple[Ints, Ints]:
-    """The blocks in groups of size × size, whose places count groups or, not scaled, blocks."""
+    """Returns the blocks in groups of size × size; rows and columns count groups, or blocks if not scaled."""
     down, across = (part.ravel() for part in np.indices((size, size)))
     by = size if scaled else 1
     return (rows[:, None] * by + down).ravel(), (columns[:, None] * by + across).ravel()

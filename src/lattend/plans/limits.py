@@ -1,4 +1,4 @@
-"""Solving a comparison for one position: `q - k <= t` says `k >= q - t`.
+"""Solves comparisons for one position: `q - k <= t` becomes `k >= q - t`.
 
 What is solved becomes a bound on a whole row of the picture, found once for each query; what cannot be
 solved is asked of every pair.
@@ -58,7 +58,7 @@ def times(left: Term, right: Term) -> Term:
 
 
 def solve(compare: expr.Compare, name: str) -> Limits | None:
-    """The bound that the comparison puts on `name`, or None when it cannot be solved for it.
+    """Returns the bound of a comparison on `name`; None if it cannot be solved for that name.
 
     >>> from lattend.rules.language.parser import parse
     >>> expr.term_text(solve(parse("q - k <= t"), "k").low)
@@ -86,7 +86,7 @@ def _occurrences(term: Term, name: str) -> int:
 
 
 def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
-    """`left op right` with the operations around the name taken off one by one."""
+    """Solves `left op right` for the name by inverting the operations around it one by one."""
     while not isinstance(left, Name):
         if not isinstance(left, Arith):
             return None

@@ -1,4 +1,4 @@
-"""Part: one conjunction of a rule, solved: for each outer position an interval of inner ones, on each axis.
+"""Part: a solved conjunction of a rule: on each axis an interval of inner positions for each outer position.
 
 In the forward pass the outer positions are queries and the inner ones keys; the gradients of keys and
 values take the same part the other way round.
@@ -68,7 +68,7 @@ class PartAxis(PlanAxis):
 
     @property
     def rows(self) -> int:
-        """How many outer positions are in its tiles, counted by slots: no two share one."""
+        """The number of outer positions in its tiles."""
         begin, end = self.slots
         return int((end - begin).sum())
 
@@ -80,7 +80,7 @@ class PartAxis(PlanAxis):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A conjunction, its axes, what is left to ask of each pair, and of each head."""
+    """A conjunction, its axes, and the conditions left for each pair and each head."""
 
     branch: Branch
     axes: tuple[PartAxis, ...]
@@ -262,7 +262,7 @@ class _Solver:
             highs[axis_index].append(bound.high)
 
     def empty(self) -> bool:
-        """Whether it is proved that no pair is left."""
+        """Returns whether provably no pair is left."""
         if self.never or any(low > high for low, high in self.ends):
             return True
         ranges = {HEAD: Interval(0, max(0, self.numbers.get("heads", 1) - 1))}
@@ -272,7 +272,7 @@ class _Solver:
         return any(self._crossed(axis_index, ranges) for axis_index in range(len(self.axes)))
 
     def _crossed(self, axis_index: int, ranges: Mapping[str, Interval]) -> bool:
-        """Whether some lower bound on the inner positions lies above an upper one everywhere."""
+        """Returns whether a lower bound on the inner positions lies above an upper bound everywhere."""
         first, last = Linear(), Linear(constant=self.axes[axis_index].inner_size - 1)
         lows, highs = (
             [form for term in terms if (form := linear_of(term, self.numbers)) is not None]
@@ -297,7 +297,7 @@ def same_entry(condition: Condition, outer: Sequence[str], inner: Sequence[str])
 
 
 def is_empty(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> bool:
-    """Whether it is proved that the conjunction holds nowhere; False says nothing."""
+    """Returns whether the conjunction provably holds nowhere; False means unknown."""
     return _solved(branch, axes, numbers).empty()
 
 
@@ -311,7 +311,7 @@ def _solved(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]
 def make_part(
     branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int], *, windows: bool = False
 ) -> Part | None:
-    """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
+    """Returns a conjunction as a part, or None if it is empty; with `windows`, windows become classes."""
     branch = tuple(_one_sided(branch, index, axes, numbers) for index in range(len(branch)))
     branch = looked_up_outside(branch, axes)
     left = list(branch)
@@ -358,7 +358,7 @@ def make_part(
 
 
 def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
-    """Where `A[q] == B[k]` is asked, the entry at the inner position is that at the outer one.
+    """Replaces the entry at the inner position by the equal one at the outer position, given `A[q] == B[k]`.
 
     >>> from lattend.rules.language.parser import parse
     >>> branch = expr.conjuncts(parse("seq[q] == seq[k] and k - begin[seq[k]] < 4"))
@@ -376,7 +376,7 @@ def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
 
 
 def _one_sided(branch: Branch, index: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
-    """`a != b` as `a < b` or `a > b` where the rest of the conjunction leaves only one of them."""
+    """Returns `a != b` as `a < b` or `a > b` if the rest of the conjunction excludes the other."""
     condition = branch[index]
     if not isinstance(condition, Compare) or condition.op != "!=":
         return condition

@@ -47,11 +47,11 @@ class Plan:
 
     @cached_property
     def fits(self) -> bool:
-        """Whether every number on the way to a bound has at most 62 bits."""
+        """Whether every intermediate number of the bounds has at most 62 bits."""
         return all(max_magnitude(part) < 1 << 62 for part in (*self.parts, *self.transposed))
 
     def tiles(self, part: int, shape: tuple[int, ...], *, transposed: bool = False) -> Tiles:
-        """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
+        """Returns the cached tiles of one part, with its lists of blocks if the rule holds their table."""
         key = (part, transposed, shape)
         if key not in self._tables:
             one = (self.transposed if transposed else self.parts)[part]
@@ -62,7 +62,7 @@ class Plan:
         return self._tables[key]
 
     def executed(self, tile: int = TILE, heads: int = 1) -> int:
-        """The pairs of whole tiles that it touches, of so many queries by so many keys, over all heads.
+        """Returns the pairs in the tiles of `tile` × `tile` pairs that the plan touches, over all heads.
 
         This is what executed means where no kernel is named; a kernel cuts tiles of its own.
 
@@ -93,7 +93,7 @@ UNKNOWN = 1 << 61  # more than 32 bits hold, and no reason to refuse
 
 
 def max_magnitude(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
-    """The greatest magnitude of any number on the way to the part's bounds and conditions, and to `more`.
+    """Returns the largest magnitude of any number within the part's bounds and conditions, and `more`.
 
     `names` are further whole numbers in these; what has other names is no whole number.
     """
@@ -114,7 +114,7 @@ def max_magnitude(part: Part, *more: Term, names: Mapping[str, Interval] | None 
 
 
 def plan(rule: Rule, /, **values: int) -> Plan:
-    """The plan of a rule with all its numbers; found once and remembered.
+    """Returns the plan of a rule whose names all have values; plans are cached.
 
     >>> from lattend.rules import sparse_strided
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]

@@ -69,7 +69,7 @@ class Retention:
     @overload
     def last(self, k: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def last(self, k: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
-        """The last query that reaches key k: FOREVER when there is always one more, NEVER when none does.
+        """Returns the last query that reaches key k: FOREVER if there always is one, NEVER if there is none.
 
         >>> from lattend.rules import windowed
         >>> retention(windowed(w=4)).last(np.arange(6)).tolist()
@@ -87,7 +87,7 @@ class Retention:
         return max(map(abs, numbers), default=0) > LARGE
 
     def kept(self, p: int) -> NDArray[np.int64]:
-        """The keys up to p that a query after p reaches, or may reach where it is inexact.
+        """Returns the keys up to p that a later query reaches, or may reach if the answer is inexact.
 
         >>> from lattend.rules import sinks
         >>> retention(sinks(s=1, t=2)).kept(9).tolist()
@@ -106,7 +106,7 @@ class Retention:
 def retention(
     rule: Rule, /, *, query_heads: int | None = None, growing: bool = False, **values: int
 ) -> Retention:
-    """How long each key is kept while queries come one by one; raises for rules that cannot be so answered.
+    """Returns how long each key is kept while queries arrive one by one; raises if this is unknown.
 
     `growing`: entries of the arrays that the rule leaves open come with the queries.
 
@@ -147,7 +147,7 @@ def retention(
 
 
 class _NoSet(Exception):
-    """Why there is no set to ask."""
+    """Returns why the rule has no set."""
 
 
 def _future(rule: Rule, condition: Condition, length: int | None, heads: int | None) -> Future:
@@ -172,7 +172,7 @@ def _future(rule: Rule, condition: Condition, length: int | None, heads: int | N
 
 
 def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
-    """The condition on q, k and head alone, an image read row by row; and the length, if it is known."""
+    """Returns the condition on flat q and k and head, and the length if it is known."""
     outer, *inner = rule.axes
     free = [name for name in rule.free if name not in (HEADS, outer.queries, outer.keys)]
     if free:
@@ -215,7 +215,7 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
 
 
 def row_by_row(axes: Sequence[Axis], sizes: Mapping[str, int]) -> tuple[dict[str, Term], int]:
-    """Each position as a term of q or k, which number all places row by row, and how many a row has.
+    """Returns each position as a term of flat q or k, and the number of positions in a row.
 
     On an image qx is q % cols and qy is q // cols; a row of the first axis has cols places.
     """
@@ -289,7 +289,7 @@ def _unbounded(bound: LastQueryBound) -> str:
 
 
 def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, cause: str) -> None:
-    """Raises with a pair ahead of its query, or when it is not known that there is none."""
+    """Raises if a key lies ahead of its query, or if that is unknown."""
     size = SAMPLE if length is None else length
     for start in range(0, size, rows := max(1, MAX_PAIRS // 16 // max(size, 1))):
         if start * size > MAX_PAIRS or rule.open:

@@ -26,7 +26,7 @@ FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the t
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """A table with one row a tile: PER_AXIS numbers for each axis, then FULL.
+    """A table with one row for each tile: PER_AXIS numbers for each axis, then FULL.
 
     Inner boxes start where the first row needs them, not on a grid. `table` is [heads or 1, tiles, columns].
     Where blocks are listed, a tile's inner slots go through the blocks `lists[inner_base …]`.
@@ -41,7 +41,7 @@ class Tiles:
         return len(self.shape)
 
     def column(self, name: str, axis: int = 0) -> NDArray[np.int32]:
-        """One column of the table."""
+        """Returns one column of the table."""
         index = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
         return self.table[..., index]
 
@@ -61,7 +61,7 @@ class Tiles:
 
 
 def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
-    """All tiles of a part with outer boxes of this shape; from closed forms, one NumPy call an operation."""
+    """Returns all tiles of a part with outer boxes of this shape, from closed forms."""
     outer_blocks = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
     grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in outer_blocks), indexing="ij")
     picks = [pick.ravel() for pick in grid]
@@ -144,7 +144,7 @@ def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
 
 
 def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
-    """How many tiles the part has; found without making them."""
+    """Returns the number of tiles of the part without making them."""
     counts: list[int] = []
     for axis, size in zip(part.axes, shape, strict=True):
         slots = axis.outer_size // (len(axis.outer_bases) or 1) + 1
@@ -163,7 +163,7 @@ def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
 def _extreme(
     choose: np.ufunc, start: int, terms: tuple[Term, ...], names: dict[str, Interval], end: int
 ) -> Ints:
-    """The greatest, or least, of one end of these terms; those that look up data are not known here."""
+    """Returns the maximum or minimum of one end of these terms, except terms that look up data."""
     best = np.full(1, start, np.int64)
     for term in terms:
         if expr.arrays(term):

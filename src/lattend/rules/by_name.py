@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_name(method: Method) -> Method:
-    """The method, which answers a number without a name, or a misspelt option, with what to write."""
+    """Wraps a method: numbers without names and misspelled options raise an error with the correction."""
     name, options = method.__name__, method.__kwdefaults__ or {}
 
     @wraps(method)
@@ -38,7 +38,7 @@ def by_name(method: Method) -> Method:
 
 
 def check_options(function: str, options: Collection[str], names: Iterable[str], rules: list[Rule]) -> None:
-    """Raises for a misspelt option: a name that is near one, and no number of the rules is."""
+    """Raises if a name is close to an option and is not a size or a parameter of the rules."""
     known = {name for rule in rules for name in (*rule.sizes, *rule.parameters, *rule.positions)}
     for name in names:
         if name in options or name in known or close_name(name, known):
@@ -77,6 +77,6 @@ def check_domain(rule: Rule) -> None:
 
 
 def close_name(name: str, known: Iterable[str]) -> str:
-    """`; did you mean title?`, of a known name that is spelt almost so; else nothing."""
+    """Returns `; did you mean title?` for a known name spelled almost like this one, or an empty text."""
     close = difflib.get_close_matches(name, known, 1)
     return f"; did you mean {close[0]}?" if close else ""

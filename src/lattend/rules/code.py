@@ -11,7 +11,7 @@ from lattend.rules.rule import Rule
 
 
 def numpy_mask(rule: Rule, /, **values: int) -> str:
-    """Lines of Python that make the mask of a rule with NumPy alone; arrays are given by their names.
+    """Returns lines of Python that compute the mask of a rule with NumPy; arrays appear under their names.
 
     >>> from lattend.rules.reader import rule
     >>> print(numpy_mask(rule("k <= q and q - k <= t"), n=8, t=2))
@@ -28,7 +28,7 @@ def numpy_mask(rule: Rule, /, **values: int) -> str:
 
 
 def mask_mod(rule: Rule, /, **values: int) -> str:
-    """Lines of Python with a FlexAttention mask_mod of the rule, images read row by row.
+    """Returns lines of Python with a FlexAttention mask_mod of the rule; images are flattened row by row.
 
     >>> from lattend.rules.reader import rule
     >>> print(mask_mod(rule("k <= q and q - k <= t"), n=8, t=2))
@@ -70,7 +70,7 @@ Axes = list[tuple[str, str]]
 
 
 def _unflattened(queries: Axes, query: str, keys: Axes, key: str) -> list[str]:
-    """The positions along each axis, from places row by row."""
+    """Returns lines that compute the positions along each axis from flat positions."""
     if len(queries) == 1:
         return [f"    {queries[0][0]}, {keys[0][0]} = {query}, {key}"]
     lines: list[str] = []
@@ -91,7 +91,7 @@ def _product(sizes: list[str]) -> str:
 
 
 def _numbers(rule: Rule, values: Mapping[str, int]) -> list[str]:
-    """One line that gives the letters their numbers."""
+    """Returns a line that assigns the known numbers to their names; no line if there are none."""
     known = {**rule.values, **values}
     used = {*rule.sizes, *expr.names(rule.condition)}
     names = [name for name in (*rule.sizes, *rule.parameters) if name in known and name in used]
@@ -101,7 +101,7 @@ def _numbers(rule: Rule, values: Mapping[str, int]) -> list[str]:
 def python_code(
     condition: Condition, positions: Collection[str], module: str, entry: str | None = None
 ) -> str:
-    """The condition where `positions` are arrays of `module`, and the other names are numbers.
+    """Returns a condition as Python code; `positions` are arrays of `module`, all other names are numbers.
 
     `entry` names a function that reads an array, given by its name, at its indices, in place of brackets.
 
@@ -117,7 +117,7 @@ def python_code(
 
 
 def _on_arrays(condition: Condition, positions: Collection[str], module: str, entry: str | None) -> Condition:
-    """The condition with min and max of arrays, and lookups by `entry`, as calls that take them."""
+    """Returns the condition with calls for min and max of arrays and for lookups."""
 
     def step(node: Node, parts: Sequence[Node]) -> Node:
         built = expr.rebuilt(node, parts)

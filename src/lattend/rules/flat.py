@@ -13,7 +13,7 @@ from lattend.rules.rule import Rule
 
 
 def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
-    """The rule's condition, or another one on its axes, in q and k alone (and head), with its numbers.
+    """Returns a condition on the rule's axes in flat q and k (and head), with the rule's numbers written in.
 
     >>> from lattend.rules.reader import rule
     >>> expr.text(flat_condition(rule("ky == qy and kx <= qx + t").at(rows=3, cols=5, t=1)))
@@ -47,7 +47,7 @@ def _varies(node: Compare) -> bool:
 
 
 def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:
-    """The position along each axis of an image or a volume, from the flat one; nothing on a line."""
+    """Returns the position along each axis as a term of the flat position; nothing on a line."""
     if len(axes) == 1:
         return {}
     sizes = [values[axis.queries] for axis in axes]
@@ -58,7 +58,7 @@ def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Te
 
 
 def unflattened(flat: Term, sizes: Sequence[int]) -> list[Term]:
-    """The row and the column of a place in an image of these sizes that is read row by row.
+    """Returns the row and the column of a flat position in an image of these sizes.
 
     >>> [expr.term_text(term) for term in unflattened(Name("k"), (3, 7))]
     ['k // 7', 'k % 7']
@@ -72,7 +72,7 @@ def unflattened(flat: Term, sizes: Sequence[int]) -> list[Term]:
 
 
 def flattened(numbers: Sequence[Term], sizes: Sequence[int]) -> Term:
-    """The place of a row and a column in an image of these sizes.
+    """Returns the flat position of a row and a column in an image of these sizes.
 
     >>> expr.term_text(flattened([Name("y"), Name("x")], (3, 7)))
     'y * 7 + x'

@@ -1,4 +1,4 @@
-"""Names of the catalogue in a text: all of it, as in strided(255), or a condition, as in causal and k < 3."""
+"""Catalogue names in a text: the whole text, as in strided(255), or a part, as in causal and k < 3."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONG_NAME = 4  # letters of a name that may be that of a rule, misspelt
 
 
 def named_call(text: str) -> Call | None:
-    """The call that a text is, if it is a name of the catalogue or would have to be one."""
+    """Returns the call in a text that is a catalogue name, or looks like an unknown one; otherwise None."""
     if len(text) > MAX_LENGTH:
         return None
     if _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
@@ -50,7 +50,7 @@ def named_call(text: str) -> Call | None:
 
 
 def _no_rule(text: str, words: str = "") -> TextError:
-    """That no rule is named by these words, or by the text's; those near them may stand instead."""
+    """Returns the error that no rule has this name, with similar names as suggestions."""
     near, text_words = rules_near(" ".join((words or text).split())), " ".join(text.split())
     return Source("rule", text).error(unknown_rule(text_words, near), 0, len(text), *near)
 
@@ -81,11 +81,11 @@ class NamedRules:
         return name in NAMES
 
     def near(self, name: str) -> list[str]:
-        """The rules that may be meant by a name that is none."""
+        """Returns the rules that an unknown name may mean."""
         return rules_near(name) if len(name) >= LONG_NAME else []
 
     def condition(self, span: Span) -> Condition:
-        """The condition of the rule that is named there, its numbers in place of its parameters."""
+        """Returns the condition of the rule named at this span, with its numbers written in."""
         call = read_call(self.source, *span)
         assert call is not None  # a name of the catalogue stands there
         rule = from_catalogue(self.source, call, span)
@@ -97,7 +97,7 @@ class NamedRules:
         return expr.placed(expr.substituted(rule.condition, values), span)
 
     def _take(self, rule: Rule, span: Span) -> None:
-        """Its sizes and arrays; raises where the text already has others."""
+        """Collects the sizes and arrays of a rule; raises if the text already has others."""
         sizes = {name: value for name, value in rule.values.items() if name in rule.sizes}
         for name, value in sizes.items():
             if self.sizes.setdefault(name, value) != value:
@@ -114,7 +114,7 @@ class NamedRules:
 
 
 def from_catalogue(source: Source, call: Call, span: Span) -> Rule:
-    """The rule of a call, which stands at `whole`."""
+    """Returns the rule of a call in the text; errors point at `span`."""
     if call.name not in NAMES:
         raise source.error(unknown_rule(call.name), *call.place, *rules_near(call.name))
     function = NAMES[call.name]
@@ -135,7 +135,7 @@ def from_catalogue(source: Source, call: Call, span: Span) -> Rule:
 
 
 def _fitting(call: Call, parameters: list[str]) -> list[str | Suggestion]:
-    """Names of parameters that may be meant by those of the call; the rule itself where it takes none."""
+    """Returns corrections of misspelled arguments; the bare name for a rule without parameters."""
     if not parameters:
         return [call.name]
     wrong = [one for one in call.arguments or () if one.name is not None and one.name not in parameters]

@@ -96,7 +96,7 @@ def rule(
 
 
 def _of_condition(source: str, domain: expr.Condition, *, cross: bool, arrays: dict[str, Any]) -> Rule:
-    """The rule of a text that is a condition, in which names of the catalogue stand for theirs."""
+    """Returns the rule of a text that is a condition and may contain catalogue names."""
     named = NamedRules(Source("rule", source), arrays)
     condition = parse(source, named)
     if missing := [name for name in expr.arrays(condition) if name not in named.arrays]:
@@ -129,7 +129,7 @@ def _with_arrays(
 
 
 def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
-    """The rule a person means, as rule(source) gives it, remembered where that is safe.
+    """Returns rule(source), cached if that is safe.
 
     Those of the `arrays` that a text looks up and does not hold are open: they are given with each call.
     """
@@ -143,7 +143,7 @@ def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
 
 
 def tensors_by_element(source: RuleLike) -> dict[str, Any]:
-    """What a function looks up for each element of the batch, doc[b, q_idx], by its names in the rule."""
+    """Returns the tensors that a function looks up for each batch element, doc[b, q_idx], by name."""
     function = _function(source)
     if _fingerprint(function) is not None:  # it reads no tensor
         return {}
@@ -171,7 +171,7 @@ def _of_text(source: str, arrays: tuple[str, ...]) -> Rule:
 
 
 def _checked(read: Rule, named: Sequence[expr.Span] = ()) -> Rule:
-    """The rule; raises where its positions, outside the places of named rules, seem to have other letters."""
+    """Returns the rule; raises if its own text seems to use other letters for positions."""
     nodes = (node for node in expr.walk(read.condition) if isinstance(node, expr.Name))
     own = [node for node in nodes if node.span not in named]
     names = [*dict.fromkeys(node.name for node in own)]
@@ -198,7 +198,7 @@ def _checked(read: Rule, named: Sequence[expr.Span] = ()) -> Rule:
 
 
 def _function(source: Any) -> Callable[..., Any]:
-    """The function itself, or that of a BlockMask, whose table of blocks is a part of the mask."""
+    """Returns the function itself, or the mask function of a BlockMask together with its table of blocks."""
     if not hasattr(source, "kv_num_blocks"):
         return getattr(source, "mask_mod", source)
     flex = needing("torch", "lattend.integrations.flex", "a BlockMask is read with torch")
@@ -206,7 +206,7 @@ def _function(source: Any) -> Callable[..., Any]:
 
 
 class _Same:
-    """A function that takes no part in the comparison of what is remembered; its fingerprint does."""
+    """A function that compares equal to every other, so that the cache key is its fingerprint alone."""
 
     __slots__ = ("function",)
 
@@ -226,7 +226,7 @@ def _of_function(fingerprint: object, same: _Same) -> Rule:
 
 
 def _fingerprint(value: object, depth: int = 0) -> object:
-    """All that a function's answer depends on, to be compared; None where that cannot be said cheaply."""
+    """Returns everything that a function's result depends on; None if that is not cheap to determine."""
     if depth > 4:
         return None
     match value:
@@ -251,6 +251,6 @@ def _fingerprint(value: object, depth: int = 0) -> object:
 
 @lru_cache(MAX_REMEMBERED)
 def _names_read(code: CodeType) -> tuple[str, ...]:
-    """The global names that a function may read, those of functions inside it among them."""
+    """Returns the global names that a function and its inner functions may read."""
     inside = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_read(part)]
     return (*code.co_names, *inside)

@@ -85,7 +85,7 @@ class Rule:
         data: Mapping[str, Any] | None = None,
         source: str | None = None,
     ) -> Rule:
-        """The rule of a condition, on the axes that its names say; an array that is None is left open."""
+        """Returns the rule of a condition on the axes of its names; an array that is None stays open."""
         arrays = data or {}
         return Rule(
             condition,
@@ -142,7 +142,7 @@ class Rule:
 
     @cached_property
     def formula_domain(self) -> Condition:
-        """Where its formulas hold: its domain, and parameters from 0 up unless it declares their range."""
+        """Where its formulas hold: its domain, and parameters at least 0 unless their range is declared."""
         declared = {*self.moduli, *declared_ranges(self.where)}
         rest = [name for name in self.parameters if name not in declared]
         return expr.all_of(self.domain, *(Compare(">=", Name(name), Num(0)) for name in rest))
@@ -194,7 +194,7 @@ class Rule:
         return bound
 
     def _of_head(self, head: int) -> Rule:
-        """The rule of one head, which speaks of heads no more."""
+        """Returns the rule of one head, which no longer mentions heads."""
         check_integer(HEAD, head)
         heads = self.values.get(HEADS)
         if heads is None and HEADS in {*expr.names(self.condition), *expr.names(self.where)}:
@@ -204,7 +204,7 @@ class Rule:
         return self._written({HEAD: head} | ({} if heads is None else {HEADS: heads}))
 
     def complete(self, /, **values: int) -> Rule:
-        """The rule with these values, which must leave none open; raises naming what is missing."""
+        """Returns the rule with these values; raises with the names that still have none."""
         bound = self.at(**values)
         if bound.free:
             known = ", ".join(f"{name}=…" for name in bound.free)
@@ -215,7 +215,7 @@ class Rule:
         return bound.given()
 
     def given(self) -> Rule:
-        """The rule itself, whose arrays must all be given; raises naming one that is left open."""
+        """Returns the rule itself; raises if an array is still open."""
         if self.open:
             raise NamingError(
                 f'rule "{self.text}" gets {self.open[0]} when attention runs; '
@@ -240,7 +240,7 @@ class Rule:
         return {position: sizes[position] for position in self.positions}
 
     def baked(self, keep: Sequence[str] = ()) -> Rule:
-        """The same rule with its bound parameters written into the condition; sizes and `keep` stay bound."""
+        """Returns the rule with bound parameters written into the condition; sizes and `keep` stay bound."""
         parameters = [name for name in self.parameters if name in self.values and name not in keep]
         return self._written({name: self.values[name] for name in parameters})
 
@@ -319,7 +319,7 @@ class Rule:
         return [key[0] for key in keys] if len(self.axes) == 1 else [tuple(key) for key in keys]
 
     def located(self, what: str, names: list[str], coordinates: tuple[int, ...]) -> dict[str, int]:
-        """The coordinates by name, checked to lie on the grid of a complete rule."""
+        """Returns coordinates by name; raises unless they lie on the grid of a complete rule."""
         if len(coordinates) != len(names):
             raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {coordinates}")
         for name, coordinate in zip(names, coordinates, strict=True):
@@ -397,14 +397,14 @@ class Rule:
         return reach(self.at(**values).given())
 
     def receptive_field(self, layers: int, **values: int) -> Rule:
-        """The pairs that so many layers with residual connections connect, as a rule of its own."""
+        """The pairs connected by a number of layers with residual connections, as a rule."""
         from lattend.counts.field import receptive_field
 
         return receptive_field(self.at(**values).given(), layers)
 
     @by_name
     def layers_to_reach_all(self, /, **values: int) -> Depth:
-        """After how many layers the receptive field grows no more, and whether it is everything then."""
+        """The number of layers after which the receptive field stops growing, and its extent then."""
         from lattend.counts.field import depth
 
         return depth(self.at(**values).given())

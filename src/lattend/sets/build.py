@@ -1,4 +1,4 @@
-"""From a condition to the integer set it describes."""
+"""Builds the integer set that a condition describes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, SplitValue
 
 @dataclass(frozen=True)
 class Described:
-    """A set, the box it lies in, its space, and the context (what is known of its parameters)."""
+    """A set, the box it lies in, its space, and the known conditions on its parameters."""
 
     space: Space
     points: isl.Set

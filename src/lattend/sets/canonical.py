@@ -39,7 +39,7 @@ _ISL = Lock()  # isl's context is one for all threads
 
 
 def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> CanonicalForm:
-    """The form for a condition whose parameters are numbers; it holds for all sizes within `domain`.
+    """Returns the form of a condition without open parameters; it holds for all sizes within `domain`.
 
     >>> from lattend.rules.axes import LINE
     >>> from lattend.rules.language.parser import parse
@@ -63,7 +63,7 @@ def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -
 
 
 class _Limited:
-    """Within it isl stops with an error after MAX_OPERATIONS, and no other thread is in it."""
+    """A context in which isl stops with an error after MAX_OPERATIONS; one thread at a time enters it."""
 
     def __enter__(self) -> None:
         _ISL.acquire()
@@ -80,7 +80,7 @@ class _Limited:
 
 
 def _data(node: Compare) -> Condition:
-    """A comparison with data as one of two: `a == b`, the sides in order, and `a <= b`; or its negation."""
+    """Returns a comparison with data as `a == b`, sides sorted, as `a <= b`, or as the negation of one."""
     op, left, right = node.op, node.left, node.right
     if not expr.arrays(node):
         return node
@@ -94,7 +94,7 @@ def _data(node: Compare) -> Condition:
 
 
 def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> CanonicalForm:
-    """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
+    """Returns the three forms of a condition from its sets for every choice of the unknown truth values."""
     unknowns = sorted(unknowns, key=sort_key)
     sets: dict[tuple[bool, ...], isl.Set] = {}
     for chosen, rest in expr.choices(condition, unknowns):
@@ -158,7 +158,7 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
 
 
 def _is_plain(form: Condition) -> bool:
-    """Whether it is a conjunction of comparisons of plain terms."""
+    """Returns whether a form is a conjunction of comparisons of plain terms."""
     return not any(
         isinstance(node, expr.Or) or (isinstance(node, expr.Arith) and node.op in ("min", "max"))
         for node in expr.walk(form)
@@ -166,7 +166,7 @@ def _is_plain(form: Condition) -> bool:
 
 
 def _proved(form: Condition, at_sizes: Condition, points: isl.Set, frame: Frame) -> Condition:
-    """The form, at these sizes alone where it must be said: what isl proves equal to the set."""
+    """Returns the form, restricted to these sizes if necessary, that isl proves equal to the set."""
     for candidate in (form, expr.all_of(at_sizes, form)):
         if frame.points(candidate).is_equal(points):
             return candidate
@@ -192,7 +192,7 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
 
 
 def written(points: isl.Set, frame: Frame) -> Condition:
-    """A condition for the set: as few pieces as can be found, each with as few bounds."""
+    """Returns a condition for the set with few pieces and few bounds."""
     return _proved(_union(_grown(points, frame), frame), expr.Truth(True), points, frame)
 
 
@@ -209,7 +209,7 @@ def _piece(piece: isl.Set, frame: Frame) -> Condition:
 
 
 def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
-    """Convex pieces, each with as few constraints as the set allows, none of them within the others."""
+    """Returns convex pieces, each with as few constraints as possible, none contained in the others."""
     pieces = _pieces(points, frame)
     if len(pieces) <= 1:
         return pieces
@@ -231,7 +231,7 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
 
 
 def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
-    """The convex set on a line that holds just these points of the box, if isl can find it at once.
+    """Returns the convex set on a line with exactly these points of the box, if isl's hull is it.
 
     `q <= 1 and k <= q or q <= 2 and 2 <= k <= q` is `k <= q and 2*q - k <= 2`, two pieces that do not touch.
     """
@@ -251,7 +251,7 @@ def _simplified(points: isl.Set, frame: Frame) -> isl.Set:
 
 
 def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
-    """The piece with equal remainders as one of a difference: `q % 3 == k % 3` is `(q - k) % 3 == 0`."""
+    """Returns the piece with `q % 3 == k % 3` as `(q - k) % 3 == 0`."""
     (basic,) = piece.get_basic_sets()
     constraints = basic.get_constraints() if basic.dim(isl.dim_type.div) > 1 else []
     for index, constraint in enumerate(constraints):
@@ -277,7 +277,7 @@ def _ranked(pieces: list[isl.Set], frame: Frame) -> list[isl.Set]:
 
 
 def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Frame) -> isl.Set:
-    """The piece without the constraints that it does not need to stay clear of `outside`.
+    """Returns the piece without the constraints it does not need to avoid `outside`.
 
     It is first given those of the others that it implies. What the fewest ask for goes first, so that cuts of
     a rule into overlapping pieces leave no trace.
@@ -297,7 +297,7 @@ def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Fra
 
 
 def _constraints(piece: isl.Set) -> dict[str, isl.Set]:
-    """The inequalities of a convex set, by their text; an equality is two of them."""
+    """Returns the inequalities of a convex set by their text; an equality becomes two."""
     (basic,) = piece.get_basic_sets()
     inequalities: list[isl.Constraint] = []
     for constraint in basic.get_constraints():

@@ -39,7 +39,7 @@ class Schedule:
 def schedule(
     condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
 ) -> Schedule:
-    """The fewest steps of the cells where `condition` holds; each waits for those `waits` away, if there.
+    """Returns the minimum number of steps of the cells of `condition`, each of which waits for others.
 
     The 2-D RNN waits for (0, -1) and (-1, 0): cell (row, col) runs at step row + col.
     """
@@ -62,7 +62,7 @@ def schedule(
 def levels(
     condition: Condition, indices: tuple[str, ...], sizes: Mapping[str, int], waits: tuple[Shift, ...]
 ) -> dict[tuple[int, ...], int]:
-    """The length of the longest chain before each cell, found by going through them."""
+    """Returns the length of the longest chain before each cell, by enumeration."""
     spans = [range(max(sizes.values()) + 1)] * len(indices)
     inside = {
         cell
@@ -130,7 +130,7 @@ def _prove(
 
 
 def _moved(points: isl.Set, wait: Shift) -> isl.Set:
-    """The cells whose other, `wait` away, is one of these points."""
+    """Returns the cells that wait for one of these points."""
     space = points.get_space()
     local = isl.LocalSpace.from_space(space)
     image: isl.Map | None = None

@@ -20,7 +20,7 @@ SPLIT_MODULUS = 16  # how far a modulus is looked at when a parameter, which has
 
 @dataclass(frozen=True)
 class Witness(Shown):
-    """A pair that only one of two rules has, and the numbers at which it does."""
+    """A pair attended by only one of two rules, and the numbers at which it is."""
 
     values: dict[str, int]
     pair: tuple[int, ...]
@@ -32,7 +32,7 @@ class Witness(Shown):
 
 
 def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
-    """The smallest pair that only one rule has: least sizes, then parameters, then position.
+    """Returns the smallest pair that only one rule attends: by sizes, then parameters, then position.
 
     Parameters are looked for from 0 up; below 0 only where the rules differ nowhere else.
     """

@@ -10,7 +10,7 @@ import islpy as isl
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """Exponent vectors a >= 0, one entry a name: the variables grow as s**a."""
+    """Exponent vectors a >= 0 with one entry for each name: the variables grow as s**a."""
 
     names: tuple[str, ...]
     points: isl.Set
@@ -34,7 +34,7 @@ class Cone:
     def beyond(
         self, ours: Mapping[str, int], theirs: list[dict[str, int]], by: int = 1
     ) -> dict[str, int] | None:
-        """A growth along which `ours` outgrows each of `theirs`, or None; with by=0, where it keeps up."""
+        """Returns a growth along which `ours` outgrows each of `theirs`, or keeps up with by=0; or None."""
         points = self.points
         for other in theirs:
             points &= self._at_least(ours, other, by)

@@ -1,4 +1,4 @@
-"""ForkedProcess: a copy of this process that runs one function, held as subprocess holds a program."""
+"""ForkedProcess: a copy of this process that runs one function, with the interface of subprocess.Popen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAP = 0.005  # seconds between looks at a process that ends
 
 
 class ForkedProcess:
-    """The copy reads what is written to `stdin`, and writes to `stdout`; errors go to the file given."""
+    """A copy of this process with pipes `stdin` and `stdout`; its errors go to a file."""
 
     def __init__(self, run: Callable[[], None], stderr: IO[bytes]) -> None:
         self.returncode: int | None = None
@@ -31,7 +31,7 @@ class ForkedProcess:
         self.stdout: IO[bytes] = os.fdopen(stdout, "rb", buffering=0)
 
     def poll(self) -> int | None:
-        """How it ended, as subprocess says it; None while it runs."""
+        """Returns its exit code as subprocess does; None while it runs."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -39,7 +39,7 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended."""
+        """Waits until it has ended and returns its exit code."""
         end = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if end is not None and time.monotonic() > end:
@@ -48,7 +48,7 @@ class ForkedProcess:
         return code
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """Kills it."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Frame: the space that the sets of one rule live in, and the box of all its positions."""
+"""Frame: the space of the sets of one rule, and the box of all its positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lattend.sets.space import Space
 
 
 class Frame:
-    """The space that the sets of one rule live in, and the box of all its positions."""
+    """The space of the sets of one rule, and the box of all its positions."""
 
     def __init__(self, axes: tuple[Axis, ...], domain: Condition, heads: bool) -> None:
         self.axes, self.domain = axes, domain

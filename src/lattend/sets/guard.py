@@ -53,7 +53,7 @@ def guarded(
     loading: Callable[[], object] | None = None,
     optional: bool = False,
 ) -> Result:
-    """`function(*args)`, in the worker and within the budget; here where there is no limit.
+    """Returns `function(*args)`, run in the worker within the budget, or in this process without a limit.
 
     `loading` is called before, outside of the budget: to load a library takes as long as the machine is busy.
     What is `optional` has another way behind it, so that being late with it misses nothing.
@@ -68,7 +68,7 @@ def guarded(
 
 
 def deadlines_missed() -> int:
-    """How often set work of this process ended without a result so far: another time there may be one."""
+    """Returns how often set work of this process ended without a result, which a later call may have."""
     return _WORKER.missed
 
 
@@ -166,7 +166,7 @@ class _Worker:
         return self.process
 
     def _last_words(self) -> str:
-        """How a process that is gone ended, and the last line it said."""
+        """Returns how a dead process ended, and its last line of errors."""
         process, stderr = self.process, self.stderr
         if process is None or stderr is None:
             return ""
@@ -180,7 +180,7 @@ class _Worker:
         return f"{end}, {lines[-1]}" if lines else end
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kills the process."""
         process, stderr = self.process, self.stderr
         self.process = self.stderr = None
         if process is not None:
@@ -207,7 +207,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def fork_for_sets() -> None:
-    """From here on the process for set work is a copy of this one: there in milliseconds, not in a second.
+    """Makes the worker a copy of this process from now on: it starts in milliseconds, not in a second.
 
     For a process that runs one thread and has loaded the library; where the platform cannot fork, nothing
     changes.
@@ -216,7 +216,7 @@ def fork_for_sets() -> None:
 
 
 def stop_sets() -> None:
-    """End the process for set work; the next that is to be done starts another."""
+    """Ends the worker; the next set work starts another one."""
     _WORKER.stop()
 
 
@@ -227,7 +227,7 @@ def module_path() -> list[str]:
 
 
 def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes:
-    """What the function gives, or TimeoutError; it waits on pipes, which not every platform can poll."""
+    """Returns what the function returns, or raises TimeoutError; not every platform can poll pipes."""
     results: list[bytes] = []
     failed: list[BaseException] = []
 
@@ -248,7 +248,7 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
 
 
 def _sent(process: subprocess.Popen[bytes] | ForkedProcess, *messages: bytes) -> bytes:
-    """Send them, and wait until the worker begins."""
+    """Sends messages and waits until the worker begins."""
     left = memoryview(b"".join(HEADER.pack(len(message)) + message for message in messages))
     while left and process.stdin is not None:
         left = left[process.stdin.write(left) or 0 :]
@@ -261,7 +261,7 @@ def _received(pipe: IO[bytes] | None) -> bytes:
 
 
 def _receive(pipe: IO[bytes] | None, size: int) -> bytes:
-    """Exactly so many bytes."""
+    """Reads exactly `size` bytes."""
     received = b""
     while pipe is not None and len(received) < size:
         part = pipe.read(size - len(received))
@@ -319,7 +319,7 @@ def _answered(request: bytes, seconds: float) -> bytes:
 
 
 def _packed_error(error: Exception) -> bytes:
-    """The error as it is, or in words where it cannot travel."""
+    """Pickles an error, or its text if the error cannot be pickled."""
     try:
         message = pickle.dumps((False, error))
         pickle.loads(message)
@@ -329,7 +329,7 @@ def _packed_error(error: Exception) -> bytes:
 
 
 def limit_memory(most: int = MEMORY) -> None:
-    """At most so many bytes, where the platform has such a limit: Windows has none, macOS refuses it."""
+    """Limits the memory of this process, where the platform allows it: not on Windows and macOS."""
     try:
         import resource
 

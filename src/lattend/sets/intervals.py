@@ -23,7 +23,7 @@ def interval_form(
     frame: Frame,
     condition_of: Callable[[isl.Set], Condition],
 ) -> Condition | None:
-    """`low <= k <= high` with one formula for each end, where each row of inner positions is an interval.
+    """Returns `low <= k <= high` with one formula for each end, if each row is an interval.
 
     It is made from the condition, not from the set as it came, so that one condition gives one form.
     """
@@ -55,7 +55,7 @@ def _speaks_of(piece: isl.Set, name: str, frame: Frame) -> bool:
 
 
 def _rows(points: isl.Set, key: int) -> isl.Map:
-    """The keys of each query, as a map from the other positions to that one."""
+    """Returns the keys of each query as a map from the other positions."""
     rows = isl.Map.from_range(points)
     for dim in range(points.dim(isl.dim_type.set)):
         if dim != key:
@@ -67,7 +67,7 @@ def _rows(points: isl.Set, key: int) -> isl.Map:
 def _end(
     best: isl.PwMultiAff, op: expr.CompareOp, inner: str, outer: isl.Set, points: isl.Set, frame: Frame
 ) -> Condition | None:
-    """`inner op formula` that says where rows end, the simplest of those that are proved."""
+    """Returns `inner op formula`, the simplest proved bound of all rows."""
     ends: list[Term] = []
     meaning = frame.space.atoms
 
@@ -99,7 +99,7 @@ def _towards(points: isl.Set, op: str, frame: Frame, key: str) -> isl.Set:
 
 
 def _formulas(ends: list[Term]) -> Iterator[Term]:
-    """Single ends, then the lesser or greater of two, then one of these and a third."""
+    """Yields single ends, then the minimum or maximum of two, then of three."""
     yield from ends
     nested: tuple[tuple[expr.ArithOp, expr.ArithOp], ...] = (("min", "max"), ("max", "min"))
     for op, _ in nested:

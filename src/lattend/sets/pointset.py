@@ -114,7 +114,7 @@ class PointSet:
         return PointSet(described.space, described.points, described.box, known)
 
     def gaps(self) -> PointSet | None:
-        """The points of the box outside the set, when those are the simpler set to count."""
+        """Returns the points of the box outside the set, if they are simpler to count."""
         rest = (self.box - self.points).coalesce()
         if rest.n_basic_set() >= self.points.n_basic_set():
             return None
@@ -136,7 +136,7 @@ class PointSet:
         return [(1, self)]
 
     def without(self, names: Iterable[str]) -> PointSet:
-        """The points with these dimensions left out: where there is at least one along them."""
+        """Returns the projection of the points along these dimensions."""
         gone = {name for name, _ in self.space.coordinates(tuple(names))}
         points, box = (self._projected(isl_set, gone) for isl_set in (self.points, self.box))
         kept = tuple(name for name in self.space.dims if name not in set(names))
@@ -198,7 +198,7 @@ class PointSet:
         return PointSet(self.space, points, self.box, self.domain)
 
     def least(self, order: list[str]) -> dict[str, int]:
-        """The least point: the first name least, then the second …; below 0, the one nearest to 0.
+        """Returns the least point in the order of these names; below 0, the one nearest to 0.
 
         Names that are split count by their offset, so the set must be `unwrapped`.
         """
@@ -213,7 +213,7 @@ class PointSet:
         return coordinates
 
     def greatest(self, plus: str, minus: str) -> list[Piece]:
-        """The greatest value of `plus - minus` over the points, where there are any."""
+        """Returns the maximum of `plus - minus` over the points, where there are any."""
         arithmetic = Arithmetic(self.space, self.box)
         moduli = set(self.space.split.values())
         gap = arithmetic.folded(arithmetic.name(plus, moduli).plus(arithmetic.name(minus, moduli), -1))
@@ -237,7 +237,7 @@ class PointSet:
         return pieces
 
     def occupied(self) -> Region:
-        """Where there is at least one point."""
+        """Returns the region where there is at least one point."""
         return Region(self.domain.space, self.points.params())
 
     def is_empty(self) -> bool:
@@ -245,7 +245,7 @@ class PointSet:
 
 
 def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
-    """The sum of formulas over the values of one parameter of their regions, which are finitely many.
+    """Returns the sum of formulas over all values of one parameter, which must be finitely many.
 
     The formula i for 1 <= i <= n becomes n(n + 1)/2 for n >= 1.
     """
@@ -304,6 +304,6 @@ def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:
 
 
 def within(position: str, size: str, first: int = 0) -> Condition:
-    """`first <= position < size + first`, from 0 where nothing else is said."""
+    """Returns `first <= position < size + first`, with 0 as the default of `first`."""
     end = Arith("+", (Name(size), Num(first))) if first else Name(size)
     return expr.all_of(Compare(">=", Name(position), Num(first)), Compare("<", Name(position), end))

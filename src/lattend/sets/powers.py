@@ -29,7 +29,7 @@ Extent = Literal["every", "earlier", "one way", "not all"]
 
 
 def power(one: Pairs, exponent: int, composed: Callable[[Pairs, Pairs], Pairs]) -> Pairs:
-    """`one` composed with itself, `exponent` times in all, by squaring."""
+    """Returns `one` composed with itself `exponent` times, by repeated squaring."""
     product: Pairs | None = None
     while True:
         if exponent & 1:
@@ -46,7 +46,7 @@ def least_power(
     composed: Callable[[Pairs, Pairs], Pairs],
     same: Callable[[Pairs, Pairs], bool],
 ) -> tuple[int, Pairs]:
-    """The least exponent from which on the powers of `one` no longer change, and that power.
+    """Returns the least exponent from which the powers of `one` no longer change, and that power.
 
     Squares until one of them stays, then the greatest exponent before it, bit by bit from above.
     """
@@ -81,7 +81,7 @@ class Relation:
         self.one = (self.attended | self.none).coalesce()
 
     def condition(self, layers: int) -> Condition:
-        """The pairs that so many layers connect, as a condition: the rule's own where it is those."""
+        """Returns the pairs connected by `layers` layers as a condition, the rule's own if it is equal."""
         connected = power(self.one, layers, _composed)
         if self.attended.is_equal(connected):
             return self.rule.condition
@@ -92,17 +92,17 @@ class Relation:
         return written(_points(connected), LetterFrame(self.pairs, self.axes))
 
     def attends_to(self, condition: Condition) -> bool:
-        """Whether its pairs are those of this condition, at all sizes and parameters."""
+        """Returns whether its pairs are those of this condition at all sizes and parameters."""
         if self.pairs.space.split:
             return False
         return bool(self.pairs.points.is_equal(points_of(condition, self.pairs.space, self.pairs.box)))
 
     def depth(self) -> tuple[int, isl.Map]:
-        """After how many layers nothing more is connected, and what then is; at numbers for all names."""
+        """Returns the number of layers that connect everything that is ever connected, and those pairs."""
         return least_power(self.none, self.one, _composed, _same)
 
     def lengths(self) -> isl.Map:
-        """The least number of layers for each pair that is ever connected, exactly: [q -> k] -> [layers].
+        """Returns the exact least number of layers for each pair ever connected: [q -> k] -> [layers].
 
         Raises where isl cannot say it exactly for all sizes at once.
         """
@@ -117,7 +117,7 @@ class Relation:
         return lengths.lexmin().coalesce()
 
     def _common_lengths(self) -> isl.Map | None:
-        """The same where a few layers connect all that is ever connected, whatever the sizes."""
+        """Returns the same if a few layers connect everything, whatever the sizes; otherwise None."""
         reached = self.none
         lengths: isl.Map | None = None
         for layers in range(1, MOST_COMMON + 1):

@@ -1,4 +1,4 @@
-"""Recognise: the rule of the catalogue that a condition describes, whatever it calls its numbers.
+"""Recognition: the catalogue rule that a condition describes, whatever its parameters are called.
 
 Candidates are the rules of the catalogue with the condition's own letters, numbers and terms of both, or one
 more or less, for theirs. Masks at small sizes tell most of them apart; what is left is proved by comparing
@@ -34,7 +34,7 @@ MOST_ZEROS = 1  # parameters that may be 0: a name of which less is left says li
 
 @dataclass(frozen=True)
 class CatalogueMatch(Shown):
-    """A rule of the catalogue, and what stands for each of its parameters."""
+    """A catalogue rule, and the term for each of its parameters."""
 
     about: RuleInfo
     arguments: dict[str, str]
@@ -45,7 +45,7 @@ class CatalogueMatch(Shown):
 
     @property
     def call(self) -> str:
-        """The rule as it can be typed, where its parameters are numbers or keep their names; else ""."""
+        """Returns the call as typed, if all parameters are numbers or keep their names; otherwise ""."""
         numbers = {name: term for name, term in self.arguments.items() if term.isdigit()}
         if any(name not in numbers and name != term for name, term in self.arguments.items()):
             return ""
@@ -54,7 +54,7 @@ class CatalogueMatch(Shown):
 
 
 def known_as(rule: Rule) -> CatalogueMatch | None:
-    """The rule of the catalogue that attends the same pairs for all sizes and parameters, if one is found.
+    """Returns the catalogue rule with the same pairs for all sizes and parameters, or None.
 
     None says that none was found among the candidates. Raises DeadlineError where one of them might be it.
 
@@ -93,7 +93,7 @@ def known_as(rule: Rule) -> CatalogueMatch | None:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Numbers for all letters, positions to look at, and what the rule says there."""
+    """Sample numbers for all letters, sample positions, and the mask of the rule there."""
 
     values: dict[str, int]
     places: dict[str, NDArray[np.int64]]
@@ -122,7 +122,7 @@ def _mask(
 
 
 def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:
-    """Terms for the parameters of the named rule: letters first, as they are before one more or less."""
+    """Yields terms for the parameters of a catalogue rule: letters first, then letters plus or minus one."""
     letters: list[Term] = [Name(name) for name in rule.parameters]
     integer_terms = [*_whole_terms(rule.condition, {*rule.parameters})]
     wanted = named.parameters
@@ -149,7 +149,7 @@ def _whole_terms(condition: expr.Condition, parameters: set[str]) -> Iterator[Te
 
 
 def _plus(term: Term, more: int) -> Term:
-    """The term with a number added, which is put together with one that it ends in."""
+    """Returns a term plus a number, added to the number at its end if there is one."""
     match term:
         case Arith("+", (first, Num(number))):
             return _plus(first, number + more)

@@ -25,7 +25,7 @@ class Bound:
 
 
 def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
-    """The bound with values put in, or its truth when that is decided."""
+    """Returns the bound with values substituted, or its truth value if they decide it."""
     form = bound.form.at(values)
     if form.terms:
         return Bound(form, bound.equal)
@@ -61,11 +61,11 @@ class Region:
         return Region(self.space, (self.points - other.points).coalesce())
 
     def within(self, known: Region) -> Region:
-        """The same region said more shortly, given that `known` holds."""
+        """Returns the region with shorter conditions that are equivalent where `known` holds."""
         return Region(self.space, self.points.coalesce().gist(known.points).coalesce())
 
     def where(self, bound: Bound) -> Region:
-        """The part where `bound` holds: a condition on its own coordinates and quotients of them."""
+        """Returns the part where `bound` holds, a condition on its coordinates and their quotients."""
         function = isl.PwAff.from_aff(aff_of(bound.form, self.points.get_space(), self.space.atoms))
         zero = function.scale_val(isl.Val(0))
         return Region(
@@ -83,7 +83,7 @@ class Region:
         return bool(self.points.is_equal(other.points))
 
     def unbounded(self, names: set[str]) -> bool:
-        """Whether each of these names can be arbitrarily large in it, a split one by its blocks."""
+        """Returns whether each of these names can be arbitrarily large in it, a split one by its blocks."""
         dims = self.points.get_space().get_var_dict()
         flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(dims))
         for name in names:
@@ -97,7 +97,7 @@ class Region:
         return [Region(self.space, isl.Set.from_basic_set(part)) for part in self._basic]
 
     def text_length(self) -> int:
-        """How much there is to say about it: the number of its conditions."""
+        """The number of its conditions."""
         return sum(part.n_constraint() + 1 for part in self.points.get_basic_sets())
 
     def equalities(self) -> list[Linear]:
@@ -107,7 +107,7 @@ class Region:
         return [bound.form for bound in bounds if bound.equal]
 
     def rest(self, atom: Atom) -> int | None:
-        """What a quotient by a small number leaves over, if that is the same everywhere."""
+        """Returns the remainder of a quotient by a small number, if it is the same everywhere."""
         if not isinstance(atom, Quotient) or not isinstance(atom.by, int) or atom.by > MAX_RESIDUE:
             return None
         for rest in range(atom.by):
@@ -117,7 +117,7 @@ class Region:
         return None
 
     def relaxed(self) -> Iterator[tuple[Region, bool]]:
-        """A convex region with each condition in turn dropped (False), and moved outward by one (True).
+        """Yields the convex region with each condition dropped (False), and moved outward by one (True).
 
         It moves only where that makes it shorter to say: `t < n` to `t <= n`, not on to `t <= n + 1`.
         """
@@ -134,11 +134,11 @@ class Region:
                     yield Region(self.space, isl.Set.from_basic_set(moved)), True
 
     def is_point(self) -> bool:
-        """Whether it holds just one point."""
+        """Whether it has exactly one point."""
         return len(self._basic) == 1 and self.dimension() == 0
 
     def dimension(self) -> int:
-        """How many directions it extends in: 0 for a single point."""
+        """The number of directions in which it extends: 0 for a single point."""
         free = [
             p.dim(isl.dim_type.param) - _equality_count(p.affine_hull().remove_divs()) for p in self._basic
         ]
@@ -158,7 +158,7 @@ class Region:
         return any_clause_holds(self.clauses, values)
 
     def polyhedra(self, atoms: Iterable[Atom] = ()) -> list[Polyhedron]:
-        """Its convex parts with every quotient, those in `atoms` too, as a coordinate of its own."""
+        """Returns its convex parts with every quotient, and those in `atoms`, as separate coordinates."""
         names = list(self.space.coordinates(self.space.parameters))
         polyhedra: list[Polyhedron] = []
         for clause in self.clauses:
@@ -178,7 +178,7 @@ class Region:
         return self.named(numbers)
 
     def least(self, order: list[str]) -> dict[str, int] | None:
-        """The least values in this order of names; None when it is empty or a name is split."""
+        """Returns the least values in this order of names; None if it is empty or a name is split."""
         if self.is_empty() or any(name in self.space.split for name in order):
             return None
         dims = self.points.get_space().get_var_dict()
@@ -192,7 +192,7 @@ class Region:
         return numbers
 
     def sample(self) -> dict[str, int] | None:
-        """Some values that lie in it, or None when it is empty."""
+        """Returns values that lie in it, or None if it is empty."""
         return self._sample
 
     def named(self, coordinates: Mapping[Atom, int]) -> dict[str, int]:
@@ -225,7 +225,7 @@ class Region:
         return Region(space, points)
 
     def without(self, name: str, space: Space) -> Region:
-        """The values of the other names for which there is one of this name, which `space` no longer has."""
+        """Returns the projection of the region along one name, which `space` no longer has."""
         points = self.points
         for coordinate, _ in self.space.coordinates((name,)):
             dim = points.get_space().get_var_dict()[coordinate][1]
@@ -233,7 +233,7 @@ class Region:
         return Region(space, points)
 
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
-        """The part where each of these names equals another, which then stands for both."""
+        """Returns the part where each of these names equals another, which replaces it."""
         region = self.aligned(self.space)
         for name, other in same.items():
             region = region.where(Bound(Linear.of([(name, 1), (other, -1)], 0), True))
@@ -244,7 +244,7 @@ class Region:
         return Region(space, points)
 
     def shifted(self, name: str, by: int) -> Region:
-        """The numbers that are in the region once `by` is added to one of them: n >= 3 by 1 is n >= 2."""
+        """Returns the region shifted along one name: n >= 3 by 1 is n >= 2."""
         before = f"{name}_before"
         own = tuple(before if other == name else other for other in self.space.parameters)
         wide = replace(self.space, parameters=(*own, name))
@@ -273,7 +273,7 @@ def _equality_count(hull: isl.BasicSet) -> int:
 
 
 def aff_of(form: Linear, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.Aff:
-    """The form as a function on a space of isl; raises ValueError where an atom is no coordinate of it."""
+    """Returns a form as an isl function; raises ValueError if an atom is not a coordinate of the space."""
     names = {atom: name for name, atom in meaning.items()}
     local = isl.LocalSpace.from_space(space)
     total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
@@ -328,7 +328,7 @@ def _number(value: isl.Val) -> int:
 
 
 def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
-    """The least value from 0 up of one coordinate, or else the greatest below 0.
+    """Returns the least value of one coordinate from 0 up, or else the greatest below 0.
 
     By projection: isl's own minimum over a union can come from a part that has no integer point.
     """

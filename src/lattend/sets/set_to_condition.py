@@ -1,4 +1,4 @@
-"""How a convex set of positions is written as conditions: in one way, however isl holds it."""
+"""Converts a convex set of positions to conditions that do not depend on how isl holds it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _both_sides(conditions: list[Condition]) -> list[Condition]:
 
 
 def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
-    """What conditions and terms are sorted by: the shorter first, then queries before keys."""
+    """Returns the sort key of conditions and terms: shorter first, then queries before keys."""
     names = [part.name for part in expr.walk(node) if isinstance(part, Name)]
     text = expr.term_text(node) if isinstance(node, Name | Num | Arith | Lookup) else expr.text(node)
     return (len(names), len(text)), re.sub(r"\bq", "!", text)
@@ -77,7 +77,7 @@ def remainder_conditions(
 
 
 def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] | None:
-    """A bound on one remainder: the form, the modulus, and the remainders that it allows."""
+    """Returns the form, the modulus and the allowed remainders of a bound on one remainder, or None."""
     quotients = [(atom, count) for atom, count in bound.form.terms if isinstance(atom, Quotient)]
     if len(quotients) != 1:
         return None
@@ -98,7 +98,7 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] 
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
-    """The form without its constant, coefficients near 0, the first one positive; its sign, its constant.
+    """Returns the form with coefficients near 0, the first positive, and its sign and its constant.
 
     Of two as near the others take the negative one: `(q + k) % 2` is `(q - k) % 2`, a distance.
     """
@@ -110,7 +110,7 @@ def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, 
 
 
 def _near(count: int, by: int) -> int:
-    """The coefficient nearest to 0 that differs by a multiple, the positive one of two."""
+    """Returns the equivalent coefficient nearest to 0, the positive one of two."""
     half = (by - 1) // 2
     return (count + half) % by - half
 
@@ -120,7 +120,7 @@ def _place(atom: Atom, names: Sequence[str]) -> tuple[int, str]:
 
 
 def _moved(least: int, most: int, by: int, sign: int, shift: int) -> Arcs:
-    """The remainders of form' where those of `sign * form' + shift` are from `least` to `most`."""
+    """Returns the remainders of form' for which those of `sign * form' + shift` are in least … most."""
     if least > most:
         return []
     first = (least - shift if sign == 1 else shift - most) % by
@@ -134,7 +134,7 @@ def _in_both(left: Arcs, right: Arcs) -> Arcs:
 
 
 def _residue_texts(form: Linear, by: int, allowed: Arcs) -> list[Condition]:
-    """The remainders that are allowed, as one arc of a circle, or else as all but the arcs between."""
+    """Returns conditions for the allowed remainders, as one arc of a circle or as all but some arcs."""
     gaps = [(b + 1, c - 1) for (_, b), (c, _) in itertools.pairwise(allowed) if b + 1 < c]
     if not allowed:
         return [Truth(False)]
@@ -165,7 +165,7 @@ def _all_but(form: Linear, by: int, start: int, end: int) -> list[Condition]:
 
 
 def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
-    """The bound as one on a key, `k + … >= 0` or `-k + … >= 0`, with quotients of the query alone.
+    """Returns the bound as one on a key, `k + … >= 0` or `-k + … >= 0`, with quotients of queries only.
 
     64*(k // 64) >= q - 127 says k >= 64*((q - 64) // 64).
     """
@@ -202,7 +202,7 @@ def _tidy(form: Linear) -> Linear:
 
 
 def _floor(form: Linear, by: int) -> Linear:
-    """`form // by` with what is divisible taken out, the rest in coefficients near 0, the first positive."""
+    """Returns `form // by` with its divisible part outside, coefficients near 0 and the first positive."""
     if by == 1:
         return form
     out = Linear.of([(a, (c + (by - 1) // 2) // by) for a, c in form.terms], form.constant // by)
@@ -242,7 +242,7 @@ class _Window:
         return low, high
 
     def points(self, space: Space, like: isl.Set) -> isl.Set:
-        """Where it holds."""
+        """Returns the set where it holds."""
         local = isl.LocalSpace.from_space(like.get_space())
         names = like.get_space().get_var_dict()
         blocks: list[isl.PwAff] = []
@@ -302,7 +302,7 @@ def _atom_term(atom: Atom) -> Term:
 
 
 def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
-    """`k <= q`, `q - k <= 255`, `k >= 3`: what is subtracted on the other side, numbers on the right."""
+    """Returns a bound as a condition: `k <= q`, `q - k <= 255`, `k >= 3`."""
     form = bound.form
     plus = [(a, c) for a, c in form.terms if c > 0]
     minus = [(a, -c) for a, c in form.terms if c < 0]
@@ -332,7 +332,7 @@ def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
 
 
 def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], names: Sequence[str]) -> bool:
-    """Whether it bounds the distance of two positions by parameters."""
+    """Returns whether a bound limits the distance of two positions by parameters."""
     positions = [(a, c) for a, c in plus if a in names]
     return [c for _, c in positions] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
         plus
@@ -340,6 +340,6 @@ def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], na
 
 
 def _only_key(form: Linear, names: Sequence[str]) -> tuple[Atom, int] | None:
-    """The last position in the form, if it stands there once or minus once, outside of every quotient."""
+    """Returns the last position with coefficient 1 or -1 outside of every quotient, if there is one."""
     positions = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
     return max(positions, key=lambda term: names.index(str(term[0])), default=None)

@@ -41,7 +41,7 @@ class Space:
         )
 
     def joined(self, other: Space) -> Space | None:
-        """A space with the parameters of both, or None when they split one name differently."""
+        """Returns a space with the parameters of both, or None if they split a name differently."""
         for name in self.parameters:
             if name in other.parameters and self.split.get(name) != other.split.get(name):
                 return None
@@ -71,7 +71,7 @@ class Space:
 
     @cached_property
     def atoms(self) -> dict[str, Atom]:
-        """What each isl name means."""
+        """The atom that each isl name stands for."""
         return dict(self.coordinates(self.parameters + self.dims))
 
     @cached_property
@@ -101,7 +101,7 @@ class Space:
 
     @cached_property
     def context(self) -> isl.Set:
-        """What splitting means: offsets lie in 0 … w - 1 and w is at least 1."""
+        """The conditions of splitting: offsets lie in 0 … w - 1, and w is at least 1."""
         context = self.universe
         for name, modulus in self.split.items():
             if name not in self.parameters + self.dims:

@@ -80,7 +80,7 @@ def bigbird(
 
 
 def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:
-    """For each block of queries, 1 at `random` blocks of keys that it does not attend to yet."""
+    """Returns a table with 1 at `random` more blocks of keys for each block of queries."""
     if blocks > MAX_BLOCKS:
         raise DomainError(
             f"bigbird: {blocks:,} blocks, and at most {MAX_BLOCKS:,} are drawn; take larger blocks"

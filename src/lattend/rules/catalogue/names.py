@@ -1,4 +1,4 @@
-"""The names of the catalogue, and what a wrong one may have meant: by its letters, or by its meaning."""
+"""The names of the catalogue, and suggestions for unknown names: by spelling or by description."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ RARE = 1 / 4  # a word that at most four rules are described with says something
 
 
 def unknown_rule(name: str, near: list[str] | None = None) -> str:
-    """That no rule has this name, and which ones are near it, or `near`.
+    """Returns the message that no rule has this name, with similar names.
 
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
@@ -81,7 +81,7 @@ def rules_near(name: str) -> list[str]:
 
 
 def calls_near(words: str, numbers: list[str]) -> list[str]:
-    """The rules that may be meant by words, with the numbers after them; none that counts otherwise.
+    """Returns calls of rules that words and numbers may mean; none whose numbers mean something else.
 
     >>> calls_near("Mistral sliding window of", ["4096"])  # strided(4095)
     ['sliding_window(4096)']
@@ -109,7 +109,7 @@ def _by_word(name: str) -> list[str]:
 
 
 def _by_meaning(name: str) -> list[str]:
-    """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
+    """Returns the rules whose names, or descriptions, share the rarest words with this name."""
     wanted = _words(name) - FILLING
     described = {rule: _described(rule) for rule in CATALOGUE}
     common = Counter(word for words in described.values() for word in words)

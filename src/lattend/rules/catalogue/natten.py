@@ -87,7 +87,7 @@ def natten(
 
 
 def _each(name: str, value: int | Sequence[int], number: int) -> list[int]:
-    """One of these for each axis."""
+    """Returns one number for each axis."""
     if not isinstance(value, (tuple, list)):
         return [cast(int, value)] * number
     if len(value) != number:
@@ -109,7 +109,7 @@ def _check(size: int, stride: int, step: int, causal: object) -> None:
 
 
 def _causal(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
-    """The condition of a causal axis, and how many keys it admits."""
+    """Returns the condition of a causal axis, and its number of keys."""
     if stride == 1:
         far = (size - 1) * step
         apart = f" and (q{a} - k{a}) % {step} == 0" if step > 1 else ""
@@ -121,7 +121,7 @@ def _causal(a: str, length: str, size: int, stride: int, step: int) -> tuple[str
 
 
 def _around(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
-    """The condition of an axis whose window is moved inside, and how many keys it admits."""
+    """Returns the condition of an axis whose window is moved inside at the border, and its number of keys."""
     before, after = size // 2, (size - 1) // 2
     query, key, last, group = _grouped(a, length, step)
     leader = query if stride == 1 else f"{_first(query, stride)} + {stride // 2}"
@@ -139,5 +139,5 @@ def _grouped(a: str, length: str, step: int) -> tuple[str, str, str, str]:
 
 
 def _first(query: str, stride: int) -> str:
-    """The first query that shares this one's window."""
+    """Returns the first query that has the same window."""
     return f"{query} // {stride} * {stride}"

@@ -17,7 +17,7 @@ _ARRAY = re.compile(
 
 
 def split_arrays(text: str) -> tuple[dict[str, list[int]], str]:
-    """The arrays that a text begins with, and the rest; blanks stand for them, so that all keeps its place.
+    """Returns the arrays at the beginning of a text, and the text with blanks in their place.
 
     >>> split_arrays("doc = [0, 0, 1]; doc[q] == doc[k]")
     ({'doc': [0, 0, 1]}, '                 doc[q] == doc[k]')
@@ -32,7 +32,7 @@ def split_arrays(text: str) -> tuple[dict[str, list[int]], str]:
 
 
 def length_of(condition: Condition, arrays: dict[str, list[int]]) -> int | None:
-    """How many positions there are, if each array has an entry for every one."""
+    """Returns the number of positions if every array has one entry for each position."""
     lookups = [node for node in expr.walk(condition) if isinstance(node, Lookup) and node.array in arrays]
     each = all(
         isinstance(index, Name) and index.name in ("q", "k") for one in lookups for index in one.indices
@@ -42,7 +42,7 @@ def length_of(condition: Condition, arrays: dict[str, list[int]]) -> int | None:
 
 
 def array_missing(text: str, name: str) -> TextError:
-    """That a rule looks up an array that is not given; an example of one may be written before it."""
+    """Returns the error that an array is missing, with an example to insert before the rule."""
     match = re.search(rf"\b{re.escape(name)}\b", text)
     start, end = match.span() if match else (0, len(text))
     error = Source("rule", text).error(

@@ -1,4 +1,4 @@
-"""Evaluating a condition at given positions: exact Python integers, or NumPy arrays that never overflow."""
+"""Evaluation of conditions at positions: exact Python integers, or NumPy arrays that never overflow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> bool | Bools:
-    """Whether the condition holds where the names have these values: integers, or integer arrays.
+    """Returns whether a condition holds at these values: integers, or integer arrays.
 
     Arrays are combined as NumPy does; where all entries agree, the answer may be a single bool.
 
@@ -57,13 +57,13 @@ def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, ND
 
 
 def evaluate_term(term: Term, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> int | Ints:
-    """The term's value where the names have these values."""
+    """Returns the value of a term at these values."""
     return expr.fold(term, _Evaluator(env, data).step).value
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounded:
-    """A number or an array of int64, and two integers that it lies between."""
+    """A number or an array of int64, with a lower and an upper bound."""
 
     value: int | Ints
     low: int
@@ -81,7 +81,7 @@ class _Evaluator:
         self.values: dict[str, _Bounded] = {}
 
     def step(self, node: Node, parts: Sequence[Any]) -> Any:
-        """The value of a node whose parts have these values: a _Bounded of a term, bools of a condition."""
+        """Returns the value of a node from its parts' values: a _Bounded or, for a condition, bools."""
         match node:
             case Truth():
                 return node.value
@@ -182,7 +182,7 @@ def _check_place(node: Lookup, index: Term, value: _Bounded, length: int) -> Non
 
 
 def _value(entries: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
-    """A number, or an array of integers with its bounds; those of `whole` where that is known."""
+    """Returns a number, or an array of integers with its bounds, taken from `whole` if it is known."""
     if isinstance(entries, int):
         return _Bounded(int(entries), int(entries), int(entries))
     array: NDArray[Any] = np.asarray(entries)

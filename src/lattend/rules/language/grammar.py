@@ -19,7 +19,7 @@ from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What was read, the place it was read from with its brackets, and how many levels it has."""
+    """A node with its position in the text, brackets included, and its nesting depth."""
 
     node: Any
     start: int
@@ -53,28 +53,28 @@ class Parser(ABC, Generic[P]):
 
     @abstractmethod
     def operator(self, left: P, sign: Token, level: int) -> P:
-        """What the operator makes of its left side and what follows, which an implicit one begins."""
+        """Reads the right side and returns the operation; an implicit operator has no token of its own."""
 
     @abstractmethod
     def opening(self, token: Token, loosest: int) -> Callable[[Token], P] | None:
-        """What reads the operand that begins with `token`, if that holds further operands."""
+        """Returns the reader of an operand with operands within it; None if `token` is a leaf."""
 
     @abstractmethod
     def leaf(self, token: Token) -> P:
-        """The operand that is this token."""
+        """Reads an operand of one token."""
 
     @abstractmethod
     def left_over(self, token: Token) -> TextError:
-        """Why the text cannot go on with `token`."""
+        """Returns the error that the text cannot continue with `token`."""
 
     def level(self, token: Token) -> int:
-        """How strongly the operator at `token` binds; 0 where there is none."""
+        """Returns how strongly the operator at `token` binds; 0 if there is none."""
         return self.LEVEL.get(token.value, 0)
 
     # Climbing
 
     def expression(self, loosest: int) -> P:
-        """The longest expression from here whose operators bind at least so strongly."""
+        """Reads the longest expression whose operators bind at least as strongly as `loosest`."""
         left = self.operand(loosest)
         while True:
             sign = self.current
@@ -93,7 +93,7 @@ class Parser(ABC, Generic[P]):
         return self.deeper(token, partial(read, token))
 
     def deeper(self, token: Token, read: Callable[[], Read]) -> Read:
-        """What is read one level below `token`; raises where there are too many levels."""
+        """Calls `read` one nesting level deeper; raises if there are too many levels."""
         if self.levels == self.DEEPEST:
             raise self.fail(f"this is more than {self.DEEPEST} levels deep; write it with fewer", token)
         self.levels += 1
@@ -109,7 +109,7 @@ class Parser(ABC, Generic[P]):
     # Brackets
 
     def arguments(self) -> tuple[list[P], int]:
-        """The expressions between brackets that open here, with commas between them, and where those end."""
+        """Reads expressions in brackets, separated by commas; returns them and the end of the brackets."""
         opening = self.current
         self.at += 1
         arguments: list[P] = []
@@ -121,7 +121,7 @@ class Parser(ABC, Generic[P]):
         return arguments, self.close(opening)
 
     def close(self, opening: Token) -> int:
-        """Take the bracket that closes `opening`, and give its end."""
+        """Reads the bracket that closes `opening` and returns its end."""
         token, closing = self.current, self.CLOSING[opening.value]
         if token.value == closing:
             self.at += 1
@@ -159,7 +159,7 @@ class Parser(ABC, Generic[P]):
         return self.fail(message, opening, Suggestion(end, end, closing))
 
     def unmatched(self, token: Token) -> TextError:
-        """That a bracket before the end is never closed, or that `token` closes nothing."""
+        """Returns the error that a bracket is never closed, or that `token` closes nothing."""
         if token.kind == "end" and self.previous is not None:
             return self.never_closed(self.previous)
         message = f"this {token.value} closes nothing; take it away or open a bracket before it"

@@ -1,4 +1,4 @@
-"""The key of a rule: one text that says all of it but its numbers, and the way back.
+"""The key of a rule: a text with everything except its numbers, which can be parsed again.
 
     q k n n                    the axes: query, key, and the sizes that bound them
     doc[q] == doc[k]           the condition
@@ -32,7 +32,7 @@ _DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
 
 
 def key_of(rule: Rule) -> str:
-    """The key of a rule."""
+    """Returns the key of a rule."""
     axes = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
     arrays = {name: _digest(array) for name, array in rule.data.items()} | dict.fromkeys(rule.open, OPEN)
     data = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
@@ -40,7 +40,7 @@ def key_of(rule: Rule) -> str:
 
 
 def spelling_of(rule: Rule) -> str:
-    """A key that is one for all the ways to write a rule, as far as its text shows it, with its numbers."""
+    """Returns a key, numbers included, that is equal for rules whose texts differ only in spelling."""
     axes, _, _, data = rule.key.split("\n")
     conditions = (normal_text(rule.condition), normal_text(rule.where))
     numbers = (f"{name}={rule.values.get(name, OPEN)}" for name in sorted({*rule.sizes, *rule.parameters}))
@@ -48,20 +48,20 @@ def spelling_of(rule: Rule) -> str:
 
 
 def first_of(rule: Rule) -> Rule | None:
-    """The first rule with the same key if that is another, to be kept alive by this one."""
+    """Returns the first rule with the same key, which this rule keeps alive; None if that is this rule."""
     first = KNOWN.setdefault(rule.key, rule)
     return None if first is rule else first
 
 
 def parts_of(key: str) -> tuple[tuple[Axis, ...], Condition, Condition, dict[str, str]]:
-    """What a key says: axes, condition, domain, and the digest of each array."""
+    """Returns the axes, the condition, the domain and the digests of the arrays of a key."""
     axes_text, condition, where, data = key.split("\n")
     axes = tuple(Axis(*axis.split()) for axis in axes_text.split("; "))
     return axes, parse(condition), parse(where), dict(pair.split("=") for pair in data.split())
 
 
 def unchanging(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, or a copy of it, that nobody can write to: its digest stays true."""
+    """Returns a read-only array, copied if necessary, so that its digest stays valid."""
     if array.base is None and not array.flags.writeable:
         return array
     copy = array.copy()

@@ -111,7 +111,7 @@ def _operand(linear: Linear) -> str:
 
 
 def atom_value(atom: Atom, values: Mapping[str, Any]) -> Any:
-    """The number an atom stands for at these values; arrays broadcast."""
+    """Returns the value of an atom; arrays broadcast."""
     if isinstance(atom, str):
         return values[atom]
     by = values[atom.by] if isinstance(atom.by, str) else atom.by
@@ -120,7 +120,7 @@ def atom_value(atom: Atom, values: Mapping[str, Any]) -> Any:
 
 
 def atom_at(atom: Atom, values: Mapping[str, int | str]) -> Atom | int:
-    """The atom with numbers, or other names, for those in `values`: a number once nothing is left to know."""
+    """Returns the atom with numbers or other names substituted; a number if every name has one."""
     if isinstance(atom, str):
         return values.get(atom, atom)
     of = atom.of.at(values)

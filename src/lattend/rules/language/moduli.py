@@ -32,7 +32,7 @@ def moduli_in(condition: Condition) -> list[str]:
 
 
 def with_modulus(condition: Condition, letter: str) -> tuple[Condition, int] | None:
-    """The condition with a letter for the one number that it divides by, and that number; None without one.
+    """Returns the condition with a letter in place of its only divisor, and that divisor; None without one.
 
     >>> from lattend.rules.language.parser import parse
     >>> found = with_modulus(parse("q // 64 == k // 64 and k % 64 != 63"), "w")

@@ -44,21 +44,21 @@ _LEVEL = {
 
 
 class Named(Protocol):
-    """Rules that have names, which stand for their conditions in a text."""
+    """Rules whose names may be used as conditions in a text."""
 
     def __contains__(self, name: str) -> bool: ...
 
     def near(self, name: str) -> list[str]:
-        """The rules that may be meant by a name that is none."""
+        """Returns the rules that an unknown name may mean."""
         ...
 
     def condition(self, span: Span) -> Condition:
-        """The condition of the rule that is named at this place of the text, with or without arguments."""
+        """Returns the condition of the rule named at this span of the text, with or without arguments."""
         ...
 
 
 def parse(text: str, named: Named | None = None) -> Condition:
-    """The condition a rule's text stands for, in which rules may be `named`.
+    """Parses the text of a rule, which may contain the names of `named` rules.
 
     >>> parse("q - k <= t")
     Compare(op='<=', left=Arith(op='-', args=(Name(name='q'), Name(name='k'))), right=Name(name='t'))
@@ -67,7 +67,7 @@ def parse(text: str, named: Named | None = None) -> Condition:
 
 
 def parse_assumption(text: str) -> Condition:
-    """The condition an assumption stands for: `w | n` or `w divides n`; a comma says and.
+    """Parses an assumption: `w | n` and `w divides n` are read too, and a comma means `and`.
 
     >>> parse_assumption("w | n, t < n") == parse("n % w == 0 and t < n")
     True
@@ -76,7 +76,7 @@ def parse_assumption(text: str) -> Condition:
 
 
 def parse_term(text: str) -> Term:
-    """The number a text stands for.
+    """Parses a term.
 
     >>> parse_term("min(q, 3)")
     Arith(op='min', args=(Name(name='q'), Num(value=3)))
@@ -244,7 +244,7 @@ class _Parser(Parser[Parsed]):
         return self.rule((name.start, close + 1))
 
     def rule(self, span: Span) -> Parsed:
-        """The condition of the rule that is named there."""
+        """Returns the condition of the rule named at this span."""
         assert self.named is not None  # it has this name
         condition = self.named.condition(span)
         return self.piece(condition, span, depth(condition))

@@ -1,4 +1,4 @@
-"""Reading a rule from the source of a Python function: the text is parsed, and nothing in it runs.
+"""Rules from the source of a Python function: the text is parsed and never run.
 
     read_python("lambda q, k: k <= q").condition == parse("k <= q")
 
@@ -49,7 +49,7 @@ def is_python(text: str) -> bool:
 
 @dataclass
 class PythonRule:
-    """The condition of a function's source, and the arrays it looks up, which the text does not hold."""
+    """The condition of a function's source, and the names of the arrays it looks up."""
 
     condition: expr.Condition
     arrays: list[str]
@@ -98,7 +98,7 @@ Scope = dict[str, expr.Node]
 
 
 def _only_function(reader: _Reader, body: list[ast.stmt]) -> tuple[_Function, Scope]:
-    """The function that says who attends to whom, and the names that stand before it."""
+    """Returns the function that decides who attends to whom, and the names defined before it."""
     scope: Scope = {}
     for line in body:
         match line:
@@ -124,7 +124,7 @@ def _returned_lambda(function: ast.FunctionDef) -> ast.Lambda | None:
 
 
 def _inside(reader: _Reader, outer: ast.FunctionDef, scope: Scope) -> tuple[_Function, Scope]:
-    """The function that a function gives back; the numbers of the outer one are parameters of the rule."""
+    """Returns the function that a function returns; the outer arguments become parameters of the rule."""
     returned = _returned_lambda(outer)
     last = outer.body[-1]
     body = outer.body if returned is None else [*outer.body[:-1], ast.Expr(returned)]
@@ -145,7 +145,7 @@ class _Reader:
     arrays: list[str] = field(default_factory=list[str])
 
     def condition(self, function: _Function, scope: Scope) -> expr.Condition:
-        """What the function returns, its names ours."""
+        """Returns the condition that a function returns, in the rule's names."""
         arguments = function.args
         if arguments.vararg or arguments.kwarg:
             self.refuse_all("name each position and parameter, as in (q, k, t)")
@@ -257,7 +257,7 @@ class _Reader:
         return isinstance(part, ast.Name) and scope.get(part.id) == expr.Name(BATCH)
 
     def call(self, part: ast.Call, scope: Scope) -> expr.Node:
-        """abs, min and max, and what torch calls them."""
+        """Reads a call of abs, min or max, or of the torch functions for them."""
         arguments, span = list(part.args), self.span(part)
         match part.func:
             case ast.Name(id=name):

@@ -20,7 +20,7 @@ _DIVIDES = re.compile(r"divides\b")
 
 
 def tokens(source: Source, assumption: bool = False) -> list[Token]:
-    """The tokens of a rule's text, the last one of kind "end"; `|` and `divides` only in an assumption."""
+    """Returns the tokens of a text, the last of kind "end"; only an assumption has `|` and `divides`."""
     return scan(source, lambda at: _token(source, at, assumption))
 
 
@@ -79,7 +79,7 @@ _BASE = re.compile(r"[A-Za-z][A-Za-z0-9_]*\s*$")
 
 
 def split_sign(source: Source, at: int) -> TextError | None:
-    """That a comparison is written with a space in it, `< =`, or a size with bars, `|q - k|`; else None."""
+    """Returns the error for a comparison with a space, `< =`, or a size in bars, `|q - k|`."""
     apart, bars = _APART.match(source.text, at), _BARS.match(source.text, at)
     if apart is not None:
         sign = "".join(apart[0].split())
@@ -91,7 +91,7 @@ def split_sign(source: Source, at: int) -> TextError | None:
 
 
 def unknown_sign(source: Source, at: int) -> TextError:
-    """That the sign at `at` is not in the language, and what to write instead."""
+    """Returns the error that the sign at `at` is not in the language, with what to write instead."""
     for pattern, message in _MESSAGES:
         wrong = pattern.match(source.text, at)
         if wrong is None or ("{1}" in message and wrong[0] not in INSTEAD):
@@ -103,7 +103,7 @@ def unknown_sign(source: Source, at: int) -> TextError:
 
 
 def _meant(source: Source, wrong: re.Match[str]) -> list[str | Suggestion]:
-    """What may be meant by a sign, if that can be said."""
+    """Returns what a sign may mean."""
     sign, known = wrong[0], {**INSTEAD, **_COMPARISONS, **_BRACKETS, "/": "//"}
     if sign in known:
         return [known[sign]]
@@ -117,7 +117,7 @@ def _meant(source: Source, wrong: re.Match[str]) -> list[str | Suggestion]:
 
 
 def _spelt(word: str) -> str:
-    """A word in the letters a to z: q for an upright, slanted or accented one, tau for τ."""
+    """Returns a word in the letters a to z: q for an upright, slanted or accented q, tau for τ."""
     plain = unicodedata.normalize("NFKD", word.strip("_"))
     names = (unicodedata.name(letter, "").split() for letter in plain if not unicodedata.combining(letter))
     kept = (letter for letter in plain if not unicodedata.combining(letter))

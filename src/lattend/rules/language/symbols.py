@@ -1,4 +1,4 @@
-"""Symbolic positions: what a traced function is called with, and what it builds."""
+"""Symbolic positions, the arguments of a traced function, and the terms it builds from them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Symbolic:
 
     @classmethod
     def __torch_function__(cls, function: Any, _: object, args: Any = (), kwargs: Any = None) -> Any:
-        """What torch calls in place of its own function where a symbol is among the arguments."""
+        """Handles a torch function that has a symbolic argument."""
         name, named = function.__name__.strip("_"), cast(dict[str, Any], kwargs or {})
         try:
             return OPERATIONS[name](*args, **named)
@@ -114,7 +114,7 @@ class Symbolic:
 
 
 class SymbolicTerm(Symbolic):
-    """A whole number that is not known yet: q, k, a size, a parameter, or what is made of them."""
+    """A symbolic integer: q, k, a size, a parameter, or a term of them."""
 
     __slots__ = ("node",)
     __hash__ = Symbolic.__hash__
@@ -239,7 +239,7 @@ def _cut(text: str) -> str:
 
 
 def as_term(value: object, context: Callable[[], str]) -> SymbolicTerm:
-    """`value` as a term: a symbolic one, or a whole number; `place` says where it was found."""
+    """Returns `value` as a symbolic term; `context` describes where it is used."""
     if isinstance(value, SymbolicTerm):
         return value
     if isinstance(value, SymbolicCondition):
@@ -257,7 +257,7 @@ def _item(value: Any) -> object:
 
 
 def as_condition(value: object) -> SymbolicCondition:
-    """`value` as a condition: a symbolic one, True or False, or an entry of data (not 0)."""
+    """Returns `value` as a condition: symbolic, True or False, or an entry of data that is not 0."""
     match value if isinstance(value, Symbolic) else _item(value):
         case SymbolicCondition() as condition:
             return condition
@@ -295,7 +295,7 @@ def comparison(op: expr.CompareOp, left: object, right: object) -> SymbolicCondi
 
 
 def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
-    """All of these conditions (And) or any of them (Or)."""
+    """Joins conditions by And or Or."""
     conditions = [as_condition(value) for value in values]
     # what is expr.flattened is no level of its own, so a loop may join many conditions
     depth = 1 + max(c.depth - isinstance(c.node, kind) for c in conditions)
@@ -303,12 +303,12 @@ def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
 
 
 def places_of(index: object) -> tuple[object, ...]:
-    """The places in an index: q, k in doc[q, k]."""
+    """Returns the indices of a lookup: q and k in doc[q, k]."""
     return cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
 
 
 def lookup(array: str, indices: Sequence[object]) -> SymbolicTerm:
-    """The entry of an array at these places."""
+    """Returns the entry of an array at these indices."""
     terms = [as_term(index, lambda: f"{array}[…]") for index in indices]
     return SymbolicTerm(Lookup(array, tuple(index.node for index in terms)), terms)
 
@@ -357,7 +357,7 @@ def _where(condition: object, then: object, otherwise: object) -> Symbolic:
 
 
 def _chosen_extreme(asked: Compare, then: object, otherwise: object) -> Literal["min", "max"] | None:
-    """What where(a < b, a, b) is, and the like: the smaller or the larger of the two that are compared."""
+    """Returns where(a < b, a, b), and similar calls, as a minimum or a maximum."""
     sides = [SymbolicTerm(Num(side)) if type(side) is int else side for side in (then, otherwise)]
     nodes = [side.node for side in sides if isinstance(side, SymbolicTerm)]
     if asked.op in ("==", "!=") or nodes not in ([asked.left, asked.right], [asked.right, asked.left]):
@@ -389,7 +389,7 @@ def _constant(truth: bool, *_: object, **__: object) -> SymbolicCondition:
 
 
 def _named(operation: Callable[..., Any], names: str) -> dict[str, Callable[..., Any]]:
-    """The operation of each sign under the names that follow it."""
+    """Returns operations by name from lines of a sign and its names."""
     entries = [entry.split() for entry in names.split(", ")]
     return {name: partial(operation, sign) for sign, *others in entries for name in others}
 

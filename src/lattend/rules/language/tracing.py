@@ -1,4 +1,4 @@
-"""Reading a rule from a Python function: it is called once, with symbolic positions.
+"""Rules from Python functions, which are called once with symbolic positions.
 
     trace(lambda q, k, t: (k <= q) & (q - k <= t)).condition == parse("k <= q and q - k <= t")
 
@@ -40,14 +40,14 @@ SCORE_MOD = (
 
 @dataclass
 class Traced:
-    """The condition of a function, and the tensors it looks up: None for one given when attention runs."""
+    """The condition of a function, and the tensors it looks up; None for one that comes with each call."""
 
     condition: Condition = Truth(True)  # noqa: RUF009  (a constant)
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     tensors: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def look_up(self, tensor: Any, indices: tuple[object, ...]) -> SymbolicTerm:
-        """The entry of a tensor; with the batch element first, that of each one's own row."""
+        """Returns the entry of a tensor; with the batch element first, each element looks up its own row."""
         name, first = self._name_of(tensor), indices[0]
         each = isinstance(first, SymbolicTerm) and first.node == Name(BATCH)
         if each and len(indices) == 1:
@@ -60,7 +60,7 @@ class Traced:
         return lookup(name, indices[1:] if each else indices)
 
     def _name_of(self, tensor: Any) -> str:
-        """What the function calls the tensor, if that can be a name in a rule."""
+        """Returns the function's name for the tensor, if it can be a name in a rule."""
         frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
         while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, "torch.overrides"):
             frame = frame.f_back
@@ -117,7 +117,7 @@ def trace(function: Callable[..., object]) -> Traced:
 
 
 def names_of_positions(parameters: list[str], *, plain: bool) -> list[str]:
-    """The names in the rule of a function's parameters: its own, or those of FlexAttention's four.
+    """Returns the names that a function's parameters, or FlexAttention's four, have in the rule.
 
     `plain` says that none has a default value and each may be given by its place.
 
@@ -143,7 +143,7 @@ def is_score_mod(parameters: list[str]) -> bool:
 
 
 def _lookups(traced: Traced) -> AbstractContextManager[object]:
-    """While it is open, a tensor looked up at a symbol is noted; torch is there only if the user has it."""
+    """Returns a context that records tensors looked up at symbols; it does nothing if torch is not loaded."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return nullcontext()
