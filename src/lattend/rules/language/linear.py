@@ -215,7 +215,8 @@ def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:
     for coefficient, name in parts:
         sign = "-" if coefficient < 0 else "+"
         size = abs(coefficient)
-        wrapped = f"({name})" if size != 1 and name and not name.isidentifier() else name
+        joined = size != 1 or (sign == "-" and not text)  # -(k % 3), as -k % 3 is (-k) % 3
+        wrapped = f"({name})" if joined and name and not name.isidentifier() else name
         body = f"{size if size != 1 or not name else ''}{wrapped}"
         text += f" {sign} {body}" if text else f"{'-' if sign == '-' else ''}{body}"
     return text or "0"
