@@ -34,10 +34,10 @@ from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
 from lattend.rules.axes import HEAD
+from lattend.rules.code import python_code
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate, evaluate_term
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num
-from lattend.rules.language.python_code import python_code
 
 FREE = -1  # the position of a slot without a key
 FREED = -2  # the same where a key may still be in memory, whatever it holds

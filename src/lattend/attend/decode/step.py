@@ -22,10 +22,10 @@ from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
 from lattend.errors import DomainError, TensorError
 from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
+from lattend.rules.code import python_code
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
-from lattend.rules.language.python_code import python_code
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40

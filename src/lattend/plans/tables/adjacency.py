@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lattend.plans.magnitudes import largest
 from lattend.plans.part import Part
+from lattend.plans.plan import max_magnitude
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Num
 
@@ -38,4 +38,4 @@ def has_large_numbers(part: Part) -> bool:
     """Whether a number on the way to its bounds and conditions may need 64 bits."""
     literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
     written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
+    return written >= 1 << 28 or max_magnitude(part) >= 1 << 30

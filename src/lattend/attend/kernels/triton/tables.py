@@ -17,8 +17,8 @@ from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves
 from lattend.attend.call.tensor_terms import ELEMENT, evaluate
-from lattend.plans.magnitudes import largest
 from lattend.plans.part import Part
+from lattend.plans.plan import max_magnitude
 from lattend.plans.tables.adjacency import has_large_numbers, in_order
 from lattend.plans.tiles import (
     FULL_END,
@@ -83,7 +83,7 @@ def has_large_bias(part: Part, term: Term | None, tensors: Sequence[str], batch:
     if term is None:
         return False
     slopes = (derivative(term, leaf) for leaf in leaves(term, tuple(tensors)))
-    return largest(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
+    return max_magnitude(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
 
 
 def is_wide(part: Part, arrays: Mapping[str, Tensor], *tensors: Tensor) -> bool:

@@ -14,7 +14,7 @@ from random_rules import affine, split
 from web.latex_check import faults
 
 import lattend as lt
-from lattend.counts.rule_latex import attention_latex, condition_latex, set_latex
+from lattend.counts.latex import attention_latex, condition_latex, set_latex
 from lattend.draw.grid.samples import catalogue
 from lattend.rules import Rule
 
@@ -25,6 +25,7 @@ SIGNS = {
     r"\right|": " )",
     r"\left(": "(",
     r"\right)": ")",
+    r"\,": "",
     r"\cdot": "*",
     r"\bmod": "%",
     r"\wedge": "&&",

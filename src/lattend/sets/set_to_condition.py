@@ -1,4 +1,4 @@
-"""How a convex set of positions is written as conditions: in one way, however isl holds it."""
+"""Converts a convex set of positions to conditions that do not depend on how isl holds it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[
     """The conditions of a convex set within `box`, remainders and windows first, in a fixed order."""
     (basic,) = piece.get_basic_sets()
     bounds = [bound_of(constraint, space.atoms) for constraint in basic.get_constraints()]
-    found, others = remainder_conditions(bounds, space.dims)
+    conditions, others = remainder_conditions(bounds, space.dims)
     solved = list(dict.fromkeys(_solved(bound, axes) for bound in others))
     for window in _windows(solved, axes):
         if (piece & box).is_subset(window.points(space, piece)):
-            found.append(window.condition)
+            conditions.append(window.condition)
             solved = [bound for bound in solved if bound.form not in window.ends]
     written = [bound_condition(bound, space.dims) for bound in solved]
-    return [*sorted(found, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
+    return [*sorted(conditions, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
 
 
 def _both_sides(conditions: list[Condition]) -> list[Condition]:
     """`q - k <= 3` and `k - q <= 3` as `abs(q - k) <= 3`."""
-    found: list[Condition] = []
+    merged: list[Condition] = []
     for condition in conditions:
         one = condition
         if isinstance(one, Compare) and one.op == "<=" and isinstance(one.left, Arith) and one.left.op == "-":
@@ -41,12 +41,12 @@ def _both_sides(conditions: list[Condition]) -> list[Condition]:
             if other in conditions:
                 first = min((one, other), key=sort_key)
                 one = Compare("<=", Arith("abs", (first.left,)), one.right)
-        found.append(one)
-    return list(dict.fromkeys(found))
+        merged.append(one)
+    return list(dict.fromkeys(merged))
 
 
 def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
-    """What conditions and terms are sorted by: the shorter first, then queries before keys."""
+    """Returns the sort key of conditions and terms: shorter first, then queries before keys."""
     names = [part.name for part in expr.walk(node) if isinstance(part, Name)]
     text = expr.term_text(node) if isinstance(node, Name | Num | Arith | Lookup) else expr.text(node)
     return (len(names), len(text)), re.sub(r"\bq", "!", text)
@@ -70,14 +70,14 @@ def remainder_conditions(
         else:
             form, modulus, allowed = read
             residues[form, modulus] = _in_both(residues.get((form, modulus), [(0, modulus - 1)]), allowed)
-    found = [
+    conditions = [
         c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
     ]
-    return found, others
+    return conditions, others
 
 
 def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] | None:
-    """A bound on one remainder: the form, the modulus, and the remainders that it allows."""
+    """Returns the form, the modulus and the allowed remainders of a bound on one remainder, or None."""
     quotients = [(atom, count) for atom, count in bound.form.terms if isinstance(atom, Quotient)]
     if len(quotients) != 1:
         return None
@@ -98,7 +98,7 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, Arcs] 
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
-    """The form without its constant, coefficients near 0, the first one positive; its sign, its constant.
+    """Returns the form with coefficients near 0, the first positive, and its sign and its constant.
 
     Of two as near the others take the negative one: `(q + k) % 2` is `(q - k) % 2`, a distance.
     """
@@ -110,7 +110,7 @@ def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, 
 
 
 def _near(count: int, by: int) -> int:
-    """The coefficient nearest to 0 that differs by a multiple, the positive one of two."""
+    """Returns the equivalent coefficient nearest to 0, the positive one of two."""
     half = (by - 1) // 2
     return (count + half) % by - half
 
@@ -120,7 +120,7 @@ def _place(atom: Atom, names: Sequence[str]) -> tuple[int, str]:
 
 
 def _moved(least: int, most: int, by: int, sign: int, shift: int) -> Arcs:
-    """The remainders of form' where those of `sign * form' + shift` are from `least` to `most`."""
+    """Returns the remainders of form' for which those of `sign * form' + shift` are in least … most."""
     if least > most:
         return []
     first = (least - shift if sign == 1 else shift - most) % by
@@ -134,7 +134,7 @@ def _in_both(left: Arcs, right: Arcs) -> Arcs:
 
 
 def _residue_texts(form: Linear, by: int, allowed: Arcs) -> list[Condition]:
-    """The remainders that are allowed, as one arc of a circle, or else as all but the arcs between."""
+    """Returns conditions for the allowed remainders, as one arc of a circle or as all but some arcs."""
     gaps = [(b + 1, c - 1) for (_, b), (c, _) in itertools.pairwise(allowed) if b + 1 < c]
     if not allowed:
         return [Truth(False)]
@@ -165,7 +165,7 @@ def _all_but(form: Linear, by: int, start: int, end: int) -> list[Condition]:
 
 
 def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
-    """The bound as one on a key, `k + … >= 0` or `-k + … >= 0`, with quotients of the query alone.
+    """Returns the bound as one on a key, `k + … >= 0` or `-k + … >= 0`, with quotients of queries only.
 
     64*(k // 64) >= q - 127 says k >= 64*((q - 64) // 64).
     """
@@ -183,10 +183,10 @@ def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
         by, shift = atom.by, atom.of.constant
         if count > 0:  # k + shift >= by*ceil(-rest / count)
             ceiling = _floor(Linear(constant=count - 1).plus(rest, -1), count)
-            found = Linear(((axis.key, 1),), shift).plus(ceiling, -by)
+            solved = Linear(((axis.key, 1),), shift).plus(ceiling, -by)
         else:  # k + shift <= by*floor(rest / -count) + by - 1
-            found = Linear(((axis.key, -1),), by - 1 - shift).plus(_floor(rest, -count), by)
-        return Bound(found, False)
+            solved = Linear(((axis.key, -1),), by - 1 - shift).plus(_floor(rest, -count), by)
+        return Bound(solved, False)
     return Bound(form, False)
 
 
@@ -202,7 +202,7 @@ def _tidy(form: Linear) -> Linear:
 
 
 def _floor(form: Linear, by: int) -> Linear:
-    """`form // by` with what is divisible taken out, the rest in coefficients near 0, the first positive."""
+    """Returns `form // by` with its divisible part outside, coefficients near 0 and the first positive."""
     if by == 1:
         return form
     out = Linear.of([(a, (c + (by - 1) // 2) // by) for a, c in form.terms], form.constant // by)
@@ -242,20 +242,20 @@ class _Window:
         return low, high
 
     def points(self, space: Space, like: isl.Set) -> isl.Set:
-        """Where it holds."""
+        """Returns the set where it holds."""
         local = isl.LocalSpace.from_space(like.get_space())
         names = like.get_space().get_var_dict()
         blocks: list[isl.PwAff] = []
         for name in (self.axis.query, self.axis.key):
-            kind, place = names[f"v_{name}"]
-            aff = isl.Aff.var_on_domain(local, kind, place).add_constant_val(isl.Val(str(self.shift)))
+            kind, dim = names[f"v_{name}"]
+            aff = isl.Aff.var_on_domain(local, kind, dim).add_constant_val(isl.Val(str(self.shift)))
             blocks.append(isl.PwAff.from_aff(aff.scale_down_val(isl.Val(str(self.size))).floor()))
         return blocks[0].eq_set(blocks[1])
 
 
 def _windows(bounds: Iterable[Bound], axes: Sequence[Axis]) -> list[_Window]:
     """The windows that some bound is an end of."""
-    found: list[_Window] = []
+    windows: list[_Window] = []
     for bound in bounds:
         for atom, _ in bound.form.terms:
             for axis in axes:
@@ -265,9 +265,9 @@ def _windows(bounds: Iterable[Bound], axes: Sequence[Axis]) -> list[_Window]:
                     and atom.of.terms == ((axis.query, 1),)
                 ):
                     window = _Window(axis, atom.by, atom.of.constant)
-                    if bound.form in window.ends and window not in found:
-                        found.append(window)
-    return found
+                    if bound.form in window.ends and window not in windows:
+                        windows.append(window)
+    return windows
 
 
 # Text
@@ -302,7 +302,7 @@ def _atom_term(atom: Atom) -> Term:
 
 
 def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
-    """`k <= q`, `q - k <= 255`, `k >= 3`: what is subtracted on the other side, numbers on the right."""
+    """Returns a bound as a condition: `k <= q`, `q - k <= 255`, `k >= 3`."""
     form = bound.form
     plus = [(a, c) for a, c in form.terms if c > 0]
     minus = [(a, -c) for a, c in form.terms if c < 0]
@@ -332,14 +332,14 @@ def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
 
 
 def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], names: Sequence[str]) -> bool:
-    """Whether it bounds the distance of two positions by parameters."""
-    places = [(a, c) for a, c in plus if a in names]
-    return [c for _, c in places] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
+    """Returns whether a bound limits the distance of two positions by parameters."""
+    positions = [(a, c) for a, c in plus if a in names]
+    return [c for _, c in positions] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
         plus
     )
 
 
 def _only_key(form: Linear, names: Sequence[str]) -> tuple[Atom, int] | None:
-    """The last position in the form, if it stands there once or minus once, outside of every quotient."""
-    found = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
-    return max(found, key=lambda term: names.index(str(term[0])), default=None)
+    """Returns the last position with coefficient 1 or -1 outside of every quotient, if there is one."""
+    positions = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
+    return max(positions, key=lambda term: names.index(str(term[0])), default=None)

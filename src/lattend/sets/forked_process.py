@@ -1,4 +1,4 @@
-"""Forked: a copy of this process that runs one function, held as subprocess holds a program."""
+"""ForkedProcess: a copy of this process that runs one function, with the interface of subprocess.Popen."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ HANDLES = 1024  # open files that a copy closes: the sockets of this process are
 NAP = 0.005  # seconds between looks at a process that ends
 
 
-class Forked:
-    """The copy reads what is written to `stdin`, and writes to `stdout`; errors go to the file given."""
+class ForkedProcess:
+    """A copy of this process with pipes `stdin` and `stdout`; its errors go to a file."""
 
     def __init__(self, run: Callable[[], None], stderr: IO[bytes]) -> None:
         self.returncode: int | None = None
@@ -31,7 +31,7 @@ class Forked:
         self.stdout: IO[bytes] = os.fdopen(stdout, "rb", buffering=0)
 
     def poll(self) -> int | None:
-        """How it ended, as subprocess says it; None while it runs."""
+        """Returns its exit code as subprocess does; None while it runs."""
         if self.returncode is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -39,7 +39,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended."""
+        """Waits until it has ended and returns its exit code."""
         end = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             if end is not None and time.monotonic() > end:
@@ -48,7 +48,7 @@ class Forked:
         return code
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """Kills it."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -58,8 +58,8 @@ def _become(run: Callable[[], None], handles: tuple[int, int, int]) -> None:
     """In the copy: take the pipes as the standard files, run, and never return."""
     code = 1
     try:
-        for place, handle in enumerate(handles):
-            os.dup2(handle, place)
+        for descriptor, handle in enumerate(handles):
+            os.dup2(handle, descriptor)
         os.closerange(3, HANDLES)
         run()
         code = 0

@@ -1,4 +1,4 @@
-"""What a letter of a formula may stand for: names of one meaning, as papers and code write them."""
+"""Synonyms: names that papers and code use for the same quantity."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEANINGS = tuple(
 
 
 def meant(name: str, known: Collection[str]) -> list[str]:
-    """The known names that mean the same, or differ in how they are spelt: N_h for heads, Dhid for D_hid.
+    """Returns known names of the same meaning or another spelling: N_h for heads, Dhid for D_hid.
 
     >>> meant("N_h", ("n", "heads", "D_i")), meant("d_in", ("n", "heads", "D_i"))
     (['heads'], ['D_i'])
@@ -39,12 +39,14 @@ def meant(name: str, known: Collection[str]) -> list[str]:
     alike = [other for other in known if _plain(other) == _plain(name)]
     if alike:
         return alike
-    found = ([other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning)
-    return next((names for names in found if names), list[str]())
+    alternatives = (
+        [other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning
+    )
+    return next((names for names in alternatives if names), list[str]())
 
 
 def spellings(known: Collection[str]) -> set[str]:
-    """The names of more than one letter that mean one of the known names."""
+    """Returns the names of several letters that mean one of the known names."""
     return {name for meaning in _MEANINGS if meaning & {*known} for name in meaning if len(name) > 1}
 
 

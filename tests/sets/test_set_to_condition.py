@@ -11,7 +11,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.region import Bound, any_clause_holds
-from lattend.sets.writing import remainder_conditions
+from lattend.sets.set_to_condition import remainder_conditions
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""What is suggested instead of a mistake is a rule."""
+"""Mistyped letters of rules, and the corrections that errors suggest: each is a rule."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pickle
 
 import pytest
 
+from lattend.draw.grid.samples import catalogue
 from lattend.errors import LattendError, TextError
 from lattend.rules.reader import read_rule, rule
-from lattend.rules.repair import repaired
+from lattend.rules.typos import corrected, typos
 
 
 def mistake(text: str) -> TextError:
@@ -71,8 +72,8 @@ def mistake(text: str) -> TextError:
 )
 def test_the_first_suggestion_is_what_was_meant(typed: str, meant: str) -> None:
     error = mistake(typed)
-    assert repaired(error)[0] == meant
-    assert all(read_rule(text) for text in repaired(error))
+    assert corrected(error)[0] == meant
+    assert all(read_rule(text) for text in corrected(error))
     again: TextError = pickle.loads(pickle.dumps(error))
     assert (again.suggestions, again.reason) == (error.suggestions, error.reason)
 
@@ -105,28 +106,50 @@ def test_the_first_suggestion_is_what_was_meant(typed: str, meant: str) -> None:
 )
 def test_only_what_is_read_and_means_the_same_is_suggested(typed: str, meant: list[str]) -> None:
     error = mistake(typed)
-    assert repaired(error) == meant
+    assert corrected(error) == meant
     for suggestion in error.suggestions if meant and "&" not in typed else ():
         assert read_rule(suggestion.applied(typed))
 
 
 @pytest.mark.parametrize("typed", ["", "k <=", "k <= q and", "q - k", "((((", "9" * 40, "k <= q # why", "§"])
 def test_nothing_is_suggested_that_is_no_rule(typed: str) -> None:
-    for text in repaired(mistake(typed)):
+    for text in corrected(mistake(typed)):
         assert text != typed
         assert read_rule(text)
 
 
 def test_nothing_is_suggested_where_another_mistake_stays() -> None:
-    assert repaired(mistake("k =< q and §")) == []
+    assert corrected(mistake("k =< q and §")) == []
 
 
 def test_a_long_text_is_mended_once() -> None:
     text = " && ".join(["k <= q"] * 2000)[:9000]
-    assert repaired(mistake(text)) == [text.replace("&&", "and", 1)]
+    assert corrected(mistake(text)) == [text.replace("&&", "and", 1)]
 
 
 def test_the_reason_is_the_message_without_the_text() -> None:
     error = mistake("k =< q")
     assert error.message == f'rule "k =< q": {error.reason}'
     assert isinstance(error, LattendError)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("k <= qq", ["k <= q"]),
+        ("K <= q", ["k <= q"]),
+        ("k <= q and q - k <= N", ["k <= q and q - k <= n"]),
+        ("q - k <= window or k < window or k < windw", ["q - k <= window or k < window or k < window"]),
+        ("k <= q and q - k <= t", []),
+        ("k <= q and q - k <= t and k <= T", []),
+        ("k <= q and q // w == k // w", []),
+        ("lambda q, k, qq: k <= qq", []),
+    ],
+)
+def test_a_mistyped_letter_is_found(text: str, meant: list[str]) -> None:
+    assert [typo.text for typo in typos(rule(text))] == meant
+
+
+def test_no_rule_of_the_catalogue_has_one() -> None:
+    for sample in catalogue().values():
+        assert typos(rule(sample.text, data=dict(sample.data))) == []
