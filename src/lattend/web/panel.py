@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -99,14 +100,22 @@ class Panel:
 
     name: str
     title: str
-    question: type[Question]
-    reply: type[BaseModel]
     answer: Callable[[Any], BaseModel]
     picture: Callable[[Any], Picture] | None = None
     torch: bool = False
     first: bool = False
     as_typed: bool = False
     seconds: float = SECONDS
+
+    @cached_property
+    def question(self) -> type[Question]:
+        """The type of the questions that `answer` takes."""
+        return get_type_hints(self.answer)["question"]
+
+    @cached_property
+    def reply(self) -> type[BaseModel]:
+        """The type of the answers that `answer` gives."""
+        return get_type_hints(self.answer)["return"]
 
 
 def problem_of(error: LattendError, question: Question) -> Problem:

@@ -71,4 +71,4 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     return CacheAnswer(examples=taken, most=most, sentence=str(found), no_cache="", copies=copies)
 
 
-PANEL = Panel("cache", "The KV cache that a rule needs", CacheQuestion, CacheAnswer, answer)
+PANEL = Panel("cache", "The KV cache that a rule needs", answer)

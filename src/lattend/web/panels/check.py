@@ -119,4 +119,4 @@ def copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Copies
     )
 
 
-PANEL = Panel("check", "An answer checked", CheckQuestion, CheckAnswer, answer)
+PANEL = Panel("check", "An answer checked", answer)

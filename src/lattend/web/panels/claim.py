@@ -206,4 +206,4 @@ def picture(question: ClaimQuestion) -> Picture:
     return rule.draw(**numbers_for(rule, example), title=str(example))
 
 
-PANEL = Panel("claim", "Whether a formula is the count", ClaimQuestion, ClaimAnswer, answer, picture)
+PANEL = Panel("claim", "Whether a formula is the count", answer, picture)

@@ -117,4 +117,4 @@ def _flattened(rule: Rule) -> str:
     return f".reshape({queries}, {keys})"
 
 
-PANEL = Panel("code", "A rule as code", CodeQuestion, CodeAnswer, answer, as_typed=True)
+PANEL = Panel("code", "A rule as code", answer, as_typed=True)

@@ -189,4 +189,4 @@ def picture(question: CompareQuestion) -> Picture:
     return _compared(question)[1].draw()
 
 
-PANEL = Panel("compare", "Layers as one size grows", CompareQuestion, CompareAnswer, answer, picture)
+PANEL = Panel("compare", "Layers as one size grows", answer, picture)

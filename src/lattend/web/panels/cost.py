@@ -284,4 +284,4 @@ def picture(question: CostQuestion) -> Picture:
     return (cost.backward if question.backward else cost).draw()
 
 
-PANEL = Panel("cost", "What a layer costs", CostQuestion, CostAnswer, answer, picture)
+PANEL = Panel("cost", "What a layer costs", answer, picture)

@@ -125,5 +125,5 @@ def small_sizes(cost: Cost) -> dict[str, int]:
     return found | ({"vocabulary": 11} if "vocabulary" in found else {})  # more words than tokens
 
 
-PANEL = Panel("cost_claim", "Whether a formula is the price", CostClaimQuestion, CostClaimAnswer, answer)
-CHECK = Panel("cost_check", "The price, counted by running", CostCheckQuestion, CostCheckAnswer, check)
+PANEL = Panel("cost_claim", "Whether a formula is the price", answer)
+CHECK = Panel("cost_check", "The price, counted by running", check)

@@ -93,4 +93,4 @@ def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
         return None, reason
 
 
-PANEL = Panel("count", "How many pairs a rule attends", CountQuestion, CountAnswer, answer, first=True)
+PANEL = Panel("count", "How many pairs a rule attends", answer, first=True)

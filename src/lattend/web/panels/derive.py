@@ -159,4 +159,4 @@ def _latex(draft: Draft, lines: list[TriedLine]) -> str:
     return Derivation(draft.name, draft.title, draft.given, definitions, tuple(kept), draft.remark).latex()
 
 
-PANEL = Panel("derive", "A derivation, line by line", DeriveQuestion, DeriveAnswer, answer)
+PANEL = Panel("derive", "A derivation, line by line", answer)

@@ -104,4 +104,4 @@ def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tu
     return tuple(question.pixel) if inside else tuple(length // 2 for length in lengths)
 
 
-PANEL = Panel("draw", "The picture of a rule", DrawQuestion, DrawAnswer, answer, picture, as_typed=True)
+PANEL = Panel("draw", "The picture of a rule", answer, picture, as_typed=True)

@@ -90,4 +90,4 @@ def picture(question: ElboQuestion) -> Picture:
     return draw_line(_model(question), question.mean, question.variance)
 
 
-PANEL = Panel("elbo", "The evidence lower bound, exactly", ElboQuestion, ElboAnswer, answer, picture)
+PANEL = Panel("elbo", "The evidence lower bound, exactly", answer, picture)

@@ -70,4 +70,4 @@ def answer(question: DiscreteQuestion) -> DiscreteAnswer:
     )
 
 
-PANEL = Panel("elbo_discrete", "The bound where z is summed", DiscreteQuestion, DiscreteAnswer, answer)
+PANEL = Panel("elbo_discrete", "The bound where z is summed", answer)

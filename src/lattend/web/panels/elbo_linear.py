@@ -83,6 +83,4 @@ def picture(question: LinearQuestion) -> Picture:
     )
 
 
-PANEL = Panel(
-    "elbo_linear", "A linear-Gaussian model", LinearQuestion, LinearAnswer, answer, picture, torch=True
-)
+PANEL = Panel("elbo_linear", "A linear-Gaussian model", answer, picture, torch=True)

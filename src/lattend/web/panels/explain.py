@@ -145,8 +145,6 @@ def picture(question: PlanQuestion) -> Picture:
 PANEL = Panel(
     "explain",
     "What attention would do",
-    PlanQuestion,
-    ExplainAnswer,
     answer,
     picture,
     torch=True,

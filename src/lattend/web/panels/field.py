@@ -174,15 +174,11 @@ def _read(text: str) -> Rule:
 PANEL = Panel(
     "field",
     "The receptive field of a stack of layers",
-    ReceptiveFieldQuestion,
-    ReceptiveFieldAnswer,
     answer,
     as_typed=True,  # a field that is the rule itself is told in its words
 )
 FIRST_LAYERS = Panel(
     "first_layers",
     "Which layer first connects two positions",
-    FirstLayersQuestion,
-    FirstLayersAnswer,
     first_layers,
 )

@@ -201,4 +201,4 @@ def picture(question: OrbitQuestion) -> Picture:
     return found[0].draw() if len(found) == 1 else compare_orbits(*found)
 
 
-PANEL = Panel("game", "A game, step by step", OrbitQuestion, OrbitAnswer, answer, picture)
+PANEL = Panel("game", "A game, step by step", answer, picture)

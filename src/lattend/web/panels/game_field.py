@@ -73,4 +73,4 @@ def picture(question: GameFieldQuestion) -> Picture:
     return read(question).equilibria().draw()
 
 
-PANEL = Panel("game_field", "The field of a game", GameFieldQuestion, GameFieldAnswer, answer, picture)
+PANEL = Panel("game_field", "The field of a game", answer, picture)

@@ -101,4 +101,4 @@ def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
     return Outcome(name=name, label=label, kind=here.kind, words=words(said), period=here.period), said
 
 
-PANEL = Panel("game_outcome", "What a method does at a step", OutcomeQuestion, OutcomeAnswer, answer)
+PANEL = Panel("game_outcome", "What a method does at a step", answer)

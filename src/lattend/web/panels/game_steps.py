@@ -122,4 +122,4 @@ def picture(question: StepsQuestion) -> Picture:
     return analysis(question, question.method, question.at).draw()
 
 
-PANEL = Panel("game_steps", "For which steps a method converges", StepsQuestion, StepsAnswer, answer, picture)
+PANEL = Panel("game_steps", "For which steps a method converges", answer, picture)

@@ -42,4 +42,4 @@ def answer(question: GrowthQuestion) -> GrowthAnswer:
     )
 
 
-PANEL = Panel("growth", "The order of growth of a rule's count", GrowthQuestion, GrowthAnswer, answer)
+PANEL = Panel("growth", "The order of growth of a rule's count", answer)

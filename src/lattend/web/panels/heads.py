@@ -110,4 +110,4 @@ def picture(question: RecordQuestion) -> Picture:
     return read(question).draw_paths()
 
 
-PANEL = Panel("heads", "Heads in training", RecordQuestion, HeadsAnswer, answer, picture)
+PANEL = Panel("heads", "Heads in training", answer, picture)

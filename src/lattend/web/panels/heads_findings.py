@@ -59,4 +59,4 @@ def picture(question: RecordQuestion) -> Picture:
     return read(question).draw_spread()
 
 
-PANEL = Panel("heads_findings", "What the heads did", RecordQuestion, FindingsAnswer, answer, picture)
+PANEL = Panel("heads_findings", "What the heads did", answer, picture)

@@ -57,4 +57,4 @@ def picture(question: MomentQuestion) -> Picture:
     return read(question).draw(_moment(question).epoch, question.run)
 
 
-PANEL = Panel("heads_moment", "Heads at one moment", MomentQuestion, MomentAnswer, answer, picture)
+PANEL = Panel("heads_moment", "Heads at one moment", answer, picture)

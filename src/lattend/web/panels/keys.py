@@ -61,4 +61,4 @@ def _formula(rule: Rule, bound: Rule, per: str) -> tuple[Formula, bool]:
         return formula(rule.count(per=per, method="closed")), False
 
 
-PANEL = Panel("keys", "Keys of a query, queries of a key", KeysQuestion, KeysAnswer, answer)
+PANEL = Panel("keys", "Keys of a query, queries of a key", answer)

@@ -78,4 +78,4 @@ def answer(question: LayersQuestion) -> LayersAnswer:
     return LayersAnswer(layers=layers, quantities=grow, machines=[*MACHINES], models=models())
 
 
-PANEL = Panel("layers", "What can be priced", LayersQuestion, LayersAnswer, answer)
+PANEL = Panel("layers", "What can be priced", answer)

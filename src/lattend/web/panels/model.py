@@ -232,4 +232,4 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
     )
 
 
-PANEL = Panel("model", "A model from its config.json", ModelQuestion, ModelAnswer, answer)
+PANEL = Panel("model", "A model from its config.json", answer)

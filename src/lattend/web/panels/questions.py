@@ -92,5 +92,5 @@ def find(question: AskQuestion) -> AskAnswer:
     )
 
 
-PANEL = Panel("questions", "The questions of course notes", QuestionsQuestion, QuestionsAnswer, answer)
-ASK = Panel("ask", "Questions that have these words", AskQuestion, AskAnswer, find)
+PANEL = Panel("questions", "The questions of course notes", answer)
+ASK = Panel("ask", "Questions that have these words", find)

@@ -61,4 +61,4 @@ def distance_latex(span: SpanView) -> str:
     return " - ".join(map(latex_name, span.distance.split(" - ")))
 
 
-PANEL = Panel("reach", "The attention span of a rule", ReachQuestion, ReachAnswer, answer)
+PANEL = Panel("reach", "The attention span of a rule", answer)

@@ -154,12 +154,10 @@ def tree(node: Node) -> Tree:
             return ["not", tree(node.arg), place]
 
 
-PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, first=True, as_typed=True)
+PANEL = Panel("read", "What a rule's text means", answer, first=True, as_typed=True)
 OTHER = Panel(
     "other",
     "What the text of a second rule means",
-    OtherQuestion,
-    ReadAnswer,
     other,
     first=True,
     as_typed=True,

@@ -148,6 +148,4 @@ def _digits(value: Count | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
-PANEL = Panel(
-    "rule_cost", "What attention under a rule costs", RuleCostQuestion, RuleCostAnswer, answer, torch=True
-)
+PANEL = Panel("rule_cost", "What attention under a rule costs", answer, torch=True)

@@ -103,4 +103,4 @@ def _names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
     return found.about, renamed, found.call
 
 
-PANEL = Panel("rules", "What a rule is called", NamesQuestion, NamesAnswer, answer, as_typed=True)
+PANEL = Panel("rules", "What a rule is called", answer, as_typed=True)

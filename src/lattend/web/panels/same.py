@@ -228,5 +228,5 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
     return SharedCount(whose=whose, formula=closed, value=value, why=why)
 
 
-PANEL = Panel("same", "Whether two rules are the same", SameQuestion, SameAnswer, answer, as_typed=True)
-SHARED = Panel("shared", "How many pairs two rules share", SameQuestion, SharedAnswer, shared, as_typed=True)
+PANEL = Panel("same", "Whether two rules are the same", answer, as_typed=True)
+SHARED = Panel("shared", "How many pairs two rules share", shared, as_typed=True)

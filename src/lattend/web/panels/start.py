@@ -68,4 +68,4 @@ def answer(question: StartQuestion) -> StartAnswer:
     return StartAnswer(version=__version__, catalogue=rules, examples=examples())
 
 
-PANEL = Panel("start", "The page's menus", StartQuestion, StartAnswer, answer, first=True)
+PANEL = Panel("start", "The page's menus", answer, first=True)

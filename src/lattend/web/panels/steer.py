@@ -132,4 +132,4 @@ def picture(question: SteerQuestion) -> Picture:
     return steered(question).draw()
 
 
-PANEL = Panel("steer", "The query for wanted weights", SteerQuestion, SteerAnswer, answer, picture)
+PANEL = Panel("steer", "The query for wanted weights", answer, picture)

@@ -47,4 +47,4 @@ def answer(question: TablesQuestion) -> TablesAnswer:
     )
 
 
-PANEL = Panel("tables", "CNNs, RNNs and Transformers side by side", TablesQuestion, TablesAnswer, answer)
+PANEL = Panel("tables", "CNNs, RNNs and Transformers side by side", answer)

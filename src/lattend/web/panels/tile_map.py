@@ -74,8 +74,6 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
 PANEL = Panel(
     "tile_map",
     "Where a plan computes pairs",
-    TileMapQuestion,
-    TileMapAnswer,
     answer,
     torch=True,
     as_typed=True,

@@ -104,4 +104,4 @@ def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
     ]
 
 
-PANEL = Panel("tiles", "How full the tiles of a grid are", TilesQuestion, TilesAnswer, answer, first=True)
+PANEL = Panel("tiles", "How full the tiles of a grid are", answer, first=True)

@@ -148,4 +148,4 @@ def picture(question: TryQueryQuestion) -> Picture:
     return tried(question).draw()
 
 
-PANEL = Panel("try_query", "What a query returns", TryQueryQuestion, TryQueryAnswer, answer, picture)
+PANEL = Panel("try_query", "What a query returns", answer, picture)

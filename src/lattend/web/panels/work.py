@@ -214,4 +214,4 @@ def picture(question: WorkQuestion) -> Picture:
     return worked_of(question).draw(question.places)
 
 
-PANEL = Panel("work", "Attention worked through", WorkQuestion, WorkAnswer, answer, picture, as_typed=True)
+PANEL = Panel("work", "Attention worked through", answer, picture, as_typed=True)

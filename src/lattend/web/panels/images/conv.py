@@ -112,4 +112,4 @@ def picture(question: ConvQuestion) -> Picture:
     return draw_conv(**question.arguments(), size=question.image(), alpha=question.alpha)
 
 
-PANEL = Panel("conv", "The heads of a convolution", ConvQuestion, ConvAnswer, answer, picture)
+PANEL = Panel("conv", "The heads of a convolution", answer, picture)

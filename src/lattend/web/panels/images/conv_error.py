@@ -73,6 +73,4 @@ def answer(question: ErrorQuestion) -> ErrorAnswer:
     )
 
 
-PANEL = Panel(
-    "conv_error", "Heads in place of the convolution", ErrorQuestion, ErrorAnswer, answer, torch=True
-)
+PANEL = Panel("conv_error", "Heads in place of the convolution", answer, torch=True)

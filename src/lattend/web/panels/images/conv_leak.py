@@ -95,4 +95,4 @@ def answer(question: LeakQuestion) -> LeakAnswer:
     )
 
 
-PANEL = Panel("conv_leak", "How much weight the heads leak", LeakQuestion, LeakAnswer, answer)
+PANEL = Panel("conv_leak", "How much weight the heads leak", answer)

@@ -46,4 +46,4 @@ def answer(question: ConvPriceQuestion) -> ConvPriceAnswer:
     )
 
 
-PANEL = Panel("conv_price", "The price of both", ConvPriceQuestion, ConvPriceAnswer, answer)
+PANEL = Panel("conv_price", "The price of both", answer)

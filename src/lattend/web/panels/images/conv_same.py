@@ -77,4 +77,4 @@ def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
     )
 
 
-PANEL = Panel("conv_same", "The same price, proved", ConvPriceQuestion, ConvSameAnswer, answer, torch=True)
+PANEL = Panel("conv_same", "The same price, proved", answer, torch=True)

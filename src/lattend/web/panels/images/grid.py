@@ -111,4 +111,4 @@ def picture(question: GridFieldQuestion) -> Picture:
     )
 
 
-PANEL = Panel("grid", "A 2-D RNN step by step", GridFieldQuestion, GridAnswer, answer, picture)
+PANEL = Panel("grid", "A 2-D RNN step by step", answer, picture)

@@ -46,4 +46,4 @@ def answer(question: GridQuestion) -> GridCheckAnswer:
     )
 
 
-PANEL = Panel("grid_check", "GridRNN against plain loops", GridQuestion, GridCheckAnswer, answer, torch=True)
+PANEL = Panel("grid_check", "GridRNN against plain loops", answer, torch=True)

@@ -57,4 +57,4 @@ def answer(question: DiagramQuestion) -> DiagramAnswer:
     )
 
 
-PANEL = Panel("grid_diagram", "A 2-D RNN as planes", DiagramQuestion, DiagramAnswer, answer, picture)
+PANEL = Panel("grid_diagram", "A 2-D RNN as planes", answer, picture)

@@ -93,4 +93,4 @@ def answer(question: GridPriceQuestion) -> GridPriceAnswer:
     )
 
 
-PANEL = Panel("grid_price", "The price of a 2-D RNN", GridPriceQuestion, GridPriceAnswer, answer)
+PANEL = Panel("grid_price", "The price of a 2-D RNN", answer)

@@ -133,4 +133,4 @@ def picture(question: PatchesQuestion) -> Picture:
     )
 
 
-PANEL = Panel("patches", "An image in patches", PatchesQuestion, PatchesAnswer, answer, picture)
+PANEL = Panel("patches", "An image in patches", answer, picture)

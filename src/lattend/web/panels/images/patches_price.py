@@ -102,4 +102,4 @@ def answer(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
     )
 
 
-PANEL = Panel("patches_price", "What the tokens cost", PatchesPriceQuestion, PatchesPriceAnswer, answer)
+PANEL = Panel("patches_price", "What the tokens cost", answer)

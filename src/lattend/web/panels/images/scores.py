@@ -113,4 +113,4 @@ def _rounded(values: Map) -> Map:
     return [[round(value, PLACES) for value in row] for row in values]
 
 
-PANEL = Panel("scores", "The score of a positional encoding", ScoresQuestion, ScoresAnswer, answer, picture)
+PANEL = Panel("scores", "The score of a positional encoding", answer, picture)
