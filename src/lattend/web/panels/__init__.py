@@ -7,15 +7,9 @@ from importlib import import_module
 from lattend.web.panel import Panel
 
 MODULES = (  # in the order in which the questions of a batch are answered
-    *("start", "questions", "read", "count", "claim", "keys", "growth", "reach", "field", "cache"),
-    *("rule_names", "code", "same", "draw", "tiles"),
-    *("game", "game_field", "game_outcome", "game_steps", "steer", "try_query"),
-    *("images.conv", "images.conv_leak", "images.conv_error", "images.conv_price", "images.conv_same"),
-    *("images.grid", "images.grid_price", "images.grid_check", "images.grid_diagram"),
-    *("images.patches", "images.patches_price", "images.scores"),
-    *("elbo", "elbo_discrete", "elbo_linear", "explain", "tile_map", "rule_cost", "work", "check"),
-    *("heads", "heads_moment", "heads_findings", "derive"),
-    *("layers", "cost", "cost_claim", "compare", "tables", "model"),
+    *("start", "read", "count", "claim", "reach", "code", "same", "draw", "explain", "rule_cost"),
+    *("game", "game_steps", "steer", "conv", "conv_error", "grid", "patches", "scores", "elbo"),
+    *("work", "heads", "derive", "cost", "compare", "model"),
 )
 PANELS: dict[str, Panel] = {
     panel.name: panel

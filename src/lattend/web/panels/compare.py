@@ -1,4 +1,4 @@
-"""compare: several layers as one size grows, and where they cross."""
+"""compare, tables: several layers as one size grows, and tables of architectures."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.web.copies import call, command, python
-from lattend.web.costs import LayerText, SizeLetter
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
-from lattend.web.reports import Words, words
+from lattend.web.panels.cost import LayerText, SizeLetter
+from lattend.web.reports import ReportView, Words, view, words
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
     from lattend.cost.comparison.defaults import NamedLayers
     from lattend.cost.cost import Cost
     from lattend.draw import Picture
+
 
 POINTS = 96  # of a curve
 MOST_LAYERS = 8
@@ -72,7 +73,7 @@ class CompareAnswer(Answer):
     widths: list[str]
 
 
-def answer(question: CompareQuestion) -> CompareAnswer:
+def answer_compare(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
     from lattend.cost.quantities import label
@@ -184,9 +185,50 @@ def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -
     )
 
 
-def picture(question: CompareQuestion) -> Picture:
+def compare_picture(question: CompareQuestion) -> Picture:
     """The curves with their crossings."""
     return _compared(question)[1].draw()
 
 
-PANEL = Panel("compare", "Layers as one size grows", answer, picture)
+COMPARE = Panel("compare", "Layers as one size grows", answer_compare, compare_picture)
+
+
+class TablesQuestion(Question):
+    """Nothing is asked: the tables are formulas."""
+
+
+class TablesAnswer(Answer):
+    """The two tables, each derived from the costs of its layers."""
+
+    architectures: ReportView
+    train_test: ReportView
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[ReportView, ReportView, str]:
+    from lattend.cost.comparison.architectures import architectures
+    from lattend.cost.comparison.train_test import train_test
+
+    reports = architectures().report(), train_test().report()
+    return view(reports[0]), view(reports[1]), "\n".join(report.latex() for report in reports)
+
+
+def answer_tables(question: TablesQuestion) -> TablesAnswer:
+    """Parallelism, path length, time and space, in closed form."""
+    compared, trained, latex = _tables()
+    return TablesAnswer(
+        architectures=compared,
+        train_test=trained,
+        copies=Copies(
+            python=python(
+                "print(architectures())",
+                "print(lt.cost.train_test())",
+                imports="from lattend.cost.comparison.architectures import architectures",
+            ),
+            command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
+            latex=latex,
+        ),
+    )
+
+
+TABLES = Panel("tables", "CNNs, RNNs and Transformers side by side", answer_tables)

@@ -1,17 +1,18 @@
-"""cost: the exact price of a layer: formulas in its sizes, numbers where they have some."""
+"""layers, cost: which layers can be priced, and the exact cost of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from lattend.recent import Recent
-from lattend.web.copies import command
-from lattend.web.costs import LayerText, PricedLayer, SizeLetter, python_of_layer, read_layer, size_letters
+from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.reports import ReportView, view
@@ -20,6 +21,126 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
     from lattend.cost.per_point import PerPoint
     from lattend.draw import Picture
+
+
+LayerText = Annotated[str, Field(max_length=2000)]
+
+
+class SizeLetter(BaseModel):
+    """A size of a layer that is open, and the number at which its slider stands until it has one."""
+
+    name: str
+    example: int
+
+
+def size_letters(names: Iterable[str]) -> list[SizeLetter]:
+    """The letters in the order in which they are written."""
+    from lattend.rules.example_numbers import priced_number
+
+    return [SizeLetter(name=name, example=priced_number(name)) for name in names]
+
+
+@dataclass(frozen=True)
+class PricedLayer:
+    """The layer with all its letters, and with the numbers of those that have one."""
+
+    open: Cost
+    cost: Cost
+    given: dict[str, int]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether every letter has a number."""
+        return not self.cost.names
+
+
+def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
+    """The layer that a text means; numbers of letters that it does not have are kept for later."""
+    from lattend.cost.reader import from_text
+
+    mask: dict[str, Any] = {"rule": rule} if rule else {}
+    whole = from_text(text, mask)
+    given = {name: numbers[name] for name in whole.names if name in numbers}
+    return PricedLayer(whole, from_text(text, {**given, **mask}) if given else whole, given)
+
+
+def python_of_layer(text: str, rule: str, given: Mapping[str, int], *lines: str) -> str:
+    """Python that reads the layer, and then these lines."""
+    mask: dict[str, Any] = {"rule": rule} if rule else {}
+    named = {**given, **mask}
+    layer = call("layer = from_text", text, *([named] if named else []))
+    return python(layer, *lines, imports="from lattend.cost.reader import from_text")
+
+
+class LayersQuestion(Question):
+    """Nothing is asked."""
+
+
+class CatalogueLayer(BaseModel):
+    """A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask."""
+
+    name: str
+    about: str
+    signature: str
+    example: str
+    rule: bool
+
+
+class NamedQuantity(BaseModel):
+    """What can be asked of a layer, as it is typed and as people read it."""
+
+    name: str
+    label: str
+
+
+class NamedModel(BaseModel):
+    """A model that everybody knows, by the fields of its config.json that its price is made from."""
+
+    name: str
+    config: dict[str, Any]
+
+
+class LayersAnswer(BaseModel):
+    """The menus of the price page."""
+
+    layers: list[CatalogueLayer]
+    quantities: list[NamedQuantity]
+    machines: list[str]
+    models: list[NamedModel]
+
+
+@lru_cache(maxsize=1)
+def models() -> list[NamedModel]:
+    """The models of models.toml."""
+    import tomllib
+
+    text = files("lattend.web").joinpath("models.toml").read_text(encoding="utf-8")
+    found = tomllib.loads(text)["model"]
+    return [NamedModel(name=one.pop("name"), config=one) for one in found]
+
+
+def answer_layers(question: LayersQuestion) -> LayersAnswer:
+    """The catalogue of layers, and what is asked of them."""
+    from lattend.cost.layer_catalogue import catalogue
+    from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
+    from lattend.machines import MACHINES
+
+    layers = [
+        CatalogueLayer(
+            name=entry.name,
+            about=entry.about,
+            signature=entry.signature,
+            example=entry.example,
+            rule="rule" in entry.arguments,
+        )
+        for entry in catalogue().entries.values()
+    ]
+    grow = [NamedQuantity(name=name, label=label(name)) for name in QUANTITIES if name not in AT_NUMBERS]
+    return LayersAnswer(layers=layers, quantities=grow, machines=[*MACHINES], models=models())
+
+
+LAYERS = Panel("layers", "What can be priced", answer_layers)
+
 
 FORMULAS_DEADLINE = 2.0  # seconds for all formulas of a layer
 OPEN = "executed and peak are known when every size has a number"
@@ -78,7 +199,7 @@ class CostAnswer(Answer):
     notes: list[str]
 
 
-def answer(question: CostQuestion) -> CostAnswer:
+def answer_cost(question: CostQuestion) -> CostAnswer:
     """The price of the layer, of its backward pass, or of one point."""
     layer = read_layer(question.layer, question.rule, question.numbers)
     return _of_point(question, layer) if question.per else _of_all(question, layer)
@@ -278,10 +399,10 @@ def _latex(rows: list[QuantityRow]) -> str:
     return named((label, found.latex) for label, found in first if found)
 
 
-def picture(question: CostQuestion) -> Picture:
+def cost_picture(question: CostQuestion) -> Picture:
     """Bars of the multiplies, layer by layer."""
     cost = read_layer(question.layer, question.rule, question.numbers).cost
     return (cost.backward if question.backward else cost).draw()
 
 
-PANEL = Panel("cost", "What a layer costs", answer, picture)
+COST = Panel("cost", "What a layer costs", answer_cost, cost_picture)

@@ -1,4 +1,4 @@
-"""count: how many (query, key) pairs a rule attends, as a formula and at numbers."""
+"""count, keys, growth: how many pairs a rule attends, how many a query has, and how that grows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
+from lattend.web.formulas import Formula, Piece, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
@@ -43,7 +43,7 @@ class CountAnswer(Answer):
     share: str
 
 
-def answer(question: CountQuestion) -> CountAnswer:
+def answer_count(question: CountQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
     from lattend.report.numbers import percent
 
@@ -93,4 +93,89 @@ def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
         return None, reason
 
 
-PANEL = Panel("count", "How many pairs a rule attends", answer, first=True)
+COUNT = Panel("count", "How many pairs a rule attends", answer_count, first=True)
+
+
+class KeysQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class KeysAnswer(Answer):
+    """Formulas in the position of the query, and in that of the key."""
+
+    per_query: Formula
+    per_key: Formula
+
+
+def answer_keys(question: KeysQuestion) -> KeysAnswer:
+    """The keys of one query and the queries of one key, as formulas in its position, from 0."""
+    from lattend.report.latex import named
+
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    bound = rule.at(**numbers)
+    (per_query, in_query), (per_key, in_key) = (_formula(rule, bound, per) for per in ("query", "key"))
+    given = {"query": numbers if in_query else {}, "key": numbers if in_key else {}}
+    return KeysAnswer(
+        per_query=per_query,
+        per_key=per_key,
+        copies=Copies(
+            python=python(
+                call("rule = lt.rule", question.rule),
+                *(show("rule.count", per=per, **at) for per, at in given.items()),
+            ),
+            command="\n".join(command("count", question.rule, at=at, per=per) for per, at in given.items()),
+            latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
+        ),
+    )
+
+
+def _formula(rule: Rule, bound: Rule, per: str) -> tuple[Formula, bool]:
+    """The formula, and whether the numbers are put in: not where that would take too many cases."""
+    try:
+        return formula(bound.count(per=per, method="closed")), True
+    except (NoClosedForm, NotAffineError):
+        return formula(rule.count(per=per, method="closed")), False
+
+
+KEYS = Panel("keys", "Keys of a query, queries of a key", answer_keys)
+
+
+class GrowthQuestion(Question):
+    """A rule."""
+
+    rule: str
+
+
+class GrowthAnswer(Answer):
+    """The order of growth, by region where it differs."""
+
+    order: Formula
+
+
+def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
+    """The order of growth of the number of attended pairs."""
+    from lattend.report.latex import cases
+
+    count = read(question.rule).count(method="closed")
+    if isinstance(count, int):
+        pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
+    else:
+        found, names = count.order(), count.names
+        pieces = [Piece(latex=order, when=when) for order, when in found.latex_orders]
+        text = str(found)
+    latex = cases([(piece.latex, piece.when) for piece in pieces])
+    return GrowthAnswer(
+        order=Formula(pieces=pieces, where="", text=text, latex=latex),
+        copies=Copies(
+            python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
+            command=command("count", question.rule, order=",".join(names)),
+            latex=latex,
+        ),
+    )
+
+
+GROWTH = Panel("growth", "The order of growth of a rule's count", answer_growth)

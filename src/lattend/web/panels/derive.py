@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lattend.study.derivations.draft import Draft
     from lattend.study.derivations.tried import TriedLine
 
+
 GAME = "game"
 MOST_LINES = 60
 
@@ -70,7 +71,7 @@ class DeriveAnswer(Answer):
     derivations: list[Listed]
 
 
-def answer(question: DeriveQuestion) -> DeriveAnswer:
+def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     """Every line checked for all sizes at once or in exact numbers; one that fails says on what."""
     from lattend.study.derivations.catalogue import listed
     from lattend.study.derivations.tried import tried
@@ -159,4 +160,4 @@ def _latex(draft: Draft, lines: list[TriedLine]) -> str:
     return Derivation(draft.name, draft.title, draft.given, definitions, tuple(kept), draft.remark).latex()
 
 
-PANEL = Panel("derive", "A derivation, line by line", answer)
+DERIVE = Panel("derive", "A derivation, line by line", answer_derive)

@@ -1,12 +1,14 @@
-"""draw: the library's picture of a rule, or of two that are compared, at numbers."""
+"""draw, tiles: the grid of a rule, and how full the tiles of a large grid are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from operator import ge
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
+from lattend.errors import DomainError
 from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.read import letters
@@ -15,6 +17,7 @@ from lattend.web.rules import read
 if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.rules import Rule
+
 
 MOST_TIKZ = 60_000  # characters
 
@@ -53,7 +56,7 @@ def drawn_at(rules: Sequence[Rule], numbers: Mapping[str, int]) -> dict[str, int
     return {name: numbers.get(name, examples[name]) for name in free}
 
 
-def picture(question: DrawQuestion) -> Picture:
+def grid_picture(question: DrawQuestion) -> Picture:
     """The grid: squares, or tiles shaded by how full they are; of an image, the keys of one pixel."""
     rules = rules_of(question.rule, question.other)
     numbers = drawn_at(rules, question.numbers)
@@ -61,10 +64,10 @@ def picture(question: DrawQuestion) -> Picture:
     return rules[0].draw(compare=over, pixel=_pixel(question, rules[0], numbers), **numbers)
 
 
-def answer(question: DrawQuestion) -> DrawAnswer:
+def answer_draw(question: DrawQuestion) -> DrawAnswer:
     """The picture's title and caption, and the lines that draw it elsewhere."""
     rules = rules_of(question.rule, question.other)
-    numbers, shown = drawn_at(rules, question.numbers), picture(question)
+    numbers, shown = drawn_at(rules, question.numbers), grid_picture(question)
     pixel = _pixel(question, rules[0], numbers)
     named = ",".join(map(str, pixel or ()))
     return DrawAnswer(
@@ -104,4 +107,97 @@ def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tu
     return tuple(question.pixel) if inside else tuple(length // 2 for length in lengths)
 
 
-PANEL = Panel("draw", "The picture of a rule", answer, picture, as_typed=True)
+DRAW = Panel("draw", "The picture of a rule", answer_draw, grid_picture, as_typed=True)
+
+
+MOST_TILES = 160  # along a side
+
+Position = Annotated[Integer, Field(ge=0)]
+Length = Annotated[Integer, Field(ge=1)]
+
+
+class TilesQuestion(Question):
+    """A rule, a second one or "", numbers, and the tiles: where they begin, how large, how many.
+
+    Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
+    """
+
+    rule: str
+    other: str = ""
+    numbers: Numbers = Field(default_factory=dict)
+    head: Position = 0
+    pixel: list[Position] = Field(default=[], max_length=3)
+    slice: Position = 0
+    top: Position = 0
+    left: Position = 0
+    height: Length  # queries in a tile
+    width: Length  # keys in a tile
+    rows: int = Field(ge=1, le=MOST_TILES)
+    cols: int = Field(ge=1, le=MOST_TILES)
+
+
+class TilesAnswer(BaseModel):
+    """A text for every row of tiles, a letter for every tile.
+
+    Of one rule, "a" is empty and the next 20 letters are steps of fullness: "b" holds up to 1/20 of its
+    pairs, "u" all or nearly all. Of two, "a" is empty, "b" only A, "c" only B, "d" both, "e" several.
+    `counts` are the pairs in all tiles: attended ones, or only A, only B and both; `pairs` is all there are.
+    """
+
+    cells: list[str]
+    counts: list[str]
+    pairs: str
+    share: str
+
+
+def answer_tiles(question: TilesQuestion) -> TilesAnswer:
+    """The fullness of each tile from exact counts."""
+    from lattend.counts import tile_counts
+    from lattend.draw.grid.bind import at_head, bound
+    from lattend.draw.grid.panel import Side
+    from lattend.draw.grid.view import tile_areas, tile_classes, tile_panel
+    from lattend.report.numbers import percent
+
+    asked = rules_of(question.rule, question.other)
+    numbers = drawn_at(asked, question.numbers)
+    rules = [_on_a_line(at_head(rule, question.head), question) for rule in bound(asked, numbers)]
+    axis, values = rules[0].axes[0], rules[0].values
+    rows = _edges(question.top, question.height, question.rows, values[axis.queries])
+    cols = _edges(question.left, question.width, question.cols, values[axis.keys])
+    counts, areas = tile_classes(rules, tile_counts, rows, cols), tile_areas(rows, cols)
+    cells = tile_panel(counts, areas, Side("", len(rows) - 1), Side("", len(cols) - 1), "").cells
+    sums, pairs = [int(count.astype(object).sum()) for count in counts], int(areas.sum())
+    return TilesAnswer(
+        cells=["".join(chr(ord("a") + level) for level in row) for row in cells.tolist()],
+        counts=[f"{total:,}" for total in sums],
+        pairs=f"{pairs:,}",
+        share=percent(sums[0], pairs) if len(rules) == 1 else "",
+    )
+
+
+def _on_a_line(rule: Rule, question: TilesQuestion) -> Rule:
+    """The rule itself, or of an image the keys of the pixel."""
+    from lattend.draw.grid.bind import keys_on_a_line
+
+    if len(rule.axes) == 1:
+        return rule
+    lengths = [rule.values[axis.queries] for axis in rule.axes]
+    place = f"({', '.join(map(str, question.pixel))})"
+    if len(question.pixel) != len(lengths) or any(map(ge, question.pixel, lengths)):
+        raise DomainError(f"the image is {' by '.join(map(str, lengths))}, and has no pixel {place}")
+    if len(lengths) == 3 and question.slice >= lengths[0]:
+        raise DomainError(f"there are {lengths[0]} slices, and none of number {question.slice}")
+    return keys_on_a_line(rule, question.pixel, question.slice)
+
+
+def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
+    """Where so many tiles begin and the last ends, cut at the length."""
+    if start >= length:
+        raise DomainError(f"the tiles begin at {start:,}, and there are {length:,} positions")
+    return [
+        *(at for at in range(start, start + tile * many, tile) if at < length),
+        min(start + tile * many, length),
+    ]
+
+
+TILES = Panel("tiles", "How full the tiles of a grid are", answer_tiles, first=True)

@@ -1,19 +1,101 @@
-"""explain: what attention would do under a rule: pairs, parts, kernels, why not the others, time, memory."""
+"""explain, tile_map: what attention would do under a rule, and which tiles it would compute."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.plans import PlanQuestion, explained, numbers_in, open_numbers
-from lattend.web.rules import read
+from lattend.errors import DomainError
+from lattend.web.copies import call, command, python, show
+from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panels.read import examples
+from lattend.web.rules import numbers_of, read
+from lattend.web.threads import as_elsewhere
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
     from lattend.draw import Picture
+
+
+MOST_HEADS = 1 << 12
+
+
+class PlanQuestion(Question):
+    """A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["bfloat16", "float16", "float32", "float64"] = "float32"
+    head_dim: int = Field(default=64, ge=1, le=1 << 12)
+    heads: int = Field(default=8, ge=1, le=MOST_HEADS)
+    kv_heads: int = Field(default=0, ge=0, le=MOST_HEADS)
+    batch: int = Field(default=1, ge=1, le=1 << 20)
+    kernel: Literal["", "sdpa", "triton", "native", "cpu", "dense", "reference"] = ""
+
+    @property
+    def options(self) -> dict[str, str | int]:
+        """What is not as it is by default, as arguments of explain."""
+        given = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
+        given |= {"batch": self.batch, "kernel": self.kernel}
+        default = PlanQuestion(rule="")
+        return {name: value for name, value in given.items() if value != getattr(default, name)}
+
+
+def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
+    """The numbers given, and examples for those that have none; sizes have defaults in explain.
+
+    A line is longer than that where the rule's own numbers ask for it.
+    """
+    from lattend.rules.example_numbers import priced_number
+
+    rule = read(question.rule)
+    given = numbers_of(rule, question.numbers)
+    taken = examples(rule, (name for name in rule.free if name not in given))
+    return given, {
+        name: value for name, value in taken.items() if name in rule.parameters or value > priced_number(name)
+    }
+
+
+def open_numbers(question: PlanQuestion, found: Explanation) -> dict[str, int]:
+    """The numbers of a call that its rule leaves open."""
+    bound = read(question.rule).values
+    return {name: value for name, value in found.at.items() if name not in bound}
+
+
+def explained(question: PlanQuestion) -> Explanation:
+    """The explanation of the call, remembered: its map is asked for after it, at one zoom after another."""
+    return _explained(question.model_dump_json(include={*PlanQuestion.model_fields}))
+
+
+@lru_cache(maxsize=8)
+def _explained(text: str) -> Explanation:
+    from lattend.attend.explain.explain import explain
+    from lattend.rules.language.arrays import array_missing
+
+    question = PlanQuestion.model_validate_json(text)
+    given, taken = numbers_in(question)
+    rule = read(question.rule)
+    if rule.open:
+        raise array_missing(question.rule, rule.open[0])
+    known = given | taken
+    bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
+    sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
+    heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
+    with as_elsewhere():  # as the copies of the panel
+        return explain(
+            bound,
+            device=question.device,
+            dtype=question.dtype,
+            head_dim=question.head_dim,
+            heads=None if "heads" in rule.values else heads,
+            kv_heads=question.kv_heads or None,
+            batch=question.batch,
+            kernel=question.kernel or None,
+            **sizes,
+        )
 
 
 class Amount(BaseModel):
@@ -70,7 +152,7 @@ class ExplainAnswer(Answer):
     mapped: bool  # whether the panel tile_map has it
 
 
-def answer(question: PlanQuestion) -> ExplainAnswer:
+def answer_explain(question: PlanQuestion) -> ExplainAnswer:
     """What attention would do, found without doing it."""
     from lattend.attend.explain.memory import format_memory
 
@@ -137,16 +219,85 @@ def _amounts(found: Explanation) -> list[Amount]:
     ]
 
 
-def picture(question: PlanQuestion) -> Picture:
+def explain_picture(question: PlanQuestion) -> Picture:
     """The tiles over the rule, at a size that can be read."""
     return explained(question).picture()
 
 
-PANEL = Panel(
+EXPLAIN = Panel(
     "explain",
     "What attention would do",
-    answer,
-    picture,
+    answer_explain,
+    explain_picture,
+    torch=True,
+    as_typed=True,
+)
+
+
+Edge = Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class TileMapQuestion(PlanQuestion):
+    """A plan, and what is shown of it: first query, end of queries, first key, end of keys; all if empty."""
+
+    tiles_view: list[Edge] = Field(default_factory=list, max_length=4)
+
+
+class TileMapAnswer(Answer):
+    """Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
+
+    `needed` is empty where attended pairs cannot be counted box by box.
+    """
+
+    query_edges: list[int]
+    key_edges: list[int]
+    executed: list[list[int]]
+    needed: list[list[int]]
+    queries: int
+    keys: int
+
+
+def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
+    """The map of the plan's tiles."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
+    found = explained(question)
+    view = question.tiles_view
+    if len(view) not in (0, 4):
+        raise DomainError(f"a view has four ends, of queries and of keys, not {len(view)}")
+    spans = ((view[0], view[1]), (view[2], view[3])) if view else (None, None)
+    made = found.tile_map(*spans)
+    shown = {
+        name: f"{span[0]}:{span[1]}" for name, span in zip(("queries", "keys"), spans, strict=True) if span
+    }
+    numbers = open_numbers(question, found)
+    options = {name: value for name, value in question.options.items() if name not in found.at}
+    words = {name: str(value) for name, value in options.items()}
+    return TileMapAnswer(
+        query_edges=list(made.query_edges),
+        key_edges=list(made.key_edges),
+        executed=made.executed.tolist(),
+        needed=[] if made.needed is None else made.needed.tolist(),
+        queries=found.shapes[0][2],
+        keys=found.shapes[1][2],
+        copies=Copies(
+            python=python(
+                call("plan = lt.explain", question.rule, **numbers, **options),
+                call("tiles = plan.tile_map", *(spans if view else ())),
+                "print(tiles.executed.sum(), 'pairs run here')",
+                *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
+            ),
+            command=command("explain", question.rule, at=numbers, **words, tiles=True, **shown),
+            latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
+        ),
+    )
+
+
+TILE_MAP = Panel(
+    "tile_map",
+    "Where a plan computes pairs",
+    answer_tile_map,
     torch=True,
     as_typed=True,
 )

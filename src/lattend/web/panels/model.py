@@ -14,6 +14,7 @@ from lattend.web.reports import ReportView, view
 if TYPE_CHECKING:
     from lattend.cost.models import Model, ModelWork
 
+
 MOST_TOKENS = 10**8
 MOST_CONFIG = 200_000  # characters
 MATRICES = "all matrices together"
@@ -96,7 +97,7 @@ class ModelAnswer(Answer):
     config: dict[str, Any]  # the fields that were read
 
 
-def answer(question: ModelQuestion) -> ModelAnswer:
+def answer_model(question: ModelQuestion) -> ModelAnswer:
     """The price of the model."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
@@ -232,4 +233,4 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
     )
 
 
-PANEL = Panel("model", "A model from its config.json", answer)
+MODEL = Panel("model", "A model from its config.json", answer_model)

@@ -1,4 +1,4 @@
-"""read: what a rule's text means, before anything is counted."""
+"""read, other: what the text of a rule means, before anything is counted."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lattend.web.rules import read
 if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.language.expr import Node
+
 
 MOST_ENTRIES = 1 << 16  # of an array that the page gets
 
@@ -68,12 +69,12 @@ class ReadAnswer(Answer):
     written: str  # the text that they are places of
 
 
-def answer(question: ReadQuestion) -> ReadAnswer:
+def answer_read(question: ReadQuestion) -> ReadAnswer:
     """What the text means: its letters, its axes and its condition as a tree."""
     return _meaning(question.rule)
 
 
-def other(question: OtherQuestion) -> ReadAnswer:
+def answer_other(question: OtherQuestion) -> ReadAnswer:
     """What the text of the second rule means."""
     return _meaning(question.other)
 
@@ -154,11 +155,11 @@ def tree(node: Node) -> Tree:
             return ["not", tree(node.arg), place]
 
 
-PANEL = Panel("read", "What a rule's text means", answer, first=True, as_typed=True)
+READ = Panel("read", "What a rule's text means", answer_read, first=True, as_typed=True)
 OTHER = Panel(
     "other",
     "What the text of a second rule means",
-    other,
+    answer_other,
     first=True,
     as_typed=True,
 )

@@ -11,13 +11,14 @@ from lattend.errors import TooLarge
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panels.explain import MOST_HEADS
 from lattend.web.panels.read import letters
-from lattend.web.plans import MOST_HEADS
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
     from lattend.cost import Cost
     from lattend.counts import Count
+
 
 WORK = ("multiply_adds", "exponentials")
 MEMORY = ("saved_activations", "cache")
@@ -66,7 +67,7 @@ class _Formulas(NamedTuple):
     labels: dict[str, str]
 
 
-def answer(question: RuleCostQuestion) -> RuleCostAnswer:
+def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
     """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
     from lattend.cost import attention
     from lattend.report.latex import named
@@ -148,4 +149,4 @@ def _digits(value: Count | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
-PANEL = Panel("rule_cost", "What attention under a rule costs", answer, torch=True)
+RULE_COST = Panel("rule_cost", "What attention under a rule costs", answer_rule_cost, torch=True)

@@ -1,4 +1,4 @@
-"""same: whether two rules attend the same pairs, where they first differ, and how much they share."""
+"""same, shared: whether two rules attend to the same pairs, and how many they share."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SharedAnswer(Answer):
     parts: list[SharedCount]
 
 
-def answer(question: SameQuestion) -> SameAnswer:
+def answer_same(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
     from lattend.draw.grid.bind import bound
     from lattend.report.latex import aligned
@@ -103,7 +103,7 @@ def answer(question: SameQuestion) -> SameAnswer:
     )
 
 
-def shared(question: SameQuestion) -> SharedAnswer:
+def answer_shared(question: SameQuestion) -> SharedAnswer:
     """How many pairs both rules attend, and how many only one of them."""
     from lattend.budget import Budget
     from lattend.report.latex import aligned
@@ -228,5 +228,5 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
     return SharedCount(whose=whose, formula=closed, value=value, why=why)
 
 
-PANEL = Panel("same", "Whether two rules are the same", answer, as_typed=True)
-SHARED = Panel("shared", "How many pairs two rules share", shared, as_typed=True)
+SAME = Panel("same", "Whether two rules are the same", answer_same, as_typed=True)
+SHARED = Panel("shared", "How many pairs two rules share", answer_shared, as_typed=True)

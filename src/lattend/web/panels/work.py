@@ -1,7 +1,9 @@
-"""work: attention worked through, every number exact, in decimals, and with where it comes from."""
+"""work, check: attention worked through in exact numbers, and an answer to it judged."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +15,10 @@ from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.study.worked.judge import Judgement
     from lattend.study.worked.step import Step
     from lattend.study.worked.work import Worked
+
 
 MATRICES = ("tokens", "wq", "wk", "wv", "memory")
 DIRECT = ("q", "k", "v")
@@ -86,7 +90,7 @@ class WorkAnswer(Answer):
     markdown: str
 
 
-def answer(question: WorkQuestion) -> WorkAnswer:
+def answer_work(question: WorkQuestion) -> WorkAnswer:
     """Queries, keys, values, scores, exponentials, row sums, weights and outputs, worked out exactly."""
     from lattend.study.worked.latex import step_formula
 
@@ -95,7 +99,7 @@ def answer(question: WorkQuestion) -> WorkAnswer:
         facts=list(worked.statements()),
         steps=[step_view(worked, step, step_formula(worked, step), question.places) for step in worked.steps],
         markdown=worked.markdown(question.places),
-        copies=copies(question, worked),
+        copies=_work_copies(question, worked),
     )
 
 
@@ -176,7 +180,7 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
     )
 
 
-def copies(question: WorkQuestion, worked: Worked) -> Copies:
+def _work_copies(question: WorkQuestion, worked: Worked) -> Copies:
     """The same work in Python, in the shell and in LaTeX."""
     places = "" if question.places == 4 else f" --places {question.places}"
     return Copies(
@@ -209,9 +213,115 @@ def command_of(question: WorkQuestion) -> str:
     )
 
 
-def picture(question: WorkQuestion) -> Picture:
+def work_picture(question: WorkQuestion) -> Picture:
     """The weights as a heat picture."""
     return worked_of(question).draw(question.places)
 
 
-PANEL = Panel("work", "Attention worked through", answer, picture, as_typed=True)
+WORK = Panel("work", "Attention worked through", answer_work, work_picture, as_typed=True)
+
+
+Tables = Annotated[list[Rows], Field(max_length=16)]
+
+
+class CheckQuestion(WorkQuestion):
+    """A piece of work, and for some of its steps a table a head; "" where a number is not given."""
+
+    answer: dict[str, Tables] = Field(default_factory=dict, max_length=10)
+
+
+class PlaceView(BaseModel):
+    """A number of a step, counted from 0."""
+
+    step: str
+    head: int
+    row: int
+    column: int
+
+
+class NumberCheck(PlaceView):
+    """The verdict on one number: "right", "rounded", "follows" or "slip"; `roots` are the slips behind it."""
+
+    given: str
+    exact: str
+    verdict: str
+    roots: list[PlaceView]
+
+
+class CheckAnswer(Answer):
+    """The verdicts, and what is said of them; `slips` tell each slip once, with what follows from it."""
+
+    right: bool
+    summary: str
+    slips: list[str]
+    notes: list[str]
+    numbers: list[NumberCheck]
+
+
+def answer_check(question: CheckQuestion) -> CheckAnswer:
+    """Every number of the answer against the exact one, and again with the numbers given before it."""
+    from lattend.study.worked.judge import judge
+    from lattend.study.worked.judgement_text import format_true
+
+    worked = worked_of(question)
+    given: dict[str, Any] = {
+        name: tables if name in worked.parts and worked.parts[name].per_head else tables[0]
+        for name, tables in question.answer.items()
+        if any(cell.strip() for rows in tables for row in rows for cell in row)
+    }
+    found = judge(worked, given, nothing='""')
+    told = found.json()
+
+    def place(name: str, head: int, row: int, column: int) -> PlaceView:
+        return PlaceView(step=name, head=head, row=row, column=column)
+
+    return CheckAnswer(
+        right=bool(found),
+        summary=told["summary"],
+        slips=[*told["strays"], *told["slips"]],
+        notes=told["notes"],
+        numbers=[
+            NumberCheck(
+                **place(*verdict.place).model_dump(),
+                given=verdict.written.text,
+                exact=format_true(verdict),
+                verdict=verdict.kind,
+                roots=[place(*root) for root in sorted(verdict.roots - {verdict.place})],
+            )
+            for verdict in found.verdicts
+        ],
+        copies=_check_copies(question, given, _judgement_latex(found, told["summary"])),
+    )
+
+
+def _judgement_latex(found: Judgement, summary: str) -> str:
+    """The verdicts as a table."""
+    from lattend.report.report import Report
+    from lattend.report.table import Table
+    from lattend.study.worked.judgement_text import format_true
+
+    rows = [
+        (
+            one.place[0],
+            *(str(number + 1) for number in one.place[1:]),
+            one.written.text,
+            format_true(one),
+            one.kind,
+        )
+        for one in found.verdicts
+    ]
+    head = ("step", "head", "row", "column", "given", "exact", "verdict")
+    return Report(summary, [Table(head, rows)] if rows else []).latex()
+
+
+def _check_copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Copies:
+    """The same check in Python and in the shell."""
+    file = f"echo {shlex.quote(json.dumps(given))} > answer.json"
+    return Copies(
+        python=python(call_of(question), call("print(worked.check", given) + ")"),
+        command=f"{file}\n{command_of(question)} --check answer.json",
+        latex=latex,
+    )
+
+
+CHECK = Panel("check", "An answer checked", answer_check)

@@ -13,6 +13,7 @@ from lattend.web.panel import Answer, Copies, Panel, Question
 if TYPE_CHECKING:
     from lattend.draw import Picture
 
+
 LONGEST = 24  # characters of a size or a pixel
 LARGEST = 24  # rows or columns
 PLACES = 5
@@ -76,19 +77,19 @@ class ScoresAnswer(Answer):
     facts: list[tuple[str, str]]
 
 
-def picture(question: ScoresQuestion) -> Picture:
+def scores_picture(question: ScoresQuestion) -> Picture:
     """The maps, as the library draws them."""
     from lattend.nn.pictures.scores import draw_scores
 
     return draw_scores(question.encoding, **question.arguments())
 
 
-def answer(question: ScoresQuestion) -> ScoresAnswer:
+def answer_scores(question: ScoresQuestion) -> ScoresAnswer:
     """What a query pixel's score is made of, and where its weight goes."""
     from lattend.report.report import Report
     from lattend.report.table import Facts
 
-    drawn = picture(question)
+    drawn = scores_picture(question)
     data: Any = drawn.data
     formulas = {term["name"] for term in data["terms"]}
     return ScoresAnswer(
@@ -113,4 +114,4 @@ def _rounded(values: Map) -> Map:
     return [[round(value, PLACES) for value in row] for row in values]
 
 
-PANEL = Panel("scores", "The score of a positional encoding", answer, picture)
+SCORES = Panel("scores", "The score of a positional encoding", answer_scores, scores_picture)

@@ -1,1 +1,0 @@
-"""Panels about images: convolution as attention, the 2-D RNN, patches."""
