@@ -12,10 +12,9 @@ import pytest
 import uvicorn
 from web.questions import good_questions
 
-from lattend.web import fork_server, meaning, worker
-from lattend.web.answers import OVERHEAD, Answers
+from lattend.web import answer_cache, fork_server, worker
+from lattend.web.answer_cache import OVERHEAD, Answers, Meaning, meaning_of
 from lattend.web.fork_server import ForkServer
-from lattend.web.meaning import Meaning, meaning_of
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, QueuedQuestion, Reply
 from lattend.web.serve import SETTINGS
@@ -61,12 +60,12 @@ def test_a_mistake_names_no_file_of_the_machine(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_long_rule_is_neither_read_nor_remembered_by_the_server() -> None:
-    before = meaning._spelling.cache_info()  # pyright: ignore[reportPrivateUsage]
+    before = answer_cache._one_spelling.cache_info()  # pyright: ignore[reportPrivateUsage]
     long = " and ".join(["k <= q"] * 200)
     panel = PANELS["count"]
     found = meaning_of(panel, "", panel.question.model_validate({"rule": long}))
     assert json.loads(found.key)["rule"] == long
-    assert meaning._spelling.cache_info() == before  # pyright: ignore[reportPrivateUsage]
+    assert answer_cache._one_spelling.cache_info() == before  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_rules_as_typed_count_as_kept_bytes() -> None:

@@ -1,26 +1,24 @@
-"""The application: a route for each panel, one for pictures, and the page."""
+"""The application: a route for each panel, one for pictures, one for batches, and the page."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from lattend import __version__
-from lattend.web.answers import Answers
-from lattend.web.batch import BATCH, answer_batch
+from lattend.web.answer_cache import Answers, meaning_of
 from lattend.web.guards import ASKER, PAGE, Guards, Hosts
-from lattend.web.meaning import meaning_of
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
-from lattend.web.pool import Asking, Pool, Reply
+from lattend.web.pool import Asking, Pool, Reply, problem
 from lattend.web.static import page_files
 from lattend.web.worker import LATE
 
@@ -143,3 +141,44 @@ async def _start(pools: dict[bool, Pool]) -> None:
     """Workers that have torch take seconds to load: the others come first."""
     for pool in pools.values():
         await pool.ready()
+
+
+MOST_IN_A_BATCH = 32  # questions in one request
+BatchedQuestion = tuple[str, Annotated[str, Field(max_length=64)], dict[str, Any]]  # panel, asker, question
+BATCH: TypeAdapter[list[BatchedQuestion]] = TypeAdapter(
+    Annotated[list[BatchedQuestion], Field(max_length=MOST_IN_A_BATCH)]
+)
+Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
+
+
+async def answer_batch(asked: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
+    """A line for each question as its answer comes: [its place, status, answer or problem]."""
+
+    async def one(place: int) -> bytes:
+        name, asker, fields = asked[place]
+        found = await _answered(name, fields, page, asker, answer)
+        return b"[%d,%d,%s]\n" % (place, found.status, found.body)
+
+    known = [*PANELS]  # in this order: what is shown first is asked first
+    order = sorted(
+        range(len(asked)), key=lambda place: known.index(asked[place][0]) if asked[place][0] in PANELS else 0
+    )
+    tasks = [asyncio.ensure_future(one(place)) for place in order]
+    try:
+        for line in asyncio.as_completed(tasks):
+            yield await line
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _answered(name: str, fields: dict[str, Any], page: str, asker: str, answer: Answering) -> Reply:
+    panel = PANELS.get(name)
+    if panel is None:
+        return problem(404, "input", f"there is no panel {name[:40]!r}")
+    try:
+        question = panel.question.model_validate(fields)
+    except ValidationError as error:
+        found = problem_of_question(error.errors())
+        return Reply(422, "application/json", found.model_dump_json().encode())
+    return await answer(panel, "", question, page, asker)

@@ -8,11 +8,10 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError, LattendError, UnknownName
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import MANY, Answer, Copies, Panel, Question
 from lattend.web.panels.cost import LayerText, Per, python_of_layer, read_layer
-from lattend.web.reports import ReportView, view
 from lattend.web.rules import read
+from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -306,7 +305,7 @@ def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
         found = whole.check(**numbers)
     return CostCheckAnswer(
         equal=bool(found),
-        report=view(found.report()),
+        report=report_view(found.report()),
         copies=Copies(
             python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
             command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),

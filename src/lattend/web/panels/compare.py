@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.web.copies import call, command, python
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.cost import LayerText, SizeLetter
-from lattend.web.reports import ReportView, Words, view, words
+from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
@@ -210,7 +209,7 @@ def _tables() -> tuple[ReportView, ReportView, str]:
     from lattend.cost.comparison.train_test import train_test
 
     reports = architectures().report(), train_test().report()
-    return view(reports[0]), view(reports[1]), "\n".join(report.latex() for report in reports)
+    return report_view(reports[0]), report_view(reports[1]), "\n".join(report.latex() for report in reports)
 
 
 def answer_tables(question: TablesQuestion) -> TablesAnswer:

@@ -13,9 +13,8 @@ from pydantic import BaseModel, Field
 
 from lattend.recent import Recent
 from lattend.web.copies import call, command, python
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -217,8 +216,8 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         numbers = {"parameters": (cost.parameters,), **dict(work_of(cost))}
         held = {**dict(memory_of(cost)), "path": found_or_why(lambda: cost.path)} if forward else {}
         numbers |= {name: (value,) for name, value in held.items()}
-    tables = [view(cost.parameters_by_matrix().report())] if forward else []
-    tables += [view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
+    tables = [report_view(cost.parameters_by_matrix().report())] if forward else []
+    tables += [report_view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
     return CostAnswer(
         title=cost.heading,
         letters=size_letters(layer.open.names),

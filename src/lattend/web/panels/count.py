@@ -8,10 +8,10 @@ from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, Piece, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
     from lattend.counts import Count

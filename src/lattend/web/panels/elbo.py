@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import ReportPart, part_view
+from lattend.web.views import ChartLine, ReportPart, chart_line, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
 from lattend.web.copies import call, command, python, show
+from lattend.web.library import with_program_threads
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
-from lattend.web.threads import as_elsewhere
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
@@ -84,7 +84,7 @@ def _explained(text: str) -> Explanation:
     bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
     sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
     heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
-    with as_elsewhere():  # as the copies of the panel
+    with with_program_threads():  # as the copies of the panel
         return explain(
             bound,
             device=question.device,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NamingError
-from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.views import ChartLine, ReportView, chart_line, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -206,7 +205,7 @@ def answer_game(question: OrbitQuestion) -> OrbitAnswer:
         step_value=_decimal(exact[0].step[0]),
         tracks=[_track(one, name, question.view) for one, name in zip(drawn, question.methods, strict=False)],
         distances=_distances(drawn),
-        report=view(exact[0].report()),
+        report=report_view(exact[0].report()),
         fit=_fit(drawn),
         copies=_copies(question, exact[0]),
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, LattendError, NoClosedForm, TooLarge
-from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.game import (
@@ -22,7 +21,7 @@ from lattend.web.panels.game import (
     method_of,
     method_options,
 )
-from lattend.web.reports import ReportView, Words, view, words
+from lattend.web.views import ChartLine, ReportView, Words, chart_line, report_view, words
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -160,7 +159,7 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     except LattendError as error:
         if question.at.strip() or isinstance(error, DeadlineError):
             raise
-        report = view(game.equilibria().report())
+        report = report_view(game.equilibria().report())
         return StepsAnswer(
             report=report.model_copy(update={"title": error.reason}),
             factors=[],
@@ -170,7 +169,7 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
             copies=copies,
         )
     return StepsAnswer(
-        report=view(found.report()),
+        report=report_view(found.report()),
         factors=[chart_line(stroke) for chart in found.draw().charts for stroke in chart.lines],
         best=_typed_step(found.best.step) if found.best else "",
         periods=_periods(found),

@@ -9,9 +9,8 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
 from lattend.web.copies import command, python, show
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -293,7 +292,7 @@ def answer_grid_check(question: GridQuestion) -> GridCheckAnswer:
     return GridCheckAnswer(
         equal=bool(run),
         equation=[latex(line) for line in EQUATIONS[question.cell]],
-        report=view(run.report(equation=False)),
+        report=report_view(run.report(equation=False)),
         copies=Copies(
             python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
             command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),

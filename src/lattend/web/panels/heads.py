@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import ReportPart, ReportView, part_view, view
+from lattend.web.views import ChartLine, ReportPart, ReportView, chart_line, part_view, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -224,7 +223,7 @@ class FindingsAnswer(Answer):
 def answer_heads_findings(question: RecordQuestion) -> FindingsAnswer:
     """Whether low layers stay near the query, and whether heads come near the grid of a convolution."""
     record = read_record(question)
-    report, numbers = record.report(), view(record.report())
+    report, numbers = record.report(), report_view(record.report())
     findings = list(report.data["findings"].values())
     charts = heads_findings_picture(question).charts
     return FindingsAnswer(

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.cost.models import Model, ModelWork
@@ -133,9 +133,9 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
             for name, part in work.parts.items()
             if part.dense
         ],
-        formulas=view(formulas),
+        formulas=report_view(formulas),
         times=_times(work),
-        about=view(report_of(model, usage=False)),  # the page has a slider for the length
+        about=report_view(report_of(model, usage=False)),  # the page has a slider for the length
         lengths=lengths,
         curves=_curves(model, question, lengths),
         cached=None if held is None else _cached(model, question, lengths),

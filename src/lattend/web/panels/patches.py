@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.draw import Picture

@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.rules import Rule

@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import TooLarge
 from lattend.web.copies import call, command, python
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.explain import MOST_HEADS
 from lattend.web.panels.read import letters
 from lattend.web.rules import numbers_of, read
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.cost import Cost

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NoClosedForm
 from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.rules import numbers_of, read
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.rules import Rule

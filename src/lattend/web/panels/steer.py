@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from lattend.web.copies import command, python, show
 from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -66,7 +66,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
     return SteerAnswer(
         reach=found.reach,
         how=found.how,
-        report=view(found.report()),
+        report=report_view(found.report()),
         query=[significant(number, 12) for number in query.tolist()],
         place=query.tolist(),
         keys=ray.keys.tolist(),
@@ -210,7 +210,7 @@ def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
             for (logit, share, limit), wish, text in zip(rows, wanted, texts, strict=True)
         ],
         how=trial.how,
-        report=view(report),
+        report=report_view(report),
         output=[] if trial.output is None else trial.output.tolist(),
         wanted_output=[] if trial.wanted_output is None else trial.wanted_output.tolist(),
         cones=[

@@ -1,11 +1,13 @@
-"""Questions that mean the same: a rule is typed in many ways, and answered once."""
+"""Recent answers by the meaning of their question: however a rule is typed, it is answered once."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,8 +18,9 @@ from lattend.rules.catalogue.names import NAMES
 from lattend.rules.language.key import spelling_of
 from lattend.rules.reader import read_rule
 from lattend.web.panel import RULES, Panel
+from lattend.web.pool import Reply
 
-LONG = 1000  # characters of a rule that is taken as it is typed
+LONGEST_RULE = 1000  # characters of a rule that is taken as it is typed
 _CALLED = re.compile(r"(\w+)\s*\(\s*[^)\s]")  # a name with arguments
 Typed = Mapping[str, str]  # the rules of a question, by the field they stand in
 
@@ -35,12 +38,12 @@ def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
     typed = {name: asked[name] for name in RULES if name in asked}
     if form or panel.as_typed:  # a picture has the rule in its title
         typed = {}
-    spelled = {name: _spelling(text) for name, text in typed.items() if len(text) <= LONG}
+    spelled = {name: _one_spelling(text) for name, text in typed.items() if len(text) <= LONGEST_RULE}
     return Meaning(json.dumps(asked | spelled, sort_keys=True).encode(), typed)
 
 
 @lru_cache(maxsize=1024)
-def _spelling(text: str) -> str:
+def _one_spelling(text: str) -> str:
     """The one spelling; the server reads it itself, so what may make arrays is taken as it is typed."""
     try:
         makes_arrays = any(name in NAMES for name in _CALLED.findall(text))
@@ -69,3 +72,55 @@ def _replaced(text: str, rules: Mapping[str, str], quoted: Callable[[str], str],
     after = r"(?!\S)" if before else ""
     pattern = f"{before}({'|'.join(map(re.escape, longest))}){after}"
     return re.sub(pattern, lambda found: written[found[1]], text)
+
+
+KEPT = (200, 422)  # of other statuses there may be an answer another time
+LARGEST = 1 << 18  # bytes of an answer that is kept
+MOST_BYTES = 64 << 20  # bytes of all of them
+OVERHEAD = 400  # bytes that an entry takes beside its texts
+
+Key = tuple[str, str, bytes]
+
+
+class Known(NamedTuple):
+    """An answer, and the rules as they were typed when it was given."""
+
+    typed: Typed
+    reply: Reply
+
+
+@dataclass
+class Answers:
+    """What was answered, by panel, format and meaning; what was not asked for longest makes room."""
+
+    most: int = MOST_BYTES
+    bytes: int = 0
+    _known: OrderedDict[Key, Known] = field(default_factory=OrderedDict)
+
+    def get(self, panel: str, form: str, meaning: Meaning) -> Reply | None:
+        """The answer, if it is still here, with the rules as they are typed now."""
+        key = (panel, form, meaning.key)
+        found = self._known.get(key)
+        if found is None:
+            return None
+        self._known.move_to_end(key)
+        if found.typed == meaning.typed:
+            return found.reply
+        if found.reply.status != 200:  # what is wrong is said of the text
+            return None
+        body = retyped(found.reply.body, found.typed, meaning.typed)
+        return found.reply._replace(body=body) if body is not None else None
+
+    def keep(self, panel: str, form: str, meaning: Meaning, reply: Reply) -> None:
+        """Keep an answer, unless it is very long, or may be another next time."""
+        key = (panel, form, meaning.key)
+        if reply.status not in KEPT or len(reply.body) > LARGEST or key in self._known:
+            return
+        self._known[key] = known = Known(meaning.typed, reply)
+        self.bytes += _size(key, known)
+        while self.bytes > self.most:
+            self.bytes -= _size(*self._known.popitem(last=False))
+
+
+def _size(key: Key, known: Known) -> int:
+    return len(key[2]) + sum(map(len, known.typed.values())) + len(known.reply.body) + OVERHEAD
