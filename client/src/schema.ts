@@ -24,7 +24,7 @@ export interface components {
         AskedCommand: {
             line: string;
             printed: string;
-            place: components["schemas"]["Place"] | null;
+            place: components["schemas"]["PageLink"] | null;
         };
         /** @description A question, what the notes answer, and what is so. */
         AskedQuestion: {
@@ -56,7 +56,7 @@ export interface components {
          *     cannot be decoded one by one.
          */
         CacheAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             examples: {
@@ -98,7 +98,7 @@ export interface components {
         };
         /** @description The verdicts, and what is said of them; `slips` tell each slip once, with what follows from it. */
         CheckAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             right: boolean;
@@ -109,7 +109,7 @@ export interface components {
         };
         /** @description The verdict, how the formula was read, and the count itself; no verdict while a letter is open. */
         ClaimAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             read: string;
@@ -120,14 +120,19 @@ export interface components {
         };
         /** @description The rule in several libraries. */
         CodeAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
-            snippets: components["schemas"]["Snippet"][];
+            snippets: components["schemas"]["CodeSample"][];
+        };
+        /** @description Lines that run as they stand. */
+        CodeSample: {
+            title: string;
+            code: string;
         };
         /** @description Curves, where they cross, and a table of numbers. */
         CompareAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -159,7 +164,7 @@ export interface components {
         };
         /** @description The heads of one query. The first key is pixel `origin`; `pixel` is stride times the query. */
         ConvAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -213,7 +218,7 @@ export interface components {
         };
         /** @description The prices in words. */
         ConvPriceAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             facts: [
@@ -223,21 +228,14 @@ export interface components {
         };
         /** @description What is proved of the parameters, the multiplies and the adds. */
         ConvSameAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             same: components["schemas"]["SamePrice"][];
         };
-        /** @description The same question elsewhere, and its answer as LaTeX. */
-        Copies: {
-            python: string;
-            command: string;
-            /** @default  */
-            latex: string;
-        };
         /** @description Work in columns (needed and dense, or one for each kind of point), memory, dependences, tables. */
         CostAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -256,7 +254,7 @@ export interface components {
         };
         /** @description What the formulas say, and what was counted. */
         CostCheckAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             equal: boolean;
@@ -264,7 +262,7 @@ export interface components {
         };
         /** @description The verdict. */
         CostClaimAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             quantity: string;
@@ -278,7 +276,7 @@ export interface components {
          *     a closed form it is there at once, with the numbers of `examples` for letters that have none.
          */
         CountAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             formula: components["schemas"]["Formula"] | null;
@@ -320,7 +318,7 @@ export interface components {
         };
         /** @description The derivation, with a verdict on every line, and all that there are. */
         DeriveAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -333,7 +331,7 @@ export interface components {
         };
         /** @description The picture as SVG, and what it tells. */
         DiagramAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             svg: string;
@@ -344,7 +342,7 @@ export interface components {
         };
         /** @description The terms and the posterior; `best` is a text that makes q the posterior. */
         DiscreteAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             bound: components["schemas"]["BoundView"];
@@ -353,7 +351,7 @@ export interface components {
         };
         /** @description What is written over the picture and under it. */
         DrawAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -361,7 +359,7 @@ export interface components {
         };
         /** @description The terms; the densities of prior, posterior and q; and the q of equal gap, by mean and variance. */
         ElboAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             bound: components["schemas"]["BoundView"];
@@ -382,7 +380,7 @@ export interface components {
         };
         /** @description The image, the convolution of it, what soft heads give, and their difference; the greatest as text. */
         ErrorAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             image: number[][];
@@ -404,7 +402,7 @@ export interface components {
         };
         /** @description The plan; `at` are its numbers, of which `examples` were given by nobody. */
         ExplainAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -426,7 +424,7 @@ export interface components {
         };
         /** @description Three sentences first, then the curves, then the numbers as a report. */
         FindingsAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             findings: string[];
@@ -450,7 +448,7 @@ export interface components {
          *     where there are many. `at` are the numbers. Where there is no map, `no_map` says why.
          */
         FirstLayersAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             at: string;
@@ -483,7 +481,7 @@ export interface components {
         };
         /** @description The plane without orbits; `arrows` are (x, y, x, y) from tail to tip. */
         GameFieldAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             arrows: [
@@ -498,7 +496,7 @@ export interface components {
         };
         /** @description Steps, receptive fields as 0 and 1, and the layer of the convnet that first sees a pixel, or -1. */
         GridAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             size: [
@@ -522,7 +520,7 @@ export interface components {
         };
         /** @description Whether they are equal up to rounding, the equation in LaTeX, and each tensor's difference. */
         GridCheckAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             equal: boolean;
@@ -531,7 +529,7 @@ export interface components {
         };
         /** @description Multiplies, parameters and sequential steps of both nets. */
         GridPriceAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             prices: components["schemas"]["NetPrice"][];
@@ -543,14 +541,14 @@ export interface components {
         };
         /** @description The order of growth, by region where it differs. */
         GrowthAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             order: components["schemas"]["Formula"];
         };
         /** @description The runs; a frame of `reach` positions to each side of the query holds all heads but the widest. */
         HeadsAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -593,7 +591,7 @@ export interface components {
         };
         /** @description Formulas in the position of the query, and in that of the key. */
         KeysAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             per_query: components["schemas"]["Formula"];
@@ -608,7 +606,7 @@ export interface components {
         };
         /** @description The curves, the leak at this α beside its bound, and the α that small leaks need. */
         LeakAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             alphas: number[];
@@ -657,7 +655,7 @@ export interface components {
         };
         /** @description The terms for three q, and how far the importance bound is below log p(x) at each k. */
         LinearAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             parts: components["schemas"]["ReportPart"][];
@@ -678,7 +676,7 @@ export interface components {
         };
         /** @description The model, its work at the length asked for, and what becomes of it as the length grows. */
         ModelAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -729,7 +727,7 @@ export interface components {
         };
         /** @description When it is, and a table with a row for each layer. */
         MomentAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -756,7 +754,7 @@ export interface components {
          *     they have none; `unknown` says why there is none.
          */
         NamesAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             name: string;
@@ -827,7 +825,7 @@ export interface components {
          *     `tracks` is empty where places are formulas; `fit` is a view that holds the orbits while they are near.
          */
         OrbitAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             title: string;
@@ -857,11 +855,18 @@ export interface components {
         };
         /** @description What happens for each method; `reach` says from which starts that holds. */
         OutcomeAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             outcomes: components["schemas"]["Outcome"][];
             reach: string;
+        };
+        /** @description A page, and the fields of its state that differ from those it begins with. */
+        PageLink: {
+            page: string;
+            state: {
+                [key: string]: unknown;
+            };
         };
         /** @description One kind of part: its multiply-adds in three columns, and its share of those needed. */
         PartOfWork: {
@@ -902,7 +907,7 @@ export interface components {
         };
         /** @description The patches along rows and columns, how many tokens they are, and the numbers of one. */
         PatchesAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             rows: components["schemas"]["PatchAxis"];
@@ -913,7 +918,7 @@ export interface components {
         };
         /** @description The parts, the formula of the attention layer in n tokens, and the same at other sizes of patches. */
         PatchesPriceAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             parts: components["schemas"]["PartPrice"][];
@@ -930,13 +935,6 @@ export interface components {
         Piece: {
             latex: string;
             when: string;
-        };
-        /** @description A page, and the fields of its state that differ from those it begins with. */
-        Place: {
-            page: string;
-            state: {
-                [key: string]: unknown;
-            };
         };
         /** @description A number of a step, counted from 0. */
         PlaceView: {
@@ -1013,14 +1011,14 @@ export interface components {
         };
         /** @description The spans, two for each axis. */
         ReachAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             spans: components["schemas"]["SpanView"][];
         };
         /** @description The rule that was meant. `tree` is its condition, for the page to draw at any numbers. */
         ReadAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             text: string;
@@ -1050,7 +1048,7 @@ export interface components {
          *     known, `unknown` says why.
          */
         ReceptiveFieldAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             text: string;
@@ -1092,7 +1090,7 @@ export interface components {
         };
         /** @description The quantities, the numbers at which they are worked out, and the least time a machine needs. */
         RuleCostAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             at: {
@@ -1123,7 +1121,7 @@ export interface components {
          *     `drawn`: None where they are the same there.
          */
         SameAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             same: boolean;
@@ -1151,7 +1149,7 @@ export interface components {
         };
         /** @description The four terms, their sum, and the weights; what of it is exact and what random, and facts. */
         ScoresAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             made: string;
@@ -1169,7 +1167,7 @@ export interface components {
         };
         /** @description The counts of the parts of two rules. */
         SharedAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             parts: components["schemas"]["SharedCount"][];
@@ -1194,10 +1192,12 @@ export interface components {
             attention: number;
             texts: string[];
         };
-        /** @description Lines that run as they stand. */
-        Snippet: {
-            title: string;
-            code: string;
+        /** @description The same question elsewhere, and its answer as LaTeX. */
+        Snippets: {
+            python: string;
+            command: string;
+            /** @default  */
+            latex: string;
         };
         /** @description Numbers of another table: one, or a whole row or column where the other is null. */
         SourceView: {
@@ -1226,7 +1226,7 @@ export interface components {
         };
         /** @description How the weights are reached, "exactly", "in the limit" or "never"; `query` as texts, to be typed. */
         SteerAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             reach: string;
@@ -1257,7 +1257,7 @@ export interface components {
          *     `points` are the equilibria to choose from where there are several.
          */
         StepsAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             report: components["schemas"]["ReportView"];
@@ -1277,7 +1277,7 @@ export interface components {
         };
         /** @description The two tables, each derived from the costs of its layers. */
         TablesAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             architectures: components["schemas"]["ReportView"];
@@ -1289,7 +1289,7 @@ export interface components {
          *     `needed` is empty where attended pairs cannot be counted box by box.
          */
         TileMapAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             query_edges: number[];
@@ -1326,7 +1326,7 @@ export interface components {
         };
         /** @description `keys`, `values` and `query` are the numbers that were typed, for the plane. */
         TryQueryAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             keys: number[][];
@@ -1349,7 +1349,7 @@ export interface components {
         };
         /** @description All steps, and the statements of what was given. */
         WorkAnswer: {
-            copies: components["schemas"]["Copies"];
+            copies: components["schemas"]["Snippets"];
             /** @default false */
             late: boolean;
             facts: string[];
@@ -1383,6 +1383,7 @@ export type ChartLine = components['schemas']['ChartLine'];
 export type CheckAnswer = components['schemas']['CheckAnswer'];
 export type ClaimAnswer = components['schemas']['ClaimAnswer'];
 export type CodeAnswer = components['schemas']['CodeAnswer'];
+export type CodeSample = components['schemas']['CodeSample'];
 export type CompareAnswer = components['schemas']['CompareAnswer'];
 export type ComparedLayer = components['schemas']['ComparedLayer'];
 export type ConeView = components['schemas']['ConeView'];
@@ -1390,7 +1391,6 @@ export type ConvAnswer = components['schemas']['ConvAnswer'];
 export type ConvHead = components['schemas']['ConvHead'];
 export type ConvPriceAnswer = components['schemas']['ConvPriceAnswer'];
 export type ConvSameAnswer = components['schemas']['ConvSameAnswer'];
-export type Copies = components['schemas']['Copies'];
 export type CostAnswer = components['schemas']['CostAnswer'];
 export type CostCheckAnswer = components['schemas']['CostCheckAnswer'];
 export type CostClaimAnswer = components['schemas']['CostClaimAnswer'];
@@ -1445,6 +1445,7 @@ export type OpenLetter = components['schemas']['OpenLetter'];
 export type OrbitAnswer = components['schemas']['OrbitAnswer'];
 export type Outcome = components['schemas']['Outcome'];
 export type OutcomeAnswer = components['schemas']['OutcomeAnswer'];
+export type PageLink = components['schemas']['PageLink'];
 export type PartOfWork = components['schemas']['PartOfWork'];
 export type PartPrice = components['schemas']['PartPrice'];
 export type Passes = components['schemas']['Passes'];
@@ -1454,7 +1455,6 @@ export type PatchesAnswer = components['schemas']['PatchesAnswer'];
 export type PatchesPriceAnswer = components['schemas']['PatchesPriceAnswer'];
 export type Period = components['schemas']['Period'];
 export type Piece = components['schemas']['Piece'];
-export type Place = components['schemas']['Place'];
 export type PlaceView = components['schemas']['PlaceView'];
 export type PlanFact = components['schemas']['PlanFact'];
 export type PlanPart = components['schemas']['PlanPart'];
@@ -1480,7 +1480,7 @@ export type SharedAnswer = components['schemas']['SharedAnswer'];
 export type SharedCount = components['schemas']['SharedCount'];
 export type SizeLetter = components['schemas']['SizeLetter'];
 export type SizePrice = components['schemas']['SizePrice'];
-export type Snippet = components['schemas']['Snippet'];
+export type Snippets = components['schemas']['Snippets'];
 export type SourceView = components['schemas']['SourceView'];
 export type SpanView = components['schemas']['SpanView'];
 export type Spread = components['schemas']['Spread'];

@@ -15,24 +15,6 @@ Row = Annotated[list[Text], Field(max_length=MOST)]
 Rows = Annotated[list[Row], Field(max_length=MOST)]
 
 
-def row_text(row: Sequence[str]) -> str:
-    """As the command line takes it.
-
-    >>> row_text(["1", "sqrt(2)"])
-    '1,sqrt(2)'
-    """
-    return ",".join(row)
-
-
-def rows_text(rows: Sequence[Sequence[str]]) -> str:
-    """As the command line takes it.
-
-    >>> rows_text([["1", "0"], ["1/2", "1"]])
-    '1,0;1/2,1'
-    """
-    return ";".join(map(row_text, rows))
-
-
 def literals(rows: Sequence[Sequence[str]]) -> list[list[int | float | str]]:
     """The rows as one writes them in Python: 1 and 0.5 as numbers, 1/3 as a text.
 

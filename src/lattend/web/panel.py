@@ -52,7 +52,7 @@ class Question(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Copies(BaseModel):
+class Snippets(BaseModel):
     """The same question elsewhere, and its answer as LaTeX."""
 
     python: str
@@ -63,7 +63,7 @@ class Copies(BaseModel):
 class Answer(BaseModel):
     """What a panel shows; `late` says that some of it was not found in time, and may be another time."""
 
-    copies: Copies
+    copies: Snippets
     late: bool = False
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError, LattendError, UnknownName
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import MANY, Answer, Copies, Panel, Question
+from lattend.web.panel import MANY, Answer, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, Per, python_of_layer, read_layer
 from lattend.web.rules import read
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
         letter=letter,
         count=formula(count),
         drawing=None if verdict is None else _drawing(rule, verdict, question.first),
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 call("count = rule.count", **options),
@@ -127,9 +127,9 @@ def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
                 question.rule,
                 question.claim,
                 assume=question.assume,
-                rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
+                rename=question.rename,
                 per=question.per,
-                from_="1" if question.first else "",
+                from_=question.first or None,
             ),
             latex=verdict_latex(parsed, verdict, _name(count)),
         ),
@@ -252,7 +252,7 @@ def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
     return CostClaimAnswer(
         quantity=quantity,
         verdict=judgement(verdict),
-        copies=Copies(
+        copies=Snippets(
             python=python_of_layer(
                 question.layer,
                 question.rule,
@@ -272,8 +272,8 @@ def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
                 per=question.per,
                 backward=question.backward and not question.per,
                 claim=question.claim,
-                assume=assuming or "",
-                rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
+                assume=assuming,
+                rename=question.rename,
             ),
             latex=verdict_latex(parsed, verdict, rf"\text{{{escape(quantity)}}}"),
         ),
@@ -306,7 +306,7 @@ def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
     return CostCheckAnswer(
         equal=bool(found),
         report=report_view(found.report()),
-        copies=Copies(
+        copies=Snippets(
             python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
             command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),
             latex=found.report().latex(),

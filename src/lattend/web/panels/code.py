@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.read import examples, letters
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -78,7 +78,7 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
         canonical="" if unknown else expr.text(found.condition),
         unknown=unknown,
         examples=taken,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 "print(rule.about or known_as(rule))",
@@ -117,7 +117,7 @@ class CodeQuestion(Question):
     numbers: Numbers = Field(default_factory=dict)
 
 
-class Snippet(BaseModel):
+class CodeSample(BaseModel):
     """Lines that run as they stand."""
 
     title: str
@@ -127,7 +127,7 @@ class Snippet(BaseModel):
 class CodeAnswer(Answer):
     """The rule in several libraries."""
 
-    snippets: list[Snippet]
+    snippets: list[CodeSample]
 
 
 def answer_code(question: CodeQuestion) -> CodeAnswer:
@@ -139,7 +139,7 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
     given = numbers_of(rule, question.numbers)
     examples = {letter.name: letter.example for letter in letters(rule) if letter.value is None}
     numbers = {name: given.get(name, example) for name, example in examples.items()}
-    snippets = [Snippet(title="Lattend", code=_attention(question.rule, rule, numbers))]
+    snippets = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
     if not rule.data and not rule.open:
         sdpa = "\n".join(
             (
@@ -157,13 +157,13 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
             "\nout = ", f"\n{_tensors(rule, numbers, flat=True)}\nout = "
         )
         snippets += [
-            Snippet(title="FlexAttention", code=flexible),
-            Snippet(title="NumPy", code=numpy_mask(rule, **numbers)),
-            Snippet(title="PyTorch SDPA", code=sdpa),
+            CodeSample(title="FlexAttention", code=flexible),
+            CodeSample(title="NumPy", code=numpy_mask(rule, **numbers)),
+            CodeSample(title="PyTorch SDPA", code=sdpa),
         ]
     return CodeAnswer(
         snippets=snippets,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 *_mask(rule, numbers),

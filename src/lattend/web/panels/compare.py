@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, SizeLetter
+from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
 
 if TYPE_CHECKING:
@@ -154,17 +154,16 @@ def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers,
     return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
 
 
-def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -> Copies:
+def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -> Snippets:
     from lattend.report.latex import named
 
     texts = [text for text in question.layers if text.strip()]
     at = _given(question, layers)
-    sizes = ",".join(map(str, found.given_sizes))
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
     rows = {question.over: [*found.given_sizes]} if found.given_sizes else {}
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
-    return Copies(
+    return Snippets(
         python=python(
             call("layers = read_layers", texts, question.over),
             f"print(lt.cost.compare({costs}, {options[1:]})",
@@ -178,7 +177,7 @@ def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -
             quantity="" if question.quantity == "multiplies" else question.quantity,
             column="" if question.column == "needed" else question.column,
             equal=equal,
-            sizes=sizes,
+            sizes=found.given_sizes,
         ),
         latex=named((label, formula(count).latex) for label, count in found.formulas.items()),
     )
@@ -218,7 +217,7 @@ def answer_tables(question: TablesQuestion) -> TablesAnswer:
     return TablesAnswer(
         architectures=compared,
         train_test=trained,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 "print(architectures())",
                 "print(lt.cost.train_test())",

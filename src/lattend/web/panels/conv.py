@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -166,7 +166,7 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
         leak=found.worst.leak_text(),
         bound=bound_text(question.alpha),
         latex=LATEX,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
             ),
@@ -212,12 +212,16 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
     geometry, rows, cols = question.small()
     channels = {"c_in": question.channels, "c_out": question.out_channels}
     facts, _ = KernelHeads(geometry, rows, cols).price(**channels)
-    options: dict[str, Any] = {"channels": str(question.channels), "out_channels": str(question.out_channels)}
     return ConvPriceAnswer(
         facts=[*facts],
-        copies=Copies(
+        copies=Snippets(
             python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
-            command=command("conv", **question.options(), **options),
+            command=command(
+                "conv",
+                **question.options(),
+                channels=question.channels,
+                out_channels=question.out_channels,
+            ),
             latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
     )
@@ -265,7 +269,7 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
     ]
     return ConvSameAnswer(
         same=same,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 question.torch_line(c_in, c_out),
                 "heads = lt.nn.from_conv(conv)",
@@ -286,8 +290,8 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
             command=command(
                 "conv",
                 **question.options(),
-                channels=str(c_in),
-                out_channels=str(c_out),
+                channels=c_in,
+                out_channels=c_out,
                 prove=True,
             ),
         ),

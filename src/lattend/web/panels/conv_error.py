@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.panel import Answer, Panel, Snippets
 from lattend.web.panels.conv import KernelQuestion
+from lattend.web.snippets import call, command, python, show
 
 FARTHEST = 40.0  # the end of the curve: beyond it float64 has no digit for the leak beside 1
 ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
@@ -81,7 +81,7 @@ def answer_conv_leak(question: LeakQuestion) -> LeakAnswer:
             for enough in (leaks.worst.for_error(error),)
         ],
         latex=BOUND_LATEX,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 show(
                     "lt.nn.draw_conv",
@@ -146,7 +146,7 @@ def answer_conv_error(question: ErrorQuestion) -> ErrorAnswer:
         bound=format_number(float(trial.bound.max())),
         hard_error=format_number(trial.hard_error),
         filter=[[format_number(weight) for weight in row] for row in trial.filter.tolist()],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("geometry = read_geometry", **question.arguments()),
                 f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",

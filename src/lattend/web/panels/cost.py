@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.recent import Recent
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -372,11 +372,11 @@ def _times(cost: Cost) -> list[MachineTime]:
     ]
 
 
-def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
+def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
     asked = (
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
-    return Copies(
+    return Snippets(
         python=python_of_layer(question.layer, question.rule, layer.given, f"print({asked})"),
         command=command(
             "cost",

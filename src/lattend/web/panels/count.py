@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def answer_count(question: CountQuestion) -> CountAnswer:
         examples=drawn,
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
-        copies=Copies(
+        copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
             command=command("count", question.rule, at=numbers),
             latex="" if shown is None else shown.latex,
@@ -122,7 +122,7 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 *(show("rule.count", per=per, **at) for per, at in given.items()),
@@ -170,9 +170,9 @@ def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
     latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
         order=Formula(pieces=pieces, where="", text=text, latex=latex),
-        copies=Copies(
+        copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
-            command=command("count", question.rule, order=",".join(names)),
+            command=command("count", question.rule, order=names),
             latex=latex,
         ),
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
@@ -92,7 +92,7 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
         remark="" if changes else draft.remark,
         holds=all(line.verdict == "holds" for line in found),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
             ),

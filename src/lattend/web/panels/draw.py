@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.read import letters
 from lattend.web.rules import read
+from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -69,16 +69,15 @@ def answer_draw(question: DrawQuestion) -> DrawAnswer:
     rules = rules_of(question.rule, question.other)
     numbers, shown = drawn_at(rules, question.numbers), grid_picture(question)
     pixel = _pixel(question, rules[0], numbers)
-    named = ",".join(map(str, pixel or ()))
     return DrawAnswer(
         title=shown.title,
         caption=[*shown.caption],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 show("rule.draw", compare=question.other, pixel=pixel, **numbers),
             ),
-            command=command("draw", question.rule, at=numbers, compare=question.other, pixel=named),
+            command=command("draw", question.rule, at=numbers, compare=question.other, pixel=pixel),
             latex=_latex(shown, rules),
         ),
     )

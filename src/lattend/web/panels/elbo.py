@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import ChartLine, ReportPart, chart_line, part_view
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def answer_elbo(question: ElboQuestion) -> ElboAnswer:
         best=(as_float(best[0]), as_float(best[1])),
         densities=[chart_line(stroke) for stroke in densities(model, mean, variance).lines],
         gaps=[chart_line(stroke) for stroke in gaps(model, mean, variance).lines],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call(
                     "line = lt.study.generative.GaussianLine",
@@ -172,14 +172,12 @@ def answer_elbo_discrete(question: DiscreteQuestion) -> DiscreteAnswer:
             Value(prior=as_float(p), posterior=as_float(found), guess=as_float(q), text=text)
             for p, found, q, text in rows
         ],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("model = lt.study.generative.DiscreteModel", prior, likelihood),
                 f"print({call('model.bound', guess)})",
             ),
-            command=command(
-                "elbo discrete", prior=",".join(prior), likelihood=",".join(likelihood), q=",".join(guess)
-            ),
+            command=command("elbo discrete", prior=prior, likelihood=likelihood, q=guess),
             latex=bound.latex(),
         ),
     )
@@ -230,17 +228,13 @@ def answer_elbo_linear(question: LinearQuestion) -> LinearAnswer:
         parts=[part_view(part) for part in parts],
         bounds=[chart_line(stroke) for stroke in chart.lines],
         log=chart.log_y == 10,
-        copies=Copies(
+        copies=Snippets(
             python="from lattend.study.generative.linear_picture import show_linear\n\n"
             + show("show_linear", **given),
-            command=command("elbo", "linear", **_texts(given)),
+            command=command("elbo", "linear", **given),
             latex=Report(found.title, parts).latex(),
         ),
     )
-
-
-def _texts(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: str(value) for name, value in given.items()}
 
 
 def elbo_linear_picture(question: LinearQuestion) -> Picture:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python, show
 from lattend.web.library import with_program_threads
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
@@ -191,13 +191,13 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
         refused=found.refused,
         facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=found.has_tile_map,
-        copies=Copies(
+        copies=Snippets(
             python=python(show("lt.explain", question.rule, **numbers, **options)),
             command=command(
                 "explain",
                 question.rule,
                 at=numbers,
-                **{name: str(value) for name, value in options.items()},
+                **options,
             ),
             latex=found.report().latex(),
         ),
@@ -273,7 +273,6 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
     }
     numbers = open_numbers(question, found)
     options = {name: value for name, value in question.options.items() if name not in found.at}
-    words = {name: str(value) for name, value in options.items()}
     return TileMapAnswer(
         query_edges=list(made.query_edges),
         key_edges=list(made.key_edges),
@@ -281,14 +280,14 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
         needed=[] if made.needed is None else made.needed.tolist(),
         queries=found.shapes[0][2],
         keys=found.shapes[1][2],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("plan = lt.explain", question.rule, **numbers, **options),
                 call("tiles = plan.tile_map", *(spans if view else ())),
                 "print(tiles.executed.sum(), 'pairs run here')",
                 *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
-            command=command("explain", question.rule, at=numbers, **words, tiles=True, **shown),
+            command=command("explain", question.rule, at=numbers, **options, tiles=True, **shown),
             latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
         ),
     )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NamingError
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
 from lattend.web.views import ChartLine, ReportView, chart_line, report_view
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _fit(orbits: list[Orbit]) -> View:
     return (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (x[1] - x[0]) / 2
 
 
-def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
+def _copies(question: OrbitQuestion, orbit: Orbit) -> Snippets:
     step: Any = question.pair
     start = _start(question, orbit.game)
     orbits = [
@@ -286,15 +286,15 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
     if len(orbits) > 1:
         shown.append(f"lt.study.games.compare_orbits({', '.join(orbits)})")
         played.append(question.methods)
-    return Copies(
+    return Snippets(
         python=python(game_call(question), *(f"print({one})" for one in shown)),
         command="\n".join(
             command(
                 "game",
                 question.game.strip(),
                 step=question.step,
-                start=",".join(start),
-                steps=str(question.steps),
+                start=start,
+                steps=question.steps,
                 **command_options(question, *names),
             )
             for names in played
@@ -369,7 +369,7 @@ def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
             for one in rest.points
         ],
         summary="; ".join((found.summary(), *notes)),
-        copies=Copies(
+        copies=Snippets(
             python=python(game_call(question), "print(game.equilibria())"),
             command=command("game", question.game.strip(), **game_options(question), field=True),
             latex=found.report().latex(),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, LattendError, NoClosedForm, TooLarge
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.panel import Answer, Panel, Snippets
 from lattend.web.panels.game import (
     MethodQuestion,
     SteppedQuestion,
@@ -21,6 +20,7 @@ from lattend.web.panels.game import (
     method_of,
     method_options,
 )
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import ChartLine, ReportView, Words, chart_line, report_view, words
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
     return OutcomeAnswer(
         outcomes=outcomes,
         reach="from every start: the gradient is linear" if game.quadratic else "close to the equilibrium",
-        copies=Copies(
+        copies=Snippets(
             python=python(game_call(question), *(_outcome_python(question, name) for name in decided))
             if decided
             else "",
@@ -144,7 +144,7 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     """The analysis near an equilibrium; where several are known and none was chosen, their report."""
     game = game_of(question)
     given = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
-    copies = Copies(
+    copies = Snippets(
         python=python(game_call(question), show("game.analyse", question.method, **given)),
         command=command(
             "game",

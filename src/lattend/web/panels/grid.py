@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def answer_grid(question: GridFieldQuestion) -> GridAnswer:
         convnet=until.tolist(),
         seen=[int(field.sum()), int(raster.sum()), int((until >= 0).sum())],
         words=nets.field_words(pixel),
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 show(
                     "lt.nn.draw_grid",
@@ -153,9 +153,9 @@ def answer_grid(question: GridFieldQuestion) -> GridAnswer:
                 "grid",
                 question.size,
                 **question.options(),
-                pixel=f"{pixel[0]},{pixel[1]}",
-                kernel=str(question.kernel),
-                layers=str(question.layers),
+                pixel=pixel,
+                kernel=question.kernel,
+                layers=question.layers,
             ),
             latex=aligned(*(line.replace("=", "&=", 1) for line in equation)),
         ),
@@ -242,19 +242,12 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
         for quantity in QUANTITIES
     ]
     numbers = {"c": question.c, "h": question.h}
-    convnet = {"kernel": str(question.kernel), "layers": str(question.layers)}
+    convnet = {"kernel": question.kernel, "layers": question.layers}
     return GridPriceAnswer(
         prices=prices,
-        copies=Copies(
+        copies=Snippets(
             python=python(
-                show(
-                    "lt.nn.draw_grid",
-                    (rows, cols),
-                    **question.arguments(),
-                    kernel=question.kernel,
-                    layers=question.layers,
-                    **numbers,
-                )
+                show("lt.nn.draw_grid", (rows, cols), **question.arguments(), **convnet, **numbers)
             ),
             command=command("grid", question.size, at=numbers, **question.options(), **convnet),
             latex=named((f"{one.net}, {one.quantity}", one.formula.latex) for one in prices),
@@ -293,7 +286,7 @@ def answer_grid_check(question: GridQuestion) -> GridCheckAnswer:
         equal=bool(run),
         equation=[latex(line) for line in EQUATIONS[question.cell]],
         report=report_view(run.report(equation=False)),
-        copies=Copies(
+        copies=Snippets(
             python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
             command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),
             latex=run.report().latex(),
@@ -339,7 +332,7 @@ def answer_grid_diagram(question: DiagramQuestion) -> DiagramAnswer:
     return DiagramAnswer(
         svg=found.svg(),
         facts=[*found.facts],
-        copies=Copies(
+        copies=Snippets(
             python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
             command=command("grid", question.size, diagram=True, **kind),
             latex=Report(found.title, [*found.subtitle, Facts(found.facts)]).latex(),

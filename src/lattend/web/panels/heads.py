@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
 from lattend.web.views import ChartLine, ReportPart, ReportView, chart_line, part_view, report_view
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def record_code(question: RecordQuestion, *lines: str, imports: str = "") -> str
 
 def record_command(question: RecordQuestion, **options: str) -> str:
     """The command that shows the record."""
-    return command("heads", "show", "record.json" if question.record else "digits", at=None, **options)
+    return command("heads", "show", "record.json" if question.record else "digits", **options)
 
 
 class Moment(BaseModel):
@@ -108,7 +108,7 @@ def answer_heads(question: RecordQuestion) -> HeadsAnswer:
         reach=frame(record),
         kernel=settings.kernel,
         runs=[_run(name, run) for name, run in record.runs.items()],
-        copies=Copies(
+        copies=Snippets(
             python=record_code(question, "print(record.draw_paths())"),
             command=record_command(question, view="paths"),
             latex=Report(title, [_epochs(record.runs)]).latex(),
@@ -176,7 +176,7 @@ def answer_heads_moment(question: MomentQuestion) -> MomentAnswer:
     return MomentAnswer(
         title=title,
         table=part_view(table),
-        copies=Copies(
+        copies=Snippets(
             python=record_code(
                 question,
                 f"moment = record.run({question.run!r}).at({moment.epoch!r})",
@@ -235,7 +235,7 @@ def answer_heads_findings(question: RecordQuestion) -> FindingsAnswer:
         report=numbers.model_copy(
             update={"parts": [part for part in numbers.parts if part.text not in findings]}
         ),
-        copies=Copies(
+        copies=Snippets(
             python=record_code(question, "print(record.report().text())"),
             command=record_command(question),
             latex=report.latex(),

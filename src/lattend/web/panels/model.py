@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
@@ -208,12 +208,12 @@ def _times(work: ModelWork) -> list[ModelTime]:
     return found
 
 
-def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
+def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:
     length = None if model.image else question.length
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
     cache = [show("model.cache", question.length, batch=batch)] if model.is_causal and length else []
-    return Copies(
+    return Snippets(
         python=python(
             call("model = lt.cost.config", question.config),
             "print(model)",
@@ -224,8 +224,8 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
         command=command(
             "cost",
             "config.json",
-            length=str(length) if length else "",
-            batch=str(batch) if batch else "",
+            length=length,
+            batch=batch,
             training=question.training,
             formulas=True,
         ),

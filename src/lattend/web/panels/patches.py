@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class PatchesQuestion(Question):
             self.patch,
             stride=self.stride,
             padding="" if self.padding == "error" else self.padding,
-            channels=str(self.channels),
-            width=str(self.width),
+            channels=self.channels,
+            width=self.width,
         )
 
 
@@ -112,7 +112,7 @@ def answer_patches(question: PatchesQuestion) -> PatchesAnswer:
         tokens=grid.tokens,
         numbers=grid.numbers_text(question.channels),
         facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
-        copies=Copies(
+        copies=Snippets(
             python=python(question.python_line()),
             command=question.command_line(),
             latex=rf"{grid.rows.latex(question.padding)}, \quad {grid.cols.latex(question.padding)}",
@@ -211,7 +211,7 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
             embedding.total(),
             here.total(),
         ),
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 question.python_line(),
                 show("positions", n=grid.tokens + 1, d=width),

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def answer_reach(question: ReachQuestion) -> ReachAnswer:
     ]
     return ReachAnswer(
         spans=spans,
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
             ),
@@ -124,7 +124,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         sees="",
         all_reached=False,
         unknown="",
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 f"rule = {_bound_in_python(question.rule, numbers)}",
                 f"field = rule.receptive_field({question.layers})",
@@ -132,7 +132,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
                 show("field.count", per="query"),
                 "print(field.reach())",
             ),
-            command=command("reach", question.rule, at=numbers, layers=str(question.layers)),
+            command=command("reach", question.rule, at=numbers, layers=question.layers),
             latex=aligned(
                 rf"\text{{keys of a query}} &= {keys.latex}",
                 *(rf"\max ({distance_latex(span)}) &= {span.most.latex}" for span in spans),
@@ -187,12 +187,12 @@ def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     inside = all(0 <= place < size for place, size in zip(pixel, sizes, strict=False))
     at = ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
     asked = (pixel[0], pixel[1]) if pixel and inside else None
-    copies = Copies(
+    copies = Snippets(
         python=python(
             f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {asked}' if asked else ''}))",
             imports="from lattend.counts.field_map import field_map",
         ),
-        command=command("reach", question.rule, at=numbers, map=True, pixel=",".join(map(str, asked or ()))),
+        command=command("reach", question.rule, at=numbers, map=True, pixel=asked),
     )
     found, reason = FieldMap([], [], []), ""
     try:
@@ -275,7 +275,7 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
     taken = examples(rule, (name for name in wanted if name not in numbers))
     numbers |= taken
     bound = call("lt.rule", question.rule) + (call(".at", **numbers) if numbers else "")
-    copies = Copies(
+    copies = Snippets(
         python=python(f"print(retention({bound}))", imports=RETENTION_IMPORT),
         command=command("cache", question.rule, at=numbers),
     )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
 from lattend.web.rules import read
+from lattend.web.snippets import call, command, python
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -99,7 +99,7 @@ def _meaning(text: str) -> ReadAnswer:
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
-        copies=Copies(
+        copies=Snippets(
             python=python(call("rule = lt.rule", text), "print(rule)"),
             command=command("rules", text),
             latex=set_latex(rule),

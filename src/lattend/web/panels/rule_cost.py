@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from lattend.errors import TooLarge
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.explain import MOST_HEADS
 from lattend.web.panels.read import letters
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
         note=PADDED if _padded(priced) else "",
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
             ),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def answer_same(question: SameQuestion) -> SameAnswer:
         first=None if witness is None else _first(witness, left),
         here=here,
         drawn=drawn,
-        copies=Copies(
+        copies=Snippets(
             latex=aligned(*_sets_latex(left, right), f"A &{sign} B"),
             python=_python(question),
             command=_commands(question),
@@ -117,7 +117,7 @@ def answer_shared(question: SameQuestion) -> SharedAnswer:
     ]
     return SharedAnswer(
         parts=counts,
-        copies=Copies(
+        copies=Snippets(
             latex=aligned(*_sets_latex(*rules), *_counts_latex(counts, _sizes(question))),
             python=_python(question, counts),
             command=_commands(question, count=True),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -102,7 +102,7 @@ def answer_scores(question: ScoresQuestion) -> ScoresAnswer:
         sum=_rounded(data["sum"]),
         weights=_rounded(data["weights"]),
         facts=[fact for fact in drawn.facts if fact[0] not in formulas],
-        copies=Copies(
+        copies=Snippets(
             python=python(show("lt.nn.draw_scores", question.encoding, **question.arguments())),
             command=command("heads", **question.options()),
             latex=Report(drawn.title, [*drawn.subtitle, Facts(drawn.facts)]).latex(),

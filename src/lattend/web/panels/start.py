@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from lattend import __version__
+from lattend.web.page_links import PageLink, page_link
 from lattend.web.panel import Panel, Question
-from lattend.web.places import Place, place_of
 
 
 class StartQuestion(Question):
@@ -81,7 +81,7 @@ class AskedCommand(BaseModel):
 
     line: str
     printed: str
-    place: Place | None
+    place: PageLink | None
 
 
 class AskedQuestion(BaseModel):
@@ -116,7 +116,7 @@ def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
                 asks=one.asks,
                 notes=one.notes,
                 commands=[
-                    AskedCommand(line=line, printed=printed, place=place_of(line))
+                    AskedCommand(line=line, printed=printed, place=page_link(line))
                     for line, printed in one.commands
                 ],
                 python=one.python.strip(),

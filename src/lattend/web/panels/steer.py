@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import command, python, show
-from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.matrices import Row, Rows, Text, literal, literals
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def steered(question: SteerQuestion) -> Steered:
     return found
 
 
-def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Copies:
+def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Snippets:
     """The same question in Python and in the shell."""
-    return Copies(
+    return Snippets(
         python=python(
             show(
                 "lt.study.steer",
@@ -118,10 +118,10 @@ def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Cop
         ),
         command=command(
             "steer",
-            keys=rows_text(question.keys),
-            weights=row_text(wanted),
+            keys=question.keys,
+            weights=wanted,
             sharpness=question.sharpness,
-            values=rows_text(question.values),
+            values=question.values,
             scale="" if question.scale == "1" else question.scale,
         ),
         latex=latex,
@@ -236,12 +236,12 @@ def tried(question: TryQueryQuestion) -> Trial:
     )
 
 
-def _try_query_copies(question: TryQueryQuestion, latex: str) -> Copies:
+def _try_query_copies(question: TryQueryQuestion, latex: str) -> Snippets:
     """The same question in Python and in the shell."""
     from lattend.study.steering.numbers import shares
 
     wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
-    return Copies(
+    return Snippets(
         python=python(
             show(
                 "lt.study.try_query",
@@ -254,10 +254,10 @@ def _try_query_copies(question: TryQueryQuestion, latex: str) -> Copies:
         ),
         command=command(
             "steer",
-            keys=rows_text(question.keys),
-            query=row_text(question.query),
-            weights=row_text(wanted),
-            values=rows_text(question.values),
+            keys=question.keys,
+            query=question.query,
+            weights=wanted,
+            values=question.values,
             scale="" if question.scale == "1" else question.scale,
         ),
         latex=latex,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
-from lattend.web.matrices import Row, Rows, Text, literal, literals, rows_text
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.matrices import Row, Rows, Text, literal, literals
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -180,10 +180,10 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
     )
 
 
-def _work_copies(question: WorkQuestion, worked: Worked) -> Copies:
+def _work_copies(question: WorkQuestion, worked: Worked) -> Snippets:
     """The same work in Python, in the shell and in LaTeX."""
     places = "" if question.places == 4 else f" --places {question.places}"
-    return Copies(
+    return Snippets(
         python=python(call_of(question), "print(worked)"),
         command=command_of(question) + places,
         latex=worked.latex(question.places),
@@ -205,10 +205,10 @@ def command_of(question: WorkQuestion) -> str:
     return command(
         "work",
         at=letters_of(question) if "rule" in given else {},
-        **{name: rows_text(given[name]) for name in (*MATRICES, "wo", *DIRECT) if name in given},
+        **{name: given[name] for name in (*MATRICES, "wo", *DIRECT) if name in given},
         rule=given.get("rule", ""),
         scale=given.get("scale", ""),
-        heads=str(given.get("heads", "")),
+        heads=given.get("heads"),
         columns=given.get("columns", False),
     )
 
@@ -314,10 +314,10 @@ def _judgement_latex(found: Judgement, summary: str) -> str:
     return Report(summary, [Table(head, rows)] if rows else []).latex()
 
 
-def _check_copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Copies:
+def _check_copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Snippets:
     """The same check in Python and in the shell."""
     file = f"echo {shlex.quote(json.dumps(given))} > answer.json"
-    return Copies(
+    return Snippets(
         python=python(call_of(question), call("print(worked.check", given) + ")"),
         command=f"{file}\n{command_of(question)} --check answer.json",
         latex=latex,

@@ -1,4 +1,4 @@
-"""Every command of the questions opens a page that answers, or is one that has no page."""
+"""Commands open the pages that show what they print: those of the questions, and those copied from a page."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 
 from lattend.ask import questions
 from lattend.cli.app import app
+from lattend.web.page_links import PageLink, page_link, read_command
 from lattend.web.panels import PANELS
-from lattend.web.places import Place, place_of, read_command
 from lattend.web.worker import reply
 
 LINES = list(dict.fromkeys(line for one in questions() for line, _ in one.commands))
@@ -42,7 +42,7 @@ MAIN = {
 }
 
 
-def asked(place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+def asked(place: PageLink) -> Iterator[tuple[str, dict[str, Any]]]:
     """What the page asks: of each panel, the fields of its question that the state has."""
     for name in MAIN[place.state.get("view", place.page)]:
         if (name.endswith("claim") and "claim" not in place.state) or name not in PANELS:
@@ -53,7 +53,7 @@ def asked(place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_opens_a_page_that_answers(line: str) -> None:
-    place = place_of(line)
+    place = page_link(line)
     if place is None:
         assert read_command(line).name in WITHOUT or any(part in line for part in NO_PAGE_OF)
         return
@@ -67,7 +67,7 @@ CLAIMS = [(line, printed) for one in questions() for line, printed in one.comman
 
 @pytest.mark.parametrize(("line", "printed"), CLAIMS)
 def test_a_claim_has_the_same_verdict_on_its_page(line: str, printed: str) -> None:
-    place = place_of(line)
+    place = page_link(line)
     if place is None:
         assert read_command(line).name in WITHOUT
         return
@@ -78,21 +78,21 @@ def test_a_claim_has_the_same_verdict_on_its_page(line: str, printed: str) -> No
 
 def test_flags_are_those_of_the_commands() -> None:
     commands: Any = typer.main.get_command(app)
-    for command in map(read_command, filter(place_of, LINES)):
-        if command.name == "heads":  # its options are those of commands below it
-            continue
+    for command in map(read_command, filter(page_link, LINES)):
         known = {
             name.removeprefix("--"): getattr(option, "is_flag", False)
-            for option in commands.commands[command.name].params
+            for option in (commands.commands.get(command.name) or commands.commands["elbo"]).params
             for name in option.opts
         }
-        for name, values in command.options.items():
-            assert known[name] == (values == [""]), (command, name)
+        for name, text in command.options.items():
+            assert known[name] == (text == ""), (command, name)
 
 
 def test_a_claim_with_all_its_options_is_filled_in() -> None:
-    place = place_of('lattend claim strided "min(i, L)" --per query --from 1 --assume "t < n" --rename L=t+1')
-    assert place == Place(
+    place = page_link(
+        'lattend claim strided "min(i, L)" --per query --from 1 --assume "t < n" --rename L=t+1'
+    )
+    assert place == PageLink(
         page="rule",
         state={
             "rule": "strided",
@@ -106,6 +106,41 @@ def test_a_claim_with_all_its_options_is_filled_in() -> None:
 
 
 def test_a_plan_is_filled_in() -> None:
-    place = place_of("lattend explain strided --at t=255 --n 65536 --device cuda --heads 4")
+    place = page_link("lattend explain strided --at t=255 --n 65536 --device cuda --heads 4")
     assert place is not None
     assert place.state == {"rule": "strided", "numbers": {"t": 255, "n": 65536}, "heads": 4, "device": "cuda"}
+
+
+@pytest.mark.parametrize(
+    ("panel", "question"),
+    [
+        (
+            "claim",
+            {"rule": "strided", "claim": "min(i, L)", "per": "query", "first": 1, "rename": {"L": "t+1"}},
+        ),
+        ("explain", {"rule": "strided", "numbers": {"n": 64, "t": 3}, "head_dim": 32, "kernel": "dense"}),
+        ("cost", {"layer": "attention", "rule": "causal", "numbers": {"n": 8, "D_i": 4}, "backward": True}),
+        ("conv", {"kernel": "3x5", "stride": "2", "size": "9", "alpha": 6.0}),
+        ("patches", {"image": "32x48", "patch": "16", "padding": "crop", "channels": 1, "width": 64}),
+        ("try_query", {"keys": [["1", "0"], ["0", "2"]], "query": ["1/2", "-1"], "scale": "sqrt"}),
+        ("work", {"tokens": [["1", "2"], ["2", "0"]], "wq": [["1", "1"], ["0", "1"]], "columns": True}),
+        ("elbo_linear", {"size": 3, "latent": 1, "noise_variance": 0.5, "examples": 2, "seed": 4}),
+        (
+            "game",
+            {
+                "game": "p*q",
+                "method": "optimistic",
+                "also": ["alternating"],
+                "start": ["1/2", "2"],
+                "steps": 6,
+            },
+        ),
+    ],
+)
+def test_a_copied_command_opens_the_page_that_it_was_copied_from(
+    panel: str, question: dict[str, Any]
+) -> None:
+    copied = json.loads(reply(panel, "", json.dumps(question).encode())[2])["copies"]["command"]
+    link = page_link(copied.splitlines()[-1])
+    assert link is not None
+    assert question.items() <= link.state.items()

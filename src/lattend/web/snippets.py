@@ -1,0 +1,62 @@
+"""Snippets: a question as lines of Python and as a command, to be copied."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+
+def command(name: str, *arguments: str, **options: object) -> str:
+    """The command line; options that are None, False or empty are left out. `from_` is --from.
+
+    >>> command("count", "k <= q", at={"n": 8}, per="query")
+    "lattend count 'k <= q' --at n=8 --per query"
+    """
+    words = ["lattend", *name.split(), *arguments]
+    for key, value in options.items():
+        text = option_text(value)
+        if text:
+            words += [f"--{key.rstrip('_').replace('_', '-')}", *([] if value is True else [text])]
+    return shlex.join(words)
+
+
+def option_text(value: object) -> str:
+    """A value as the command line takes it; page_links.py reads it back.
+
+    >>> option_text({"n": 8, "t": 2}), option_text([["1", "0"], ["1/2", "1"]])
+    ('n=8,t=2', '1,0;1/2,1')
+    """
+    if value is None or value is False:
+        return ""
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={number}" for name, number in cast(Mapping[str, object], value).items())
+    if isinstance(value, list | tuple):
+        parts = cast(Sequence[object], value)
+        is_matrix = any(isinstance(part, list | tuple) for part in parts)
+        return (";" if is_matrix else ",").join(map(option_text, parts))
+    return str(value)
+
+
+def call(function: str, *arguments: object, **named: object) -> str:
+    """A call in Python; arguments that are None or empty are left out.
+
+    >>> call("rule.count", n=8, per="query", first=None)
+    "rule.count(n=8, per='query')"
+    """
+    options = [f"{name}={value!r}" for name, value in named.items() if value is not None and value != ""]
+    return f"{function}({', '.join([*map(repr, arguments), *options])})"
+
+
+def show(function: str, *arguments: object, **named: object) -> str:
+    """The same call, and what it gives printed.
+
+    >>> show("rule.count", n=8)
+    'print(rule.count(n=8))'
+    """
+    return f"print({call(function, *arguments, **named)})"
+
+
+def python(*lines: str, imports: str = "") -> str:
+    """Lines that run as they stand, and print what the panel shows."""
+    return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))
