@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command with these arguments, by default those of the process."""
 
     def command() -> object:
-        from lattend.cli.app import app  # here, so that Ctrl-C while it loads ends quietly too
+        from lattend.cli.app import app
 
         return app(None if arguments is None else list(arguments), prog_name="lattend", standalone_mode=False)
 

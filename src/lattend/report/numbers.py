@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from typing import SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DIGITS = 60
 ROUNDING = 1e-6  # an error below it is rounding
@@ -152,9 +153,12 @@ def format_weight(log_weight: float, log_rest: float, digits: int = 3) -> str:
 def log_sum(scores: NDArray[np.float64]) -> float:
     """The logarithm of the sum of e^score; -inf of none.
 
+    >>> import numpy as np
     >>> log_sum(np.array([-1000.0, -1000.0]))  # log 2 - 1000
     -999.3068528194401
     """
+    import numpy as np
+
     top = float(scores.max(initial=-math.inf))
     return top if math.isinf(top) else top + math.log(float(np.exp(scores - top).sum()))
 
@@ -162,9 +166,12 @@ def log_sum(scores: NDArray[np.float64]) -> float:
 def format_weights(scores: NDArray[np.float64], digits: int = 3) -> list[str]:
     """The softmax of scores: a weight is 0 or 1 only where it is exactly that.
 
+    >>> import numpy as np
     >>> format_weights(np.array([0.0, 10.0])), format_weights(np.array([1.0]))
     (['4.54e−5', '0.999955'], ['1'])
     """
+    import numpy as np
+
     leader, total = int(scores.argmax()), log_sum(scores)
     rest = log_sum(np.delete(scores, leader)) - total
     return [
