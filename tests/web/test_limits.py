@@ -6,6 +6,8 @@ import asyncio
 import json
 import socket
 import time
+from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -48,12 +50,13 @@ def test_a_model_that_is_too_large_is_refused(field: str) -> None:
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "/srv/x"), ImportError("/srv/y")])
 def test_a_mistake_names_no_file_of_the_machine(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    count = PANELS["count"]
+
+    @wraps(count.answer)
     def fail(_: object) -> None:
         raise error
 
-    monkeypatch.setitem(
-        worker.PANELS, "count", PANELS["count"].__class__(**{**vars(PANELS["count"]), "answer": fail})
-    )
+    monkeypatch.setitem(worker.PANELS, "count", replace(count, answer=fail))
     status, found = ask("count", rule="causal")
     assert status == 500
     assert found["message"].endswith(type(error).__name__)

@@ -102,7 +102,7 @@ def report_view(report: Report) -> ReportView:
     """The same report as typed data.
 
     >>> from lattend.report.report import Report
-    >>> view(Report("causal", ["36 pairs"])).parts[0].text
+    >>> report_view(Report("causal", ["36 pairs"])).parts[0].text
     '36 pairs'
     """
     parts: list[ReportPart] = []
