@@ -66,9 +66,10 @@ def install() -> None:
 
 
 def write_types(file: Path) -> None:
-    """Write the types that the page uses of questions and answers, in TypeScript."""
+    """Write the types that the page uses of questions and answers, and the fields of each panel's question."""
     from lattend.web.app import application
     from lattend.web.guards import Hosts
+    from lattend.web.panels import PANELS
 
     shapes = application(Hosts(frozenset())).openapi()["components"]["schemas"]
     schema = file.with_suffix(".json")
@@ -83,6 +84,10 @@ def write_types(file: Path) -> None:
         )
     )
     run(LIBRARIES / "openapi-typescript" / "bin" / "cli.js", schema, "--output", file, *FLAGS, quiet=True)
+    fields = {name: [*panel.question.model_fields] for name, panel in PANELS.items()}
+    lines = [f"  {name}: {json.dumps(names)}," for name, names in fields.items() if names]
+    with file.open("a") as types:
+        types.write("\n".join(("export const FIELDS = {", *lines, "} as const;", "")))
 
 
 def used_shapes(shapes: dict[str, Any]) -> dict[str, Any]:

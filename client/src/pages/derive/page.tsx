@@ -4,7 +4,7 @@ import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Scripts } from "../../core/scripts";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { DeriveAnswer } from "../../schema";
 import { LineRow } from "./line";
 import type { DeriveState } from "./state";
@@ -15,7 +15,7 @@ const ABOUT =
   "Change a line: it is judged as it follows from the line before, and the next line as it follows from yours. A refuted line says on what it fails.";
 
 export default function DerivePage({ state }: { state: DeriveState }) {
-  const question = pick(state, ["derivation", "f", "method", "step", "changes"]);
+  const question = questionOf("derive", state);
   const reading = useAnswer<DeriveAnswer>("derive", question);
   const answer = reading.answer;
   const [open, setOpen] = useState<number | null>(null);

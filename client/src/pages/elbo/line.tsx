@@ -4,10 +4,10 @@ import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
 import { Plane, type Coordinates } from "../../core/plane";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextSlider } from "../../core/text-slider";
 import type { ElboAnswer } from "../../schema";
-import { LINE, type ElboState } from "./state";
+import type { ElboState } from "./state";
 import { Terms } from "./terms";
 
 const SLIDERS: { name: keyof ElboState & string; label: string; min: number; max: number }[] = [
@@ -21,7 +21,7 @@ const SLIDERS: { name: keyof ElboState & string; label: string; min: number; max
 const LEAST = 0.01; // of a variance that is dragged
 
 export function LinePanels({ state, children }: { state: ElboState; children: ComponentChildren }) {
-  const question = pick(state, LINE);
+  const question = questionOf("elbo", state);
   const reading = useAnswer<ElboAnswer>("elbo", question);
   const answer = reading.answer;
   const about = {

@@ -3,12 +3,12 @@ import { useAnswer } from "../../core/ask";
 import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { pick } from "../../core/state";
+import { questionOf } from "../../core/state";
 import type { GridCheckAnswer } from "../../schema";
 import type { GridState } from "./state";
 
 export function CheckPanel({ state }: { state: GridState }) {
-  const question = pick(state, ["size", "directions", "cell"]);
+  const question = questionOf("grid_check", state);
   const reading = useAnswer<GridCheckAnswer>("grid_check", question);
   return (
     <Panel

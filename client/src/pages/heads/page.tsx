@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { FindingsAnswer, HeadsAnswer, MomentAnswer, RunView } from "../../schema";
 import { Findings, Numbers, Results } from "./findings";
 import { Layer } from "./layer";
@@ -19,7 +19,7 @@ const ABOUT =
 export default function HeadsPage({ state }: { state: HeadsState }) {
   const [file, setFile] = useState<RecordFile | null>(null);
   const asked = { ...state, record: file?.text ?? state.record };
-  const question = pick(asked, ["record"]);
+  const question = questionOf("heads", asked);
   const reading = useAnswer<HeadsAnswer>("heads", question);
   const findings = useAnswer<FindingsAnswer>("heads_findings", reading.problem ? null : question);
   const answer = reading.answer;
@@ -106,7 +106,7 @@ function Movement({ answer, run, state }: { answer: HeadsAnswer; run: RunView; s
 }
 
 function MomentPanel({ state }: { state: HeadsState }) {
-  const question = pick(state, ["record", "run", "moment"]);
+  const question = questionOf("heads_moment", state);
   const reading = useAnswer<MomentAnswer>("heads_moment", question);
   return (
     <Panel

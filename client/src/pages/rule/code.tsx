@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
-import { pick } from "../../core/state";
+import { questionOf } from "../../core/state";
 import type { CodeAnswer } from "../../schema";
 import type { RuleProps } from "./state";
 
 export function CodePanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("code", state);
   const code = useAnswer<CodeAnswer>("code", question);
   const [chosen, setChosen] = useState("Lattend");
   const snippets = code.answer?.snippets ?? [];

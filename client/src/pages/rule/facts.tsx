@@ -2,15 +2,15 @@
 import { current, together, useAnswer, type Reading } from "../../core/ask";
 import { FoldedFormula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
 import { Spans } from "./spans";
 import type { RuleProps } from "./state";
 
 export function CountPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("count", state);
   const count = useAnswer<CountAnswer>("count", question);
-  const grows = read.problem ? undefined : pick(state, ["rule"]);
+  const grows = read.problem ? undefined : questionOf("growth", state);
   const growth = useAnswer<GrowthAnswer>("growth", grows);
   const found = count.answer;
   return (
@@ -65,7 +65,7 @@ export function CountPanel({ state, read }: RuleProps) {
 
 /** Keys of a query; the page asks for them, since what has no formula here has none in any panel. */
 export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<KeysAnswer> }) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("keys", state);
   return (
     <Panel
       title="Keys and queries"
@@ -87,7 +87,7 @@ export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<Key
 }
 
 export function SpanPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("reach", state);
   const reach = useAnswer<ReachAnswer>("reach", question);
   return (
     <Panel
@@ -103,7 +103,7 @@ export function SpanPanel({ state, read }: RuleProps) {
 }
 
 export function CachePanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("cache", state);
   const cache = useAnswer<CacheAnswer>("cache", question);
   const found = cache.answer;
   return (
@@ -128,7 +128,7 @@ export function CachePanel({ state, read }: RuleProps) {
 }
 
 export function NamesPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("rules", state);
   const names = useAnswer<NamesAnswer>("rules", question);
   const found = names.answer;
   const given = found && Object.entries(found.arguments).map(([name, term]) => `${name} = ${term}`).join(", ");

@@ -5,7 +5,7 @@ import { cellOf, Matrix, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
 import { PartView, type ReportView } from "../../core/report";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { read, setKeys } from "./keys";
 import { OutputPlane, QueryPlane, WhyPlane } from "./planes";
 import type { SteerState } from "./state";
@@ -28,8 +28,8 @@ const STEER_ABOUT = (
 );
 
 export default function SteerPage({ state }: { state: SteerState }) {
-  const trying = pick(state, ["keys", "query", "wanted", "values", "scale"]);
-  const aiming = pick(state, ["keys", "wanted", "values", "scale", "sharpness"]);
+  const trying = questionOf("try_query", state);
+  const aiming = questionOf("steer", state);
   const tried = useAnswer<TryQueryAnswer>("try_query", trying);
   const steered = useAnswer<SteerAnswer>("steer", aiming);
   const { keys, query } = read(state);

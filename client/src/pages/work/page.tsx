@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import type { WorkAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { Inputs } from "./inputs";
 import { Practice } from "./practice";
 import { OriginLine, Steps } from "./steps";
-import { numberAt, WORK_FIELDS, type NumberPlace, type WorkState } from "./state";
+import { numberAt, type NumberPlace, type WorkState } from "./state";
 import "./style.css";
 
 const ABOUT = (
@@ -20,7 +20,7 @@ const ABOUT = (
 
 export default function WorkPage({ state }: { state: WorkState }) {
   const [pointed, point] = useState<NumberPlace | null>(null);
-  const question = pick(state, WORK_FIELDS);
+  const question = questionOf("work", state);
   const work = useAnswer<WorkAnswer>("work", question);
   const steps = work.answer?.steps ?? [];
   return (

@@ -3,9 +3,9 @@ import type { CheckAnswer, NumberCheck, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { StepTitle } from "./steps";
-import { isSame, WORK_FIELDS, type WorkState } from "./state";
+import { isSame, type WorkState } from "./state";
 
 const ABOUT = (
   <>
@@ -22,7 +22,7 @@ const VERDICTS: { [kind: string]: string } = {
 
 export function Practice({ state, steps }: { state: WorkState; steps: StepView[] }) {
   const typed = Object.values(state.answer).some((tables) => Array.isArray(tables) && tables.some((table) => rowsOf(table).flat().some((cell) => cell.trim())));
-  const question = typed ? pick(state, [...WORK_FIELDS, "answer"]) : null;
+  const question = typed ? questionOf("check", state) : null;
   const reading = useAnswer<CheckAnswer>("check", question);
   const checked = typed ? reading.answer : null;
   const verdicts = checked?.numbers ?? [];
