@@ -66,7 +66,7 @@ def install() -> None:
 
 
 def write_types(file: Path) -> None:
-    """Write the types that the page uses of questions and answers, and the fields of each panel's question."""
+    """Write the types that the page uses of questions and answers, and the fields of every question."""
     from lattend.web.app import application
     from lattend.web.guards import Hosts
     from lattend.web.panels import PANELS

@@ -116,8 +116,8 @@ def other_names(one: Question) -> list[str]:
 
 
 def _wanted(words: Sequence[str]) -> list[str]:
-    given = [word.strip("?!.,;:\"'") for word in " ".join(words).casefold().split()]
-    return [word for word in given if word and word not in COMMON] or [word for word in given if word]
+    typed = [word.strip("?!.,;:\"'") for word in " ".join(words).casefold().split()]
+    return [word for word in typed if word and word not in COMMON] or [word for word in typed if word]
 
 
 def _has(one: Question, word: str) -> bool:

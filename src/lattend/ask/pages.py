@@ -65,8 +65,8 @@ def notebook(questions: Sequence[Question]) -> str:
                 cells.append(_cell("code", _source(one.python)))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     data = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    for place, cell in enumerate(cells):
-        cell["id"] = f"cell-{place}"
+    for index, cell in enumerate(cells):
+        cell["id"] = f"cell-{index}"
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -81,8 +81,8 @@ def _source(python: str) -> str:
 
     examples = doctest.DocTestParser().get_examples(python)
     lines: list[str] = []
-    for place, example in enumerate(examples):
+    for index, example in enumerate(examples):
         source = example.source.rstrip()
-        shown = example.want and place < len(examples) - 1 and not source.startswith("print(")
+        shown = example.want and index < len(examples) - 1 and not source.startswith("print(")
         lines.append(f"display({source})" if shown and "\n" not in source else source)
     return "\n".join(lines)

@@ -59,9 +59,9 @@ class Question:
 @lru_cache(maxsize=1)
 def questions() -> tuple[Question, ...]:
     """Every question, numbered from 1."""
-    found: list[Question] = []
+    read_questions: list[Question] = []
     for topic in TOPICS:
         read = tomllib.loads(files("lattend.ask.topics").joinpath(f"{topic}.toml").read_text("utf-8"))
-        for given in read["question"]:
-            found.append(Question(number=len(found) + 1, topic=read["topic"], **given))
-    return tuple(found)
+        for fields in read["question"]:
+            read_questions.append(Question(number=len(read_questions) + 1, topic=read["topic"], **fields))
+    return tuple(read_questions)

@@ -157,8 +157,8 @@ for name, (command, examples) in COMMANDS.items():
     app.command(name, cls=Command, help=_help(command, examples))(command)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         say(f"lattend {__version__}")
         raise typer.Exit
 

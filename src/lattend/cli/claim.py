@@ -63,18 +63,18 @@ def claim(
     somewhere, 3 when that stays undecided.
     """
     numbers, attended = read_numbers(at), read_rule(rule)
-    places = {name: value for name, value in numbers.items() if per and name in attended.positions}
-    bound = attended.at(**{name: value for name, value in numbers.items() if name not in places})
-    found = bound.count(per=per, first=first, method="closed", **places)
-    if isinstance(found, int):
+    positions = {name: value for name, value in numbers.items() if per and name in attended.positions}
+    bound = attended.at(**{name: value for name, value in numbers.items() if name not in positions})
+    count = bound.count(per=per, first=first, method="closed", **positions)
+    if isinstance(count, int):
         from lattend.counts.claim import judge_number
 
-        values = {**bound.values, **places}
-        verdict = judge_number(found, formula, values, read_renames(rename), assume or (), exact=exact)
+        values = {**bound.values, **positions}
+        verdict = judge_number(count, formula, values, read_renames(rename), assume or (), exact=exact)
     else:
         for text in assume or ():
-            found = found.assuming(text)
-        verdict = found.claim(formula, rename=read_renames(rename), exact=exact)
+            count = count.assuming(text)
+        verdict = count.claim(formula, rename=read_renames(rename), exact=exact)
     if json:
         say_json(verdict.json())
     else:
@@ -109,9 +109,9 @@ def check(
 
     bound = read_rule(rule).at(**read_numbers(at))
     with _progress() as progress:
-        found = compare(bound, upto, progress)
-    show_report(found, json)
-    return YES if found else NO
+        result = compare(bound, upto, progress)
+    show_report(result, json)
+    return YES if result else NO
 
 
 @contextmanager

@@ -70,9 +70,9 @@ def elbo(
     """
     if model is not None and model not in MODELS:
         raise NamingError(f"elbo has {', '.join(MODELS | EXACT)}, not {model!r}")
-    given = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
-    given |= {"epochs": epochs, "binary": binary or None, "show": picture}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
+    options |= {"epochs": epochs, "binary": binary or None, "show": picture}
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if model is None:
         if chosen or out is not None:
             raise NamingError(
@@ -137,12 +137,12 @@ def _progress(epochs: int) -> Any:
     return report
 
 
-def _rows(given: str) -> Any:
+def _rows(source: str) -> Any:
     """The rows of --data, a file or a text, as floats."""
     from lattend.cli.files import read_matrix
     from lattend.study.steering.numbers import check_number, read
 
-    rows = read("--data", read_matrix("data", given, check_number)).floats
+    rows = read("--data", read_matrix("data", source, check_number)).floats
     if rows.ndim != 2 or rows.shape[1] > LARGEST:
         raise DomainError(f"--data has rows of at most {LARGEST} numbers, got shape {rows.shape}")
     return rows

@@ -96,9 +96,9 @@ _NUMBERS = (
 
 def _wrong_number(error: Any) -> str:
     """`--upto is at most 64, got 100`, of an option that is no such number; empty for other errors."""
-    names, found = getattr(getattr(error, "param", None), "opts", ()), str(getattr(error, "message", ""))
-    for said, means in _NUMBERS:
-        wanted = said.fullmatch(found.lower())
+    names, message = getattr(getattr(error, "param", None), "opts", ()), str(getattr(error, "message", ""))
+    for phrase, means in _NUMBERS:
+        wanted = phrase.fullmatch(message.lower())
         if wanted is not None and names:
             reasons = getattr(error.__cause__, "errors", list)()
             got = f", got {reasons[0]['input']}" if reasons else ""
@@ -140,11 +140,11 @@ def _usage(error: Any) -> str:
     if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
         command = context.info_name if context is not None else "the command"
         return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
-    found = (
+    message = (
         _no_value(error)
         or _wrong_number(error)
         or _is_number(error)
         or " ".join(error.format_message().split())
     )
-    end = "" if found.endswith((".", "?")) else "."
-    return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message[:1].lower()}{message[1:]}{end} See `{path} --help`"

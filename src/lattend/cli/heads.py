@@ -67,29 +67,29 @@ def heads(
     --scores, the four terms of an encoding's score as heat maps, their sum, and its softmax. `lattend
     heads train` trains a network and records where its heads go; `lattend heads show` shows that.
     """
-    given = {"FILE": file, "--kernel": kernel, "--dilation": dilation, "--covariance": covariance}
-    given |= {"--centres": centres, "--alpha": alpha, "--channels": channels, "--seed": seed}
+    flags = {"FILE": file, "--kernel": kernel, "--dilation": dilation, "--covariance": covariance}
+    flags |= {"--centres": centres, "--alpha": alpha, "--channels": channels, "--seed": seed}
     where = read_points("--centres", centres, 2)
     widths = read_numbers_of("--alpha", alpha)
     image = None if size is None else read_size("--size", size)
-    place = read_place(pixel)
+    query = read_place(pixel)
     if scores is not None:
-        refuse(given, ("FILE", *OF_HEADS), "is not for --scores; leave it out")
+        refuse(flags, ("FILE", *OF_HEADS), "is not for --scores; leave it out")
         from lattend.nn.pictures.scores import draw_scores
 
         options: dict[str, Any] = {"width": channels, "seed": seed, "centres": where, "alpha": widths}
-        told = {name: value for name, value in options.items() if value is not None}
-        show(draw_scores(scores, size=image, pixel=place, **told), out, json)
+        chosen = {name: value for name, value in options.items() if value is not None}
+        show(draw_scores(scores, size=image, pixel=query, **chosen), out, json)
         return
-    refuse(given, OF_SCORES, "is for --scores; leave it out")
+    refuse(flags, OF_SCORES, "is for --scores; leave it out")
     from lattend.nn.pictures.heads import draw_heads, make_heads
 
     if file is not None:
-        refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads; leave it out")
+        refuse(flags, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads; leave it out")
         close = close_names(file, TRAINING)
         if close:
             raise NamingError(f'there is no file "{file}"; did you mean `lattend heads {close[0]}`?')
-        show(draw_heads(file, size=image, pixel=place), out, json)
+        show(draw_heads(file, size=image, pixel=query), out, json)
         return
     if kernel is None and centres is None:
         raise NamingError(
@@ -103,7 +103,7 @@ def heads(
         alpha=widths,
         covariance=read_points("--covariance", covariance, 3),
     )
-    show(draw_heads(made, size=image, pixel=place), out, json)
+    show(draw_heads(made, size=image, pixel=query), out, json)
 
 
 TRAIN_EXAMPLES = (
@@ -157,16 +157,22 @@ def heads_train(
     from lattend.study.heads.training import train
     from lattend.study.images.image_set import read_images
 
-    given = {"layers": layers, "width": channels, "epochs": epochs, "rate": rate, "centre_rate": centre_rate}
+    options = {
+        "layers": layers,
+        "width": channels,
+        "epochs": epochs,
+        "rate": rate,
+        "centre_rate": centre_rate,
+    }
     chosen: dict[str, Any] = {
-        name: value for name, value in (given | {"spread": spread}).items() if value is not None
+        name: value for name, value in (options | {"spread": spread}).items() if value is not None
     }
     folder = Path(out or f"out/heads-{data}")
-    found = read_images(data, data_dir, fetch).first(images)
+    image_set = read_images(data, data_dir, fetch).first(images)
     done: list[Progress] = []
     try:
         record = train(
-            found,
+            image_set,
             kernel=kernel,
             seed=seed,
             control=control,
@@ -257,27 +263,27 @@ def heads_show(
 
     records = [digits_record() if path == DIGITS else Record.read(path) for path in record]
     if len(records) > 1:
-        if any(given is not None for given in (view, at_epoch, run, out)):
+        if any(option_name is not None for option_name in (view, at_epoch, run, out)):
             raise NamingError("several records are compared in numbers alone; give one RECORD for a picture")
         show_report(compare_records(records), json)
         return
-    found = records[0]
+    shown = records[0]
     if view in ("paths", "spread") and (at_epoch is not None or run is not None):
-        given = "--at-epoch" if at_epoch is not None else "--run"
-        raise NamingError(f"{given} is for the heads of one moment; leave out --view {view}")
+        option_name = "--at-epoch" if at_epoch is not None else "--run"
+        raise NamingError(f"{option_name} is for the heads of one moment; leave out --view {view}")
     if out is not None and out.lower().endswith(MOVING):
         if at_epoch is not None or view is not None:
-            given = "--view" if at_epoch is None else "--at-epoch"
-            raise NamingError(f".gif and .html show the heads at all moments; leave out {given}")
-        file = str(found.animate(out, run or TRAINED))
-        say_json({"file": file}) if json else say(f"{file}: {found.report().title}")
+            option_name = "--view" if at_epoch is None else "--at-epoch"
+            raise NamingError(f".gif and .html show the heads at all moments; leave out {option_name}")
+        file = str(shown.animate(out, run or TRAINED))
+        say_json({"file": file}) if json else say(f"{file}: {shown.report().title}")
         return
     if view is None and at_epoch is None and run is None and out is None:
-        show_report(found.report(), json)
+        show_report(shown.report(), json)
         return
-    show(_picture(found, view, at_epoch, run or TRAINED), out, json)
+    show(_picture(shown, view, at_epoch, run or TRAINED), out, json)
     if view is None and out is None and not json:
-        say("\n".join(["", *_layer_table(found, at_epoch, run or TRAINED).lines()]))
+        say("\n".join(["", *_layer_table(shown, at_epoch, run or TRAINED).lines()]))
 
 
 def _layer_table(record: Record, epoch: float | None, run: str) -> Table:

@@ -47,12 +47,12 @@ def check_out(out: str | None) -> None:
         check_place(out)
 
 
-def show_report(found: Answer, json: bool) -> None:
+def show_report(result: Answer, json: bool) -> None:
     """Print an answer as JSON, or as text: as wide as this terminal where it can be."""
     if json:
-        say_json(found.json())
+        say_json(result.json())
     else:
-        say(found.text(width()) if isinstance(found, Report | Printed) else str(found))
+        say(result.text(width()) if isinstance(result, Report | Printed) else str(result))
 
 
 LONGEST_MESSAGE = 1600  # characters of an error

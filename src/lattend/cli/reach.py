@@ -51,12 +51,12 @@ def reach(
     if pixel is not None:
         raise NamingError("--pixel belongs to --map; give both, or leave it out")
     seen = bound if layers is None else bound.receptive_field(layers)
-    found = seen.reach()
+    span = seen.reach()
     if json:
-        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(found)}
+        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(span)}
         say_json(about if layers is None else about | _field_data(bound, seen, layers))
         return
-    lines = found.text(width()).splitlines()
+    lines = span.text(width()).splitlines()
     if layers is not None:
         lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
     say("\n".join(lines))
@@ -73,28 +73,28 @@ def _map(bound: Rule, layers: int | None, pixel: str | None, json: bool) -> None
         raise NamingError(f"--map has a number for each pair, so every letter needs one: give --at {names}")
     if pixel is not None and len(bound.axes) == 1:
         raise NamingError("--pixel is for rules of images; this one is of a line: leave it out")
-    found = field_map(bound, read_place(pixel))
+    layer_map = field_map(bound, read_place(pixel))
     if json:
-        say_json({"rule": bound.text, "at": bound.values, **found.json()})
+        say_json({"rule": bound.text, "at": bound.values, **layer_map.json()})
     else:
-        say(found.text(width()))
+        say(layer_map.text(width()))
 
 
-def _axes(found: Reach) -> dict[str, Any]:
+def _axes(span: Reach) -> dict[str, Any]:
     return {
         query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}
-        for query, axis in found.axes.items()
+        for query, axis in span.axes.items()
     }
 
 
 def _field_lines(bound: Rule, seen: Rule) -> list[str]:
     keys = str(seen.count(per="query")).splitlines()
-    found = [f"keys a query sees: {keys[0]}"] if len(keys) == 1 else ["keys a query sees:"]
-    found += [part for line in keys if len(keys) > 1 for part in fitted(f"{GAP}{line}", width())]
+    lines = [f"keys a query sees: {keys[0]}"] if len(keys) == 1 else ["keys a query sees:"]
+    lines += [part for line in keys if len(keys) > 1 for part in fitted(f"{GAP}{line}", width())]
     try:
-        return [*found, *str(bound.layers_to_reach_all()).splitlines()]
+        return [*lines, *str(bound.layers_to_reach_all()).splitlines()]
     except (NoClosedForm, NotAffineError) as reason:
-        return [*found, *fitted(f"layers until it grows no more: not known: {reason}", width())]
+        return [*lines, *fitted(f"layers until it grows no more: not known: {reason}", width())]
 
 
 def _field_data(bound: Rule, seen: Rule, layers: int) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def cache(rule: RuleText, at: At = None, json: Json = False) -> int:
     missed = deadlines_missed()
     about = {"rule": chosen.text, "at": {**chosen.values, **values}}
     try:
-        found = retention(chosen.at(**values))
+        kept = retention(chosen.at(**values))
     except (DomainError, NamingError):
         raise
     except LattendError as reason:
@@ -148,7 +148,7 @@ def cache(rule: RuleText, at: At = None, json: Json = False) -> int:
             say("\n".join(fitted(f"no cache: {why}", width())))
         return NO
     if json:
-        say_json({**about, "cache": True, "most": found.most, "why": str(found)})
+        say_json({**about, "cache": True, "most": kept.most, "why": str(kept)})
     else:
-        say("\n".join(fitted(str(found), width())))
+        say("\n".join(fitted(str(kept), width())))
     return YES

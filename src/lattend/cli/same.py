@@ -52,13 +52,13 @@ def same(
     first, second = _at([read_rule(rule), read_rule(other)], numbers)
     witness = first.difference(second)
     if json:
-        found = witness and {
+        data = witness and {
             "at": witness.values,
             "pair": list(witness.pair),
             "attended_by": witness.attended_by,
         }
         counts = {"counts": _counts_data(first, second)} if count else {}
-        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found, **counts})
+        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": data, **counts})
     else:
         say(f"the same pairs{_where(first, second, numbers)}" if witness is None else f"different: {witness}")
         if count:
@@ -70,9 +70,9 @@ def _where(first: Rule, second: Rule, numbers: dict[str, int]) -> str:
     """At which numbers the rules were compared."""
     if not numbers:
         return ", always"
-    given = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+    numbers_text = ", ".join(f"{name} = {value}" for name, value in numbers.items())
     free = listed([*dict.fromkeys([*first.free, *second.free])])
-    return f" at {given}" + (f", for every {free}" if free else "")
+    return f" at {numbers_text}" + (f", for every {free}" if free else "")
 
 
 def _parts(first: Rule, second: Rule) -> dict[str, Rule]:
@@ -100,8 +100,8 @@ def _counts_data(first: Rule, second: Rule) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, part in _parts(first, second).items():
         try:
-            found = part.count()
-            data[name] = found if isinstance(found, int) else found.json()["pieces"]
+            count = part.count()
+            data[name] = count if isinstance(count, int) else count.json()["pieces"]
         except (NoClosedForm, NotAffineError):
             data[name] = None
     return data

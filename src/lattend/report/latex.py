@@ -53,8 +53,8 @@ def number(text: str) -> str:
     """
     power = _POWER.search(text)
     digits = text[: power.start()] if power else text
-    found = digits.replace("−", "-").replace(",", "{,}")
-    return rf"{found} \times 10^{{{power[1].replace('−', '-')}}}" if power else found
+    latex = digits.replace("−", "-").replace(",", "{,}")
+    return rf"{latex} \times 10^{{{power[1].replace('−', '-')}}}" if power else latex
 
 
 def inline(text: str) -> str:
@@ -68,10 +68,10 @@ def inline(text: str) -> str:
 
 def _words(text: str) -> str:
     plain = text.replace("\n", "; ").replace("<=", "≤").replace(">=", "≥")
-    found = ""
-    for place, part in enumerate(_SCIENTIFIC.split(plain)):
-        found += f"${number(part)}$" if place % 2 else escape(part)
-    return found
+    latex = ""
+    for index, part in enumerate(_SCIENTIFIC.split(plain)):
+        latex += f"${number(part)}$" if index % 2 else escape(part)
+    return latex
 
 
 def tabular(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:

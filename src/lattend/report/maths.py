@@ -15,9 +15,9 @@ class Maths(str):
     latex: str
 
     def __new__(cls, text: str, latex: str) -> Maths:
-        found = super().__new__(cls, text)
-        found.latex = latex
-        return found
+        self = super().__new__(cls, text)
+        self.latex = latex
+        return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(self), self.latex
@@ -33,9 +33,9 @@ class Sentence(str):
     parts: tuple[str, ...]
 
     def __new__(cls, *parts: str) -> Sentence:
-        found = super().__new__(cls, "".join(parts))
-        found.parts = tuple(inner for part in parts for inner in parts_of(part) if inner)
-        return found
+        self = super().__new__(cls, "".join(parts))
+        self.parts = tuple(inner for part in parts for inner in parts_of(part) if inner)
+        return self
 
     def __getnewargs__(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.parts

@@ -54,8 +54,8 @@ def fixed(number: Number, places: int, grouped: bool = False) -> str:
     if not value.is_finite():
         return str(float(value))
     wide = context(max(DIGITS, value.adjusted() + places + 2))
-    found = wide.quantize(value, Decimal(1).scaleb(-places))
-    return f"{found if found else abs(found):{',' if grouped else ''}f}"
+    quantized = wide.quantize(value, Decimal(1).scaleb(-places))
+    return f"{quantized if quantized else abs(quantized):{',' if grouped else ''}f}"
 
 
 def rounded(number: Number, places: int) -> str:
@@ -74,11 +74,15 @@ def significant(number: Number, digits: int) -> str:
     >>> significant(0.1234565, 6), significant(200.0, 6), significant(1.5e-12, 6)
     ('0.123457', '200', '1.5e-12')
     """
-    found = context(digits).plus(decimal_of(number))
-    if not found.is_finite():
-        return str(float(found))
-    found = found.normalize(context()) if found else Decimal(0)
-    return f"{found:f}" if -4 <= found.adjusted() < digits else _with_power(f"{found:e}")
+    rounded_number = context(digits).plus(decimal_of(number))
+    if not rounded_number.is_finite():
+        return str(float(rounded_number))
+    rounded_number = rounded_number.normalize(context()) if rounded_number else Decimal(0)
+    return (
+        f"{rounded_number:f}"
+        if -4 <= rounded_number.adjusted() < digits
+        else _with_power(f"{rounded_number:e}")
+    )
 
 
 def scientific(number: Number, places: int) -> str:
@@ -250,8 +254,8 @@ def compact(number: int) -> str:
         return f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{len(str(number)) - 1}"
     for power in (4, 3, 2, 1):
         if number >= 1000**power and number * 10 % 1000**power == 0:
-            whole, tenth = divmod(number * 10 // 1000**power, 10)
-            return f"{whole}{f'.{tenth}' if tenth else ''}{UNITS[power]}"
+            units, tenth = divmod(number * 10 // 1000**power, 10)
+            return f"{units}{f'.{tenth}' if tenth else ''}{UNITS[power]}"
     return str(number)
 
 
@@ -271,8 +275,8 @@ def percent(count: int, total: int) -> str:
         return "under 0.000001%"
     if scaled == 100 * 10**decimals:
         return "over 99.999999%"
-    whole, rest = divmod(scaled, 10**decimals)
-    return f"{whole}.{rest:0{decimals}d}%"
+    integer, rest = divmod(scaled, 10**decimals)
+    return f"{integer}.{rest:0{decimals}d}%"
 
 
 def format_share(share: float, places: int = 1) -> str:

@@ -73,12 +73,12 @@ class Drawn(Shown):
 
 def bundle(result: object) -> dict[str, str]:
     """Every form of a result, by MIME type. Its picture stands in the HTML too, which notebooks prefer."""
-    found = {"text/plain": str(result)}
+    forms = {"text/plain": str(result)}
     for kind, method in FORMS.items():
         form = getattr(result, method, None)
         if said := form and form():
-            found[kind] = said
-    svg, html = found.get("image/svg+xml", ""), found.get("text/html", "")
+            forms[kind] = said
+    svg, html = forms.get("image/svg+xml", ""), forms.get("text/html", "")
     if svg or html:
-        found["text/html"] = f'<div class="lattend">{STYLE}\n{svg}{html}</div>'
-    return found
+        forms["text/html"] = f'<div class="lattend">{STYLE}\n{svg}{html}</div>'
+    return forms

@@ -116,18 +116,18 @@ class Table:
 
     def _folded(self, narrow: list[bool]) -> list[str]:
         """Numbers and narrow columns side by side, and below each row its other cells, a line each."""
-        stays = [place == 0 or right or narrow[place] for place, right in enumerate(self.numbers)]
-        moved = [place for place, stay in enumerate(stays) if not stay]
-        kept = [place for place, stay in enumerate(stays) if stay]
-        head, *rows = (tuple(row[place] for place in kept) for row in (self.head, *self.rows))
-        first, *found = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
+        stays = [index == 0 or right or narrow[index] for index, right in enumerate(self.numbers)]
+        moved = [index for index, stay in enumerate(stays) if not stay]
+        kept = [index for index, stay in enumerate(stays) if stay]
+        head, *rows = (tuple(row[index] for index in kept) for row in (self.head, *self.rows))
+        first, *rest = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
         lines = [first] if any(head) else []
-        for line, row in zip(found, self.rows, strict=True):
+        for line, row in zip(rest, self.rows, strict=True):
             lines.append(line)
-            for place in moved:
-                label = f"{self.head[place]}{GAP}" if self.head[place] else ""
-                if (row[place] and row[place] != SAME) or len(self.rows) == 1:
-                    cell = row[place].splitlines() or [""]
+            for index in moved:
+                label = f"{self.head[index]}{GAP}" if self.head[index] else ""
+                if (row[index] and row[index] != SAME) or len(self.rows) == 1:
+                    cell = row[index].splitlines() or [""]
                     lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
         return lines
 
@@ -159,16 +159,16 @@ class Facts:
         indent = max((len(name) for name, _ in self.rows), default=0) + len(GAP)
         width = width or WIDTH
         room = width - indent
-        found: list[str] = []
-        for name, said in self.rows:
+        lines: list[str] = []
+        for name, words in self.rows:
             if room < LEAST_WORDS:
-                found += wrap_text(name, width)
-                found += [line for part in said.splitlines() for line in wrap_text(part, width, indent=GAP)]
+                lines += wrap_text(name, width)
+                lines += [line for part in words.splitlines() for line in wrap_text(part, width, indent=GAP)]
             else:
-                parts = said.splitlines() if "\n" in said else wrap_text(said, room)
+                parts = words.splitlines() if "\n" in words else wrap_text(words, room)
                 first, *rest = [line for part in parts for line in fitted(part, room)] or [""]
-                found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
-        return found
+                lines += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
+        return lines
 
     def html(self) -> str:
         return Table(("", ""), self.rows).html()

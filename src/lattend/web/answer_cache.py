@@ -34,12 +34,12 @@ class Meaning(NamedTuple):
 
 def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
     """Equal keys have equal answers, but for the rules in their copies."""
-    asked = question.model_dump(mode="json")
-    typed = {name: asked[name] for name in RULES if name in asked}
+    fields = question.model_dump(mode="json")
+    typed = {name: fields[name] for name in RULES if name in fields}
     if form or panel.as_typed:  # a picture has the rule in its title
         typed = {}
     spelled = {name: _one_spelling(text) for name, text in typed.items() if len(text) <= LONGEST_RULE}
-    return Meaning(json.dumps(asked | spelled, sort_keys=True).encode(), typed)
+    return Meaning(json.dumps(fields | spelled, sort_keys=True).encode(), typed)
 
 
 @lru_cache(maxsize=1024)
@@ -100,16 +100,16 @@ class Answers:
     def get(self, panel: str, form: str, meaning: Meaning) -> Reply | None:
         """The answer, if it is still here, with the rules as they are typed now."""
         key = (panel, form, meaning.key)
-        found = self._known.get(key)
-        if found is None:
+        entry = self._known.get(key)
+        if entry is None:
             return None
         self._known.move_to_end(key)
-        if found.typed == meaning.typed:
-            return found.reply
-        if found.reply.status != 200:  # what is wrong is said of the text
+        if entry.typed == meaning.typed:
+            return entry.reply
+        if entry.reply.status != 200:  # what is wrong is said of the text
             return None
-        body = retyped(found.reply.body, found.typed, meaning.typed)
-        return found.reply._replace(body=body) if body is not None else None
+        body = retyped(entry.reply.body, entry.typed, meaning.typed)
+        return entry.reply._replace(body=body) if body is not None else None
 
     def keep(self, panel: str, form: str, meaning: Meaning, reply: Reply) -> None:
         """Keep an answer, unless it is very long, or may be another next time."""

@@ -51,28 +51,28 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
 
     async def answer(panel: Panel, form: str, question: BaseModel, page: str, asker: str) -> Reply:
         meaning = meaning_of(panel, form, question)
-        found = known.get(panel.name, form, meaning)
-        if found is None:
+        body = known.get(panel.name, form, meaning)
+        if body is None:
             message = (panel.name, form, question.model_dump_json().encode())
             whose = Asking(page, asker or object(), panel.first)
-            found = await pools[panel.torch].ask(message, whose, panel.seconds)
-            known.keep(panel.name, form, meaning, found)
-        return found._replace(status=200) if found.status == LATE else found  # the answer says it, too
+            body = await pools[panel.torch].ask(message, whose, panel.seconds)
+            known.keep(panel.name, form, meaning, body)
+        return body._replace(status=200) if body.status == LATE else body  # the answer says it, too
 
     async def reply(panel: Panel, form: str, question: BaseModel, request: Request) -> Response:
         page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
-        found = await answer(panel, form, question, page, asker)
-        return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
+        result = await answer(panel, form, question, page, asker)
+        return Response(result.body, result.status, {"cache-control": "no-store"}, result.media)
 
     @app.post("/api/batch", include_in_schema=False)
     async def ask(request: Request) -> Response:
         """Several questions at once, as the page asks them; a line for each answer as it comes."""
         page = request.headers.get(PAGE, "")[:64]
         try:
-            asked = BATCH.validate_json(await request.body())
+            batch = BATCH.validate_json(await request.body())
         except ValidationError as error:
             return _problem(422, problem_of_question(error.errors()))
-        return StreamingResponse(answer_batch(asked, page, answer), media_type="application/x-ndjson")
+        return StreamingResponse(answer_batch(batch, page, answer), media_type="application/x-ndjson")
 
     for panel in PANELS.values():
         app.post(
@@ -105,8 +105,8 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
     async def page(name: str, request: Request) -> Response:
         file = pages.get(name or "index.html")
         if file is None:
-            said = "there is no such page here" if pages else "the page is not built: run `make page`"
-            return Response(said, 404, media_type="text/plain")
+            message = "there is no such page here" if pages else "the page is not built: run `make page`"
+            return Response(message, 404, media_type="text/plain")
         return file.response(request)
 
     return app
@@ -151,17 +151,17 @@ BATCH: TypeAdapter[list[BatchedQuestion]] = TypeAdapter(
 Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
 
 
-async def answer_batch(asked: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
+async def answer_batch(batch: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
     """A line for each question as its answer comes: [its place, status, answer or problem]."""
 
     async def one(place: int) -> bytes:
-        name, asker, fields = asked[place]
+        name, asker, fields = batch[place]
         found = await _answered(name, fields, page, asker, answer)
         return b"[%d,%d,%s]\n" % (place, found.status, found.body)
 
     known = [*PANELS]  # in this order: what is shown first is asked first
     order = sorted(
-        range(len(asked)), key=lambda place: known.index(asked[place][0]) if asked[place][0] in PANELS else 0
+        range(len(batch)), key=lambda place: known.index(batch[place][0]) if batch[place][0] in PANELS else 0
     )
     tasks = [asyncio.ensure_future(one(place)) for place in order]
     try:
@@ -179,6 +179,6 @@ async def _answered(name: str, fields: dict[str, Any], page: str, asker: str, an
     try:
         question = panel.question.model_validate(fields)
     except ValidationError as error:
-        found = problem_of_question(error.errors())
-        return Reply(422, "application/json", found.model_dump_json().encode())
+        problem_found = problem_of_question(error.errors())
+        return Reply(422, "application/json", problem_found.model_dump_json().encode())
     return await answer(panel, "", question, page, asker)

@@ -182,13 +182,13 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
     too_long = 413, f"a question has at most {MAX_BODY:,} bytes"
     if not announced.isdecimal() or int(announced[:20]) > MAX_BODY:
         return too_long
-    found = bytearray()
+    body = bytearray()
     try:
         async with asyncio.timeout(REQUEST_TIMEOUT):
             while True:
                 message = await receive()
-                found += message.get("body", b"")
-                if len(found) > MAX_BODY:
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY:
                     return too_long
                 if message["type"] == "http.disconnect":
                     return 400, "the question ended before its end"
@@ -197,12 +197,12 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
     except TimeoutError:
         return 408, f"the question was not here whole within {REQUEST_TIMEOUT:g} seconds"
     try:
-        asked = from_json(
-            bytes(found), allow_inf_nan=False
+        panels = from_json(
+            bytes(body), allow_inf_nan=False
         )  # stricter than Python's: no half characters, no depths
     except ValueError as error:
         return 400, f"the question is not JSON: {error}"
-    return Body(bytes(found), len(asked) if isinstance(asked, list) and asked else 1)
+    return Body(bytes(body), len(panels) if isinstance(panels, list) and panels else 1)
 
 
 def _given(body: bytes, after: Receive) -> Receive:

@@ -27,12 +27,12 @@ def use_one_thread() -> None:
 def with_program_threads() -> Iterator[None]:
     """Predict times for a program of its own, which has all threads; nothing runs here."""
     torch = import_module("torch")
-    here: int = torch.get_num_threads()
+    threads: int = torch.get_num_threads()
     torch.set_num_threads(program_threads())
     try:
         yield
     finally:
-        torch.set_num_threads(here)
+        torch.set_num_threads(threads)
 
 
 TORCH = (  # these import torch, which takes seconds

@@ -28,9 +28,9 @@ def literal(text: str) -> int | float | str:
     """A number that Python writes as shortly and exactly, or the text itself."""
     for kind in (int, float):
         try:
-            found = kind(text)
+            number = kind(text)
         except ValueError:
             continue
         if len(text) <= 15 and text.strip("+-").replace(".", "").isdecimal() and text.isascii():
-            return found
+            return number
     return text

@@ -173,8 +173,8 @@ def _steered(command: Command, state: State) -> State | None:
     if size and not size.isdecimal():
         return None  # weights as formulas in a letter
     if size:
-        places = range(int(size))
-        state["keys"] = [["1" if column == row else "0" for column in places] for row in places]
+        indices = range(int(size))
+        state["keys"] = [["1" if column == row else "0" for column in indices] for row in indices]
     wanted = state.get("wanted", [])
     zeros = ["0"] * (len(state["keys"]) - len(wanted)) if wanted else []
     return {"query": ["0"] * len(state["keys"][0]), **state, "wanted": wanted + zeros}

@@ -120,13 +120,13 @@ class Panel:
 
 def problem_of(error: LattendError, question: Question) -> Problem:
     """The error as the page shows it, with the field whose text it points at."""
-    found = Problem(kind=_kind(error, question), message=error.reason)
+    problem = Problem(kind=_kind(error, question), message=error.reason)
     if not isinstance(error, TextError):
-        return found
+        return problem
     field = next((name for name, value in question if value == error.text), "")
-    place: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
+    marked: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
     message = error.reason if field else str(error)  # the page shows the text of a field itself
-    return found.model_copy(update={**place, "message": message, "fixes": _fixes(error, field)})
+    return problem.model_copy(update={**marked, "message": message, "fixes": _fixes(error, field)})
 
 
 def _kind(
@@ -171,10 +171,10 @@ def _label(error: TextError, text: str) -> str:
 def problem_of_question(errors: Sequence[Mapping[str, Any]]) -> Problem:
     """The first thing that is wrong with a question, by the name of its field."""
     first = errors[0]
-    place = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
+    path = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
     message = str(first.get("msg", "")).removeprefix("Value error, ")
     return Problem(
         kind="input",
-        message=f"{'.'.join(place)}: {message}"[:400] if place else message[:400],
-        field=place[0] if place else "",
+        message=f"{'.'.join(path)}: {message}"[:400] if path else message[:400],
+        field=path[0] if path else "",
     )

@@ -86,9 +86,9 @@ class Worker:
     async def ask(self, message: Message) -> Reply:
         """The reply; EOFError or ConnectionError where the process died over it."""
         self.writer.write(packed(message))
-        found = Reply(*await _received(self.reader))
+        result = Reply(*await _received(self.reader))
         self.answered += 1
-        return found
+        return result
 
     def end(self) -> None:
         """End the process, whatever it is doing; what it started ends with it."""
@@ -229,9 +229,9 @@ class Pool:
             leaving = loop.call_later(SLOW, self._to_slow_lane, queued)
             try:
                 async with asyncio.timeout(seconds):
-                    found = await worker.ask(message)
-                    kept = found.status in KEPT
-                    return found
+                    result = await worker.ask(message)
+                    kept = result.status in KEPT
+                    return result
             except TimeoutError:
                 late = f"no answer within {seconds:g} seconds; a simpler rule or smaller numbers may help"
                 return problem(504, "no answer", late)
@@ -246,10 +246,10 @@ class Pool:
         """A free worker, the one that answered this page before if it is there."""
         if not self._free:
             return None
-        found = next((worker for worker in self._free if worker.page == page), self._free[-1])
-        self._free.remove(found)
-        found.page = page
-        return found
+        chosen = next((worker for worker in self._free if worker.page == page), self._free[-1])
+        self._free.remove(chosen)
+        chosen.page = page
+        return chosen
 
     def _give_back(self, worker: Worker, kept: bool) -> None:
         if kept and not self._stopped and worker.answered < MOST_ANSWERS and len(self._free) < self.size:
@@ -273,8 +273,8 @@ class Pool:
 
 def problem(status: int, kind: str, message: str) -> Reply:
     """A reply that says why there is no answer."""
-    found = Problem.model_validate({"kind": kind, "message": message})
-    return Reply(status, "application/json", found.model_dump_json().encode())
+    described = Problem.model_validate({"kind": kind, "message": message})
+    return Reply(status, "application/json", described.model_dump_json().encode())
 
 
 SUPERSEDED = problem(409, "busy", "a newer question took the place of this one")

@@ -58,14 +58,14 @@ def formula(count: Count | int) -> Formula:
 
 
 def _typeset(count: Count) -> Formula:
-    found = count.typeset()
+    lines = count.typeset()
     return Formula(
-        head=found.head,
-        pieces=[Piece(latex=line.formula, when=line.when) for line in found.lines],
-        where=found.where,
-        more=found.more,
-        text=found.text,
-        latex=found.latex,
+        head=lines.head,
+        pieces=[Piece(latex=line.formula, when=line.when) for line in lines.lines],
+        where=lines.where,
+        more=lines.more,
+        text=lines.text,
+        latex=lines.latex,
     )
 
 
@@ -144,6 +144,6 @@ def chart_line(stroke: Stroke, half: float | None = None) -> ChartLine:
     if half is None:
         points = [(float(f"{float(x):.6g}"), float(f"{float(y):.6g}")) for x, y in stroke.points]
     else:
-        places = 4 - math.floor(math.log10(half))
-        points = [(round(float(x), places), round(float(y), places)) for x, y in stroke.points]
+        decimals = 4 - math.floor(math.log10(half))
+        points = [(round(float(x), decimals), round(float(y), decimals)) for x, y in stroke.points]
     return ChartLine(name=stroke.name, points=points)

@@ -138,10 +138,10 @@ def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
 
 def _count(rule: Rule, question: ClaimQuestion) -> Count:
     """The count that the claim is about, as a formula."""
-    found = rule.count(per=question.per or None, first=question.first, method="closed")
-    if isinstance(found, int):
-        raise LattendError(f"every letter has a number, and the count is {found:,}: nothing is left to prove")
-    return found.assuming(question.assume) if question.assume.strip() else found
+    count = rule.count(per=question.per or None, first=question.first, method="closed")
+    if isinstance(count, int):
+        raise LattendError(f"every letter has a number, and the count is {count:,}: nothing is left to prove")
+    return count.assuming(question.assume) if question.assume.strip() else count
 
 
 def _name(count: Count) -> str:
@@ -163,14 +163,14 @@ def _letter(error: UnknownName, count: Count) -> OpenLetter:
 
 def judgement(verdict: Verdict, how: str = "") -> Judgement:
     """A verdict as the page shows it, with those on its links and on its other readings."""
-    found = verdict.counterexample
+    counterexample = verdict.counterexample
     example = None
-    if found is not None:
+    if counterexample is not None:
         example = Counterexample(
-            values=found.values,
-            claimed="" if found.claimed is None else str(found.claimed),
-            exact="" if found.exact is None else str(found.exact),
-            sentence=str(found),
+            values=counterexample.values,
+            claimed="" if counterexample.claimed is None else str(counterexample.claimed),
+            exact="" if counterexample.exact is None else str(counterexample.exact),
+            sentence=str(counterexample),
         )
     return Judgement(
         claim=verdict.claim,
@@ -191,11 +191,11 @@ def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | N
     from lattend.draw.grid.counterexample import counterexample_pairs
 
     example = verdict.first_counterexample
-    found = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
-    if found is None:
+    drawn = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
+    if drawn is None:
         return None
-    squares = ["".join("1" if held else "0" for held in line) for line in found.mask]
-    return CounterexampleGrid(numbers=found.numbers, squares=squares, row=found.row, column=found.column)
+    squares = ["".join("1" if held else "0" for held in line) for line in drawn.mask]
+    return CounterexampleGrid(numbers=drawn.numbers, squares=squares, row=drawn.row, column=drawn.column)
 
 
 def claim_picture(question: ClaimQuestion) -> Picture:
@@ -243,12 +243,12 @@ def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))
     if not colon or not formula:
         raise LattendError('write the quantity, a colon and the formula, as in "multiplies: n^2 h c"')
-    whole = read_layer(question.layer, question.rule, {}).open
-    cost = whole.per(question.per) if question.per else whole.backward if question.backward else whole
+    layer = read_layer(question.layer, question.rule, {}).open
+    cost = layer.per(question.per) if question.per else layer.backward if question.backward else layer
     assuming = question.assume.strip() or None
     verdict = cost.claim(quantity, formula, assuming=assuming, rename=question.rename)
-    parsed = parse_claim(formula, {*whole.names, *question.rename})
-    asked = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
+    parsed = parse_claim(formula, {*layer.names, *question.rename})
+    which = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
     return CostClaimAnswer(
         quantity=quantity,
         verdict=judgement(verdict),
@@ -258,7 +258,7 @@ def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
                 question.rule,
                 {},
                 show(
-                    f"layer{asked}.claim",
+                    f"layer{which}.claim",
                     quantity,
                     formula,
                     assuming=assuming,
@@ -296,28 +296,28 @@ class CostCheckAnswer(Answer):
 
 def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
     """Plain code runs at small sizes, on numbers that count their own operations."""
-    whole = read_layer(question.layer, question.rule, {}).open
-    numbers = small_sizes(whole)
+    layer = read_layer(question.layer, question.rule, {}).open
+    numbers = small_sizes(layer)
     try:
-        found = whole.check(**numbers)
+        checked = layer.check(**numbers)
     except DomainError:  # an image smaller than one patch
         numbers |= {side: 32 for side in ("rows", "cols") if side in numbers}
-        found = whole.check(**numbers)
+        checked = layer.check(**numbers)
     return CostCheckAnswer(
-        equal=bool(found),
-        report=report_view(found.report()),
+        equal=bool(checked),
+        report=report_view(checked.report()),
         copies=Snippets(
             python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
             command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),
-            latex=found.report().latex(),
+            latex=checked.report().latex(),
         ),
     )
 
 
 def small_sizes(cost: Cost) -> dict[str, int]:
     """Sizes at which a run takes no time; two of a kind differ, so that none stands for another."""
-    found = {name: SMALL[place % len(SMALL)] for place, name in enumerate(cost.names)}
-    return found | ({"vocabulary": 11} if "vocabulary" in found else {})  # more words than tokens
+    sizes = {name: SMALL[index % len(SMALL)] for index, name in enumerate(cost.names)}
+    return sizes | ({"vocabulary": 11} if "vocabulary" in sizes else {})  # more words than tokens
 
 
 COST_CLAIM = Panel("cost_claim", "Whether a formula is the price", answer_cost_claim)

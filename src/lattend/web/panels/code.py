@@ -58,10 +58,10 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
     rule = read(question.rule)
     about, arguments, typed = _catalogue_names(rule)
     numbers = numbers_of(rule, question.numbers)
-    given = {name: value for name, value in numbers.items() if name in rule.parameters}
-    taken = examples(rule, (name for name in rule.free if name in rule.parameters and name not in given))
-    found = canonical_form(rule.at(**given, **taken))
-    unknown = found.as_written
+    parameters = {name: value for name, value in numbers.items() if name in rule.parameters}
+    taken = examples(rule, (name for name in rule.free if name in rule.parameters and name not in parameters))
+    canonical = canonical_form(rule.at(**parameters, **taken))
+    unknown = canonical.as_written
     domain = rule.formula_domain
     where = "" if domain == expr.Truth(True) else rf", \quad {condition_latex(rule, domain)}"
     return NamesAnswer(
@@ -75,7 +75,7 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
         elsewhere=[*about.elsewhere] if about else [],
         reference=about.reference if about else "",
         domain=expr.text(domain),
-        canonical="" if unknown else expr.text(found.condition),
+        canonical="" if unknown else expr.text(canonical.condition),
         unknown=unknown,
         examples=taken,
         copies=Snippets(
@@ -97,11 +97,11 @@ def _catalogue_names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
         return rule.about, bound, ""
     from lattend.sets.recognise import known_as
 
-    found = known_as(rule)
-    if found is None:
+    known = known_as(rule)
+    if known is None:
         return None, {}, ""
-    renamed = {name: term for name, term in found.arguments.items() if name != term}
-    return found.about, renamed, found.call
+    renamed = {name: term for name, term in known.arguments.items() if name != term}
+    return known.about, renamed, known.call
 
 
 RULE_NAMES = Panel("rules", "What a rule is called", answer_rule_names, as_typed=True)
@@ -136,9 +136,9 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
     from lattend.rules.code import mask_mod, numpy_mask
 
     rule = read(question.rule)
-    given = numbers_of(rule, question.numbers)
+    typed = numbers_of(rule, question.numbers)
     examples = {letter.name: letter.example for letter in letters(rule) if letter.value is None}
-    numbers = {name: given.get(name, example) for name, example in examples.items()}
+    numbers = {name: typed.get(name, example) for name, example in examples.items()}
     snippets = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
     if not rule.data and not rule.open:
         sdpa = "\n".join(
@@ -182,9 +182,9 @@ def _mask(rule: Rule, numbers: dict[str, int]) -> list[str]:
 
 
 def _attention(text: str, rule: Rule, numbers: dict[str, int]) -> str:
-    given = {name: value for name, value in numbers.items() if name in rule.parameters}
+    parameters = {name: value for name, value in numbers.items() if name in rule.parameters}
     made = call("rule = lt.rule", text)
-    line = call("out = lt.attention", **given).replace("(", "(query, key, value, rule, ", 1)
+    line = call("out = lt.attention", **parameters).replace("(", "(query, key, value, rule, ", 1)
     lines = ("import torch", "import lattend as lt", "", made, _tensors(rule, numbers, flat=False))
     return "\n".join((*lines, line.replace(", )", ")")))
 
@@ -194,8 +194,8 @@ def _tensors(rule: Rule, numbers: dict[str, int], *, flat: bool) -> str:
     known = {**rule.values, **numbers}
     heads = known.get("heads", 8)
     lengths = ([known[a.queries] for a in rule.axes], [known[a.keys] for a in rule.axes])
-    places = [[prod(side)] if flat else side for side in lengths]
-    query, key = (", ".join(map(str, (1, heads, *side, 64))) for side in places)
+    shapes = [[prod(side)] if flat else side for side in lengths]
+    query, key = (", ".join(map(str, (1, heads, *side, 64))) for side in shapes)
     if query == key:
         return f"query, key, value = torch.randn(3, {query})"
     return f"query = torch.randn({query})\nkey, value = torch.randn(2, {key})"

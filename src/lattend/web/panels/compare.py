@@ -79,38 +79,38 @@ def answer_compare(question: CompareQuestion) -> CompareAnswer:
     from lattend.counts.formula_latex import order_maths
     from lattend.report.numbers import format_value
 
-    named, found = _compared(question)
-    sizes = chart_sizes(found, POINTS)
+    named, comparison = _compared(question)
+    sizes = chart_sizes(comparison, POINTS)
     layers: list[ComparedLayer] = []
-    for name, count in found.formulas.items():
-        values = found.values(name, sizes)
+    for name, count in comparison.formulas.items():
+        values = comparison.values(name, sizes)
         layers.append(
             ComparedLayer(
                 label=name,
                 meaning=named.meanings.get(name, ""),
                 formula=formula(count),
-                order=words(order_maths(found.orders[name])),
+                order=words(order_maths(comparison.orders[name])),
                 values=[chart_height(value) for value in values],
                 texts=[format_value(value) for value in values],
             )
         )
     return CompareAnswer(
-        title=found.title,
+        title=comparison.title,
         note=named.note,
-        warning=found.warning,
-        label=label(found.quantity),
+        warning=comparison.warning,
+        label=label(comparison.quantity),
         over=[*dict.fromkeys(name for cost in named.costs.values() for name in cost.names)],
-        letters=[SizeLetter(name=name, example=value) for name, value in found.numbers.items()],
+        letters=[SizeLetter(name=name, example=value) for name, value in comparison.numbers.items()],
         sizes=[float(size) for size in sizes],
         layers=layers,
         crossings=[
             Crossing(first=one.first, second=one.second, x=one.size, y=one.height, text=one.label)
-            for one in chart_crossings(found)
+            for one in chart_crossings(comparison)
             if sizes[0] <= one.size <= sizes[-1]
         ],
-        sentences=[words(line) for line in found.crossing_lines],
-        widths=[str(width) for width in found.widths],
-        copies=_copies(question, named, found),
+        sentences=[words(line) for line in comparison.crossing_lines],
+        widths=[str(width) for width in comparison.widths],
+        copies=_copies(question, named, comparison),
     )
 
 
@@ -124,8 +124,8 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
         raise LattendError("a comparison needs two layers or more; add another")
     sizes = powers_between(*question.span) if len(question.span) == 2 else []
     if not question.equal:
-        named, found = _solved(texts, question.over, question.quantity, question.column)
-        return named, found.at(question.numbers, sizes)
+        named, comparison = _solved(texts, question.over, question.quantity, question.column)
+        return named, comparison.at(question.numbers, sizes)
     named, costs = _costs(texts, question.over, question.column)
     at: dict[str, Any] = _given(question, named)
     at |= {question.over: sizes} if sizes else {}
@@ -154,14 +154,14 @@ def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers,
     return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
 
 
-def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -> Snippets:
+def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparison) -> Snippets:
     from lattend.report.latex import named
 
     texts = [text for text in question.layers if text.strip()]
     at = _given(question, layers)
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
-    rows = {question.over: [*found.given_sizes]} if found.given_sizes else {}
+    rows = {question.over: [*comparison.given_sizes]} if comparison.given_sizes else {}
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
     return Snippets(
         python=python(
@@ -177,9 +177,9 @@ def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -
             quantity="" if question.quantity == "multiplies" else question.quantity,
             column="" if question.column == "needed" else question.column,
             equal=equal,
-            sizes=found.given_sizes,
+            sizes=comparison.given_sizes,
         ),
-        latex=named((label, formula(count).latex) for label, count in found.formulas.items()),
+        latex=named((label, formula(count).latex) for label, count in comparison.formulas.items()),
     )
 
 

@@ -34,15 +34,15 @@ class KernelQuestion(Question):
         """The arguments of lt.nn.draw_conv, those that are not as usual."""
         from lattend.nn.images.size_text import read_size
 
-        found: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
+        options: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
         for name in ("stride", "dilation"):
             number = read_size(f"the {name}", getattr(self, name))
-            found |= {} if number == 1 else {name: number}
+            options |= {} if number == 1 else {name: number}
         if self.padding:
             word = self.padding in ("same", "valid")
-            found["padding"] = self.padding if word else read_size("the padding", self.padding)
-        found |= {} if self.padding_mode == "zeros" else {"padding_mode": self.padding_mode}
-        return found
+            options["padding"] = self.padding if word else read_size("the padding", self.padding)
+        options |= {} if self.padding_mode == "zeros" else {"padding_mode": self.padding_mode}
+        return options
 
     def geometry(self) -> Geometry:
         """The kernel; raises where there is none."""
@@ -140,18 +140,18 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
 
     geometry, rows, cols = question.small()
     kernel = KernelHeads(geometry, rows, cols)
-    asked = read_pixel("the query", question.pixel)
-    inside = asked and (min(asked[0], kernel.outputs[0] - 1), min(asked[1], kernel.outputs[1] - 1))
-    found = query_heads(geometry, rows, cols, question.alpha, inside)
+    pixel = read_pixel("the query", question.pixel)
+    inside = pixel and (min(pixel[0], kernel.outputs[0] - 1), min(pixel[1], kernel.outputs[1] - 1))
+    heads = query_heads(geometry, rows, cols, question.alpha, inside)
     return ConvAnswer(
         title=kernel.title,
         words=kernel.words,
         size=(rows, cols),
         outputs=kernel.outputs,
-        origin=found.origin,
-        keys=found.keys,
-        query=found.query,
-        pixel=found.pixel,
+        origin=heads.origin,
+        keys=heads.keys,
+        query=heads.query,
+        pixel=heads.pixel,
         stride=(geometry.y.stride, geometry.x.stride),
         heads=[
             ConvHead(
@@ -160,10 +160,10 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
                 weights=head.weights.round(PLACES).tolist(),
                 leak=head.sharpness.leak_text(),
             )
-            for head in found.heads
+            for head in heads.heads
         ],
-        radius=found.radius,
-        leak=found.worst.leak_text(),
+        radius=heads.radius,
+        leak=heads.worst.leak_text(),
         bound=bound_text(question.alpha),
         latex=LATEX,
         copies=Snippets(
@@ -256,14 +256,14 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
     geometry, rows, cols = question.small()
     c_in, c_out = question.channels, question.out_channels
     layer = priced_heads(geometry, c_in, c_out)
-    here = of_conv(layer, rows, cols)
+    price = of_conv(layer, rows, cols)
     verdicts = {quantity: layer.same_price(quantity) for quantity in QUANTITIES}
     same = [
         SamePrice(
             quantity=quantity,
             holds=verdict.holds,
             words=str(verdict),
-            number=format_value(here.value(quantity)),
+            number=format_value(price.value(quantity)),
         )
         for quantity, verdict in verdicts.items()
     ]

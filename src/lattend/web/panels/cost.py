@@ -58,15 +58,15 @@ def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
     from lattend.cost.reader import from_text
 
     mask: dict[str, Any] = {"rule": rule} if rule else {}
-    whole = from_text(text, mask)
-    given = {name: numbers[name] for name in whole.names if name in numbers}
-    return PricedLayer(whole, from_text(text, {**given, **mask}) if given else whole, given)
+    layer = from_text(text, mask)
+    sizes = {name: numbers[name] for name in layer.names if name in numbers}
+    return PricedLayer(layer, from_text(text, {**sizes, **mask}) if sizes else layer, sizes)
 
 
-def python_of_layer(text: str, rule: str, given: Mapping[str, int], *lines: str) -> str:
+def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str) -> str:
     """Python that reads the layer, and then these lines."""
     mask: dict[str, Any] = {"rule": rule} if rule else {}
-    named = {**given, **mask}
+    named = {**sizes, **mask}
     layer = call("layer = from_text", text, *([named] if named else []))
     return python(layer, *lines, imports="from lattend.cost.reader import from_text")
 
@@ -114,8 +114,8 @@ def models() -> list[NamedModel]:
     import tomllib
 
     text = files("lattend.web").joinpath("models.toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)["model"]
-    return [NamedModel(name=one.pop("name"), config=one) for one in found]
+    configs = tomllib.loads(text)["model"]
+    return [NamedModel(name=one.pop("name"), config=one) for one in configs]
 
 
 def answer_layers(question: LayersQuestion) -> LayersAnswer:
@@ -235,12 +235,17 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
 
 
 def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
-    found = layer.open.per(question.per)
-    known = {name for cost in (*found.costs.values(), found.cache) if cost is not None for name in cost.names}
-    given = {name: value for name, value in layer.given.items() if name in known}
-    at = found.at(**given) if given else found
-    complete = bool(given) and not any(cost.names for cost in at.costs.values())
-    rows = _point_rows(found if complete else at)
+    per_point = layer.open.per(question.per)
+    known = {
+        name
+        for cost in (*per_point.costs.values(), per_point.cache)
+        if cost is not None
+        for name in cost.names
+    }
+    sizes = {name: value for name, value in layer.given.items() if name in known}
+    at = per_point.at(**sizes) if sizes else per_point
+    complete = bool(sizes) and not any(cost.names for cost in at.costs.values())
+    rows = _point_rows(per_point if complete else at)
     numbers = {row.name: [cell.text if cell else "" for cell in row.formulas] for row in _point_rows(at)}
     return CostAnswer(
         title=at.title,
@@ -257,16 +262,16 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
     )
 
 
-def _point_rows(found: PerPoint) -> list[QuantityRow]:
+def _point_rows(per_point: PerPoint) -> list[QuantityRow]:
     from lattend.cost.quantities import WORK, label
 
-    shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in found.costs.values())]
+    shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in per_point.costs.values())]
     rows = [
-        _row(name, label(name), [cost.value(name) for cost in found.costs.values()], same=False)
+        _row(name, label(name), [cost.value(name) for cost in per_point.costs.values()], same=False)
         for name in shown
     ]
-    if found.cache is not None and found.cache.cache != 0:
-        rows.append(_row("cache", label("cache"), [found.cache.cache]))
+    if per_point.cache is not None and per_point.cache.cache != 0:
+        rows.append(_row("cache", label("cache"), [per_point.cache.cache]))
     return rows
 
 
@@ -291,8 +296,8 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
     key = (question.layer, question.rule, question.backward)
     if key in KNOWN:
         return KNOWN[key]
-    found = _formulas(within_budget(layer.open.backward if question.backward else layer.open))
-    return KNOWN.find(key, lambda: found) if found.complete else found
+    parts = _formulas(within_budget(layer.open.backward if question.backward else layer.open))
+    return KNOWN.find(key, lambda: parts) if parts.complete else parts
 
 
 def _formulas(cost: Cost) -> Written:
@@ -373,11 +378,11 @@ def _times(cost: Cost) -> list[MachineTime]:
 
 
 def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
-    asked = (
+    expression = (
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
     return Snippets(
-        python=python_of_layer(question.layer, question.rule, layer.given, f"print({asked})"),
+        python=python_of_layer(question.layer, question.rule, layer.given, f"print({expression})"),
         command=command(
             "cost",
             question.layer,
@@ -395,7 +400,7 @@ def _latex(rows: list[QuantityRow]) -> str:
     from lattend.report.latex import named
 
     first = [(row.label, row.formulas[0]) for row in rows if row.formulas]
-    return named((label, found.latex) for label, found in first if found)
+    return named((label, shown.latex) for label, shown in first if shown)
 
 
 def cost_picture(question: CostQuestion) -> Picture:

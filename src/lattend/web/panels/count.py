@@ -59,20 +59,20 @@ def answer_count(question: CountQuestion) -> CountAnswer:
         numbers = {**numbers, **drawn}
         bound = rule.at(**numbers)
     shown = None if closed is None else formula(closed)
-    found = closed
+    count = closed
     if numbers or closed is None:
         try:
-            found = bound.count()
+            count = bound.count()
         except (NoClosedForm, NotAffineError):  # numbers may take too many cases; the form in letters stands
             if closed is None:
                 raise
-    value = found if isinstance(found, int) else None
+    value = count if isinstance(count, int) else None
     dense = 0 if value is None else bound.dense
     return CountAnswer(
         formula=shown,
         no_formula="" if reason is None else reason.reason,
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
-        partly=formula(found) if found is not None and found is not closed and value is None else None,
+        partly=formula(count) if count is not None and count is not closed and value is None else None,
         value="" if value is None else f"{value:,}",
         examples=drawn,
         dense=f"{dense:,}" if dense else "",
@@ -118,16 +118,18 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
     (per_query, in_query), (per_key, in_key) = (_formula(rule, bound, per) for per in ("query", "key"))
-    given = {"query": numbers if in_query else {}, "key": numbers if in_key else {}}
+    numbers_of_side = {"query": numbers if in_query else {}, "key": numbers if in_key else {}}
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
         copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
-                *(show("rule.count", per=per, **at) for per, at in given.items()),
+                *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
             ),
-            command="\n".join(command("count", question.rule, at=at, per=per) for per, at in given.items()),
+            command="\n".join(
+                command("count", question.rule, at=at, per=per) for per, at in numbers_of_side.items()
+            ),
             latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
         ),
     )
@@ -164,9 +166,9 @@ def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
     if isinstance(count, int):
         pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
     else:
-        found, names = count.order(), count.names
-        pieces = [Piece(latex=order, when=when) for order, when in found.latex_orders]
-        text = str(found)
+        growth, names = count.order(), count.names
+        pieces = [Piece(latex=order, when=when) for order, when in growth.latex_orders]
+        text = str(growth)
     latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
         order=Formula(pieces=pieces, where="", text=text, latex=latex),

@@ -77,10 +77,10 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     from lattend.study.derivations.tried import tried
 
     is_game = question.derivation == GAME
-    given = (question.f, question.method, question.step) if is_game else ()
-    draft = _draft(question.derivation, given)
+    arguments = (question.f, question.method, question.step) if is_game else ()
+    draft = _draft(question.derivation, arguments)
     changes = {_number(name): text for name, text in question.changes.items()}
-    found = tried(draft, changes)
+    derivation = tried(draft, changes)
     defined = list(zip(_definitions(draft), draft.definitions, strict=True))
     options: dict[str, Any] = {"method": question.method, "step": question.step} if is_game else {}
     named = [question.derivation, *([question.f] if is_game else [])]
@@ -88,25 +88,25 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
         title=draft.title,
         given=draft.given,
         definitions=[_definition(line, text) for line, (_, text, _) in defined],
-        lines=[_line(line, number in changes) for number, line in enumerate(found, 1)],
+        lines=[_line(line, number in changes) for number, line in enumerate(derivation, 1)],
         remark="" if changes else draft.remark,
-        holds=all(line.verdict == "holds" for line in found),
+        holds=all(line.verdict == "holds" for line in derivation),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
         copies=Snippets(
             python=python(
                 show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
             ),
             command=command("derive", *named, **options),
-            latex=_latex(draft, found),
+            latex=_latex(draft, derivation),
         ),
     )
 
 
 @lru_cache(maxsize=32)
-def _draft(name: str, given: tuple[str, ...]) -> Draft:
+def _draft(name: str, arguments: tuple[str, ...]) -> Draft:
     from lattend.study.derivations.catalogue import draft
 
-    return draft(name)(*given)
+    return draft(name)(*arguments)
 
 
 def _number(text: str) -> int:

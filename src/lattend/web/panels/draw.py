@@ -88,10 +88,10 @@ def _latex(shown: Picture, rules: Sequence[Rule]) -> str:
     from lattend.counts.rule_latex import set_latex
     from lattend.report.latex import named
 
-    found = shown.tikz()
-    if len(found) <= MOST_TIKZ:
-        return found
-    return named((f"rule {place}", set_latex(rule)) for place, rule in enumerate(rules, 1))
+    tikz = shown.tikz()
+    if len(tikz) <= MOST_TIKZ:
+        return tikz
+    return named((f"rule {number}", set_latex(rule)) for number, rule in enumerate(rules, 1))
 
 
 def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -157,9 +157,9 @@ def answer_tiles(question: TilesQuestion) -> TilesAnswer:
     from lattend.draw.grid.view import tile_areas, tile_classes, tile_panel
     from lattend.report.numbers import percent
 
-    asked = rules_of(question.rule, question.other)
-    numbers = drawn_at(asked, question.numbers)
-    rules = [_on_a_line(at_head(rule, question.head), question) for rule in bound(asked, numbers)]
+    typed = rules_of(question.rule, question.other)
+    numbers = drawn_at(typed, question.numbers)
+    rules = [_on_a_line(at_head(rule, question.head), question) for rule in bound(typed, numbers)]
     axis, values = rules[0].axes[0], rules[0].values
     rows = _edges(question.top, question.height, question.rows, values[axis.queries])
     cols = _edges(question.left, question.width, question.cols, values[axis.keys])
@@ -181,9 +181,9 @@ def _on_a_line(rule: Rule, question: TilesQuestion) -> Rule:
     if len(rule.axes) == 1:
         return rule
     lengths = [rule.values[axis.queries] for axis in rule.axes]
-    place = f"({', '.join(map(str, question.pixel))})"
+    pixel = f"({', '.join(map(str, question.pixel))})"
     if len(question.pixel) != len(lengths) or any(map(ge, question.pixel, lengths)):
-        raise DomainError(f"the image is {' by '.join(map(str, lengths))}, and has no pixel {place}")
+        raise DomainError(f"the image is {' by '.join(map(str, lengths))}, and has no pixel {pixel}")
     if len(lengths) == 3 and question.slice >= lengths[0]:
         raise DomainError(f"there are {lengths[0]} slices, and none of number {question.slice}")
     return keys_on_a_line(rule, question.pixel, question.slice)

@@ -169,8 +169,8 @@ def answer_elbo_discrete(question: DiscreteQuestion) -> DiscreteAnswer:
         bound=bound_view(bound),
         best=", ".join(best),
         values=[
-            Value(prior=as_float(p), posterior=as_float(found), guess=as_float(q), text=text)
-            for p, found, q, text in rows
+            Value(prior=as_float(p), posterior=as_float(p_after), guess=as_float(q), text=text)
+            for p, p_after, q, text in rows
         ],
         copies=Snippets(
             python=python(
@@ -212,10 +212,10 @@ def answer_elbo_linear(question: LinearQuestion) -> LinearAnswer:
     from lattend.report.report import Report
     from lattend.report.table import Facts, Table
 
-    found = elbo_linear_picture(question)
-    chart = found.charts[0]
-    head, *rows = found.table
-    given: dict[str, Any] = {
+    figure = elbo_linear_picture(question)
+    chart = figure.charts[0]
+    head, *rows = figure.table
+    options: dict[str, Any] = {
         "size": question.size,
         "latent": question.latent,
         "noise": question.noise_variance,
@@ -223,16 +223,16 @@ def answer_elbo_linear(question: LinearQuestion) -> LinearAnswer:
         "samples": SAMPLES,
         "seed": question.seed,
     }
-    parts = [Facts(found.facts), Table(tuple(head), [tuple(row) for row in rows]), *found.caption]
+    parts = [Facts(figure.facts), Table(tuple(head), [tuple(row) for row in rows]), *figure.caption]
     return LinearAnswer(
         parts=[part_view(part) for part in parts],
         bounds=[chart_line(stroke) for stroke in chart.lines],
         log=chart.log_y == 10,
         copies=Snippets(
             python="from lattend.study.generative.linear_picture import show_linear\n\n"
-            + show("show_linear", **given),
-            command=command("elbo", "linear", **given),
-            latex=Report(found.title, parts).latex(),
+            + show("show_linear", **options),
+            command=command("elbo", "linear", **options),
+            latex=Report(figure.title, parts).latex(),
         ),
     )
 

@@ -38,10 +38,10 @@ class PlanQuestion(Question):
     @property
     def options(self) -> dict[str, str | int]:
         """What is not as it is by default, as arguments of explain."""
-        given = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
-        given |= {"batch": self.batch, "kernel": self.kernel}
+        options = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
+        options |= {"batch": self.batch, "kernel": self.kernel}
         default = PlanQuestion(rule="")
-        return {name: value for name, value in given.items() if value != getattr(default, name)}
+        return {name: value for name, value in options.items() if value != getattr(default, name)}
 
 
 def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
@@ -52,17 +52,17 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
     from lattend.rules.example_numbers import priced_number
 
     rule = read(question.rule)
-    given = numbers_of(rule, question.numbers)
-    taken = examples(rule, (name for name in rule.free if name not in given))
-    return given, {
+    numbers = numbers_of(rule, question.numbers)
+    taken = examples(rule, (name for name in rule.free if name not in numbers))
+    return numbers, {
         name: value for name, value in taken.items() if name in rule.parameters or value > priced_number(name)
     }
 
 
-def open_numbers(question: PlanQuestion, found: Explanation) -> dict[str, int]:
+def open_numbers(question: PlanQuestion, explanation: Explanation) -> dict[str, int]:
     """The numbers of a call that its rule leaves open."""
     bound = read(question.rule).values
-    return {name: value for name, value in found.at.items() if name not in bound}
+    return {name: value for name, value in explanation.at.items() if name not in bound}
 
 
 def explained(question: PlanQuestion) -> Explanation:
@@ -76,11 +76,11 @@ def _explained(text: str) -> Explanation:
     from lattend.rules.language.arrays import array_missing
 
     question = PlanQuestion.model_validate_json(text)
-    given, taken = numbers_in(question)
+    numbers, taken = numbers_in(question)
     rule = read(question.rule)
     if rule.open:
         raise array_missing(question.rule, rule.open[0])
-    known = given | taken
+    known = numbers | taken
     bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
     sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
     heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
@@ -156,23 +156,25 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
     """What attention would do, found without doing it."""
     from lattend.attend.explain.memory import format_memory
 
-    found = explained(question)
-    given, _ = numbers_in(question)
-    numbers = open_numbers(question, found)
-    options = {name: value for name, value in question.options.items() if name not in found.at}
-    facts = [*([] if found.refused else found.facts), *format_memory(found.memory)]
+    explanation = explained(question)
+    typed, _ = numbers_in(question)
+    numbers = open_numbers(question, explanation)
+    options = {name: value for name, value in question.options.items() if name not in explanation.at}
+    facts = [*([] if explanation.refused else explanation.facts), *format_memory(explanation.memory)]
     return ExplainAnswer(
-        title=", ".join(f"{name} = {value:,}" for name, value in found.at.items()),
-        at=found.at,
+        title=", ".join(f"{name} = {value:,}" for name, value in explanation.at.items()),
+        at=explanation.at,
         examples=[
-            name for name in read(question.rule).free if name in found.at and name not in (*given, "heads")
+            name
+            for name in read(question.rule).free
+            if name in explanation.at and name not in (*typed, "heads")
         ],
-        tensors=found.tensors,
-        of=found.of,
-        amounts=_amounts(found),
-        useful=found.useful_text,
-        why=found.why,
-        as_written=found.as_written,
+        tensors=explanation.tensors,
+        of=explanation.of,
+        amounts=_amounts(explanation),
+        useful=explanation.useful_text,
+        why=explanation.why,
+        as_written=explanation.as_written,
         parts=[
             PlanPart(
                 condition=part.condition,
@@ -182,15 +184,15 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
                 steps=part.step_text,
                 executed=f"{part.executed:,}",
             )
-            for part in found.parts
+            for part in explanation.parts
         ],
         kernels=[
-            KernelChoice(name=name, reason=reason or "", chosen=name == found.kernel)
-            for name, reason in found.kernels.items()
+            KernelChoice(name=name, reason=reason or "", chosen=name == explanation.kernel)
+            for name, reason in explanation.kernels.items()
         ],
-        refused=found.refused,
+        refused=explanation.refused,
         facts=[PlanFact(name=name, words=words) for name, words in facts],
-        mapped=found.has_tile_map,
+        mapped=explanation.has_tile_map,
         copies=Snippets(
             python=python(show("lt.explain", question.rule, **numbers, **options)),
             command=command(
@@ -199,21 +201,25 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
                 at=numbers,
                 **options,
             ),
-            latex=found.report().latex(),
+            latex=explanation.report().latex(),
         ),
     )
 
 
-def _amounts(found: Explanation) -> list[Amount]:
+def _amounts(explanation: Explanation) -> list[Amount]:
     from lattend.attend.explain.text import executed_label, share_text
 
-    values = {"needed": found.needed, executed_label(found): found.executed, "dense": found.dense}
+    values = {
+        "needed": explanation.needed,
+        executed_label(explanation): explanation.executed,
+        "dense": explanation.dense,
+    }
     return [
         Amount(
             name=name,
             pairs="not counted" if value is None else f"{value:,}",
-            share=None if value is None else value / max(1, found.dense),
-            share_text="" if value is None or not found.dense else share_text(value, found.dense),
+            share=None if value is None else value / max(1, explanation.dense),
+            share_text="" if value is None or not explanation.dense else share_text(value, explanation.dense),
         )
         for name, value in values.items()
     ]
@@ -262,24 +268,24 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
     from lattend.report.report import Report
     from lattend.report.table import Facts
 
-    found = explained(question)
+    explanation = explained(question)
     view = question.tiles_view
     if len(view) not in (0, 4):
         raise DomainError(f"a view has four ends, of queries and of keys, not {len(view)}")
     spans = ((view[0], view[1]), (view[2], view[3])) if view else (None, None)
-    made = found.tile_map(*spans)
+    made = explanation.tile_map(*spans)
     shown = {
         name: f"{span[0]}:{span[1]}" for name, span in zip(("queries", "keys"), spans, strict=True) if span
     }
-    numbers = open_numbers(question, found)
-    options = {name: value for name, value in question.options.items() if name not in found.at}
+    numbers = open_numbers(question, explanation)
+    options = {name: value for name, value in question.options.items() if name not in explanation.at}
     return TileMapAnswer(
         query_edges=list(made.query_edges),
         key_edges=list(made.key_edges),
         executed=made.executed.tolist(),
         needed=[] if made.needed is None else made.needed.tolist(),
-        queries=found.shapes[0][2],
-        keys=found.shapes[1][2],
+        queries=explanation.shapes[0][2],
+        keys=explanation.shapes[1][2],
         copies=Snippets(
             python=python(
                 call("plan = lt.explain", question.rule, **numbers, **options),

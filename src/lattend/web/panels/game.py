@@ -95,8 +95,8 @@ def method_options(question: MethodQuestion, name: str) -> dict[str, str]:
     """Those given that this method takes."""
     from lattend.study.games.methods import options_of
 
-    given = {"first": question.first, "mass": question.mass.strip(), "weight": question.weight.strip()}
-    return {key: given[key] for key in options_of(name) if given[key]}
+    texts = {"first": question.first, "mass": question.mass.strip(), "weight": question.weight.strip()}
+    return {key: texts[key] for key in options_of(name) if texts[key]}
 
 
 def analysis_of(
@@ -130,10 +130,10 @@ def game_call(question: GameQuestion) -> str:
 
 def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
     """The options of `lattend game` that say the same."""
-    found: dict[str, Any] = {"method": ",".join(names)}
+    flags: dict[str, Any] = {"method": ",".join(names)}
     for name in names:
-        found |= method_options(question, name)
-    return found | game_options(question)
+        flags |= method_options(question, name)
+    return flags | game_options(question)
 
 
 def game_options(question: GameQuestion) -> dict[str, Any]:
@@ -212,8 +212,8 @@ def answer_game(question: OrbitQuestion) -> OrbitAnswer:
 
 
 def _start(question: OrbitQuestion, game: Game) -> list[str]:
-    given = [text.strip() or "1" for text in question.start]
-    return (given + ["1"] * len(game.names))[: len(game.names)]
+    numbers = [text.strip() or "1" for text in question.start]
+    return (numbers + ["1"] * len(game.names))[: len(game.names)]
 
 
 def _orbits(question: OrbitQuestion) -> list[Orbit]:
@@ -240,8 +240,8 @@ def _track(orbit: Orbit, name: str, shown: View) -> Track:
     from lattend.study.exact.function import as_float
     from lattend.study.games.phase import invariant_lines
 
-    places = orbit.floats[:, [0, len(orbit.game.minimise)]].tolist()
-    near = [(p, q) for p, q in takewhile(lambda place: max(map(abs, place)) <= FARTHEST, places)]
+    points = orbit.floats[:, [0, len(orbit.game.minimise)]].tolist()
+    near = [(p, q) for p, q in takewhile(lambda point: max(map(abs, point)) <= FARTHEST, points)]
     values = [as_float(value) for value in orbit.values[: len(near)]]
     flat = len(orbit.game.names) == 2
     return Track(
@@ -317,8 +317,8 @@ def game_picture(question: OrbitQuestion) -> Picture:
     """The phase portrait and the distances."""
     from lattend.study.games.pictures import compare_orbits
 
-    found = _orbits(question)
-    return found[0].draw() if len(found) == 1 else compare_orbits(*found)
+    orbits = _orbits(question)
+    return orbits[0].draw() if len(orbits) == 1 else compare_orbits(*orbits)
 
 
 GAME = Panel("game", "A game, step by step", answer_game, game_picture)
@@ -353,7 +353,7 @@ def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
     from lattend.study.games.phase import phase_plane, rest_of
 
     game = game_of(question)
-    found = game.equilibria()
+    equilibria = game.equilibria()
     rest = rest_of(game)
     chart, notes = phase_plane(game, (), (), rest, *view_ranges(question.view))
     axes = (0, len(game.minimise))
@@ -368,11 +368,11 @@ def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
             )
             for one in rest.points
         ],
-        summary="; ".join((found.summary(), *notes)),
+        summary="; ".join((equilibria.summary(), *notes)),
         copies=Snippets(
             python=python(game_call(question), "print(game.equilibria())"),
             command=command("game", question.game.strip(), **game_options(question), field=True),
-            latex=found.report().latex(),
+            latex=equilibria.report().latex(),
         ),
     )
 

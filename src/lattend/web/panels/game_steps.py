@@ -57,8 +57,8 @@ def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
     from lattend.report.table import Facts
 
     game = game_of(question)
-    found = [_outcome(question, name) for name in question.methods]
-    outcomes = [one for one, _ in found]
+    pairs = [_outcome(question, name) for name in question.methods]
+    outcomes = [one for one, _ in pairs]
     decided = [one.name for one in outcomes if one.kind != "undecided"]
     return OutcomeAnswer(
         outcomes=outcomes,
@@ -68,15 +68,15 @@ def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
             if decided
             else "",
             command="\n".join(_outcome_command(question, name) for name in decided),
-            latex=Report(str(game), [Facts([(one.label, said) for one, said in found])]).latex(),
+            latex=Report(str(game), [Facts([(one.label, words) for one, words in pairs])]).latex(),
         ),
     )
 
 
 def _outcome_python(question: OutcomeQuestion, name: str) -> str:
     """What prints the outcome of a method."""
-    given = {"step": question.pair, "at": equilibrium_point(question.at), **method_options(question, name)}
-    return f"print({call('game.analyse', name, **given)}.here)"
+    options = {"step": question.pair, "at": equilibrium_point(question.at), **method_options(question, name)}
+    return f"print({call('game.analyse', name, **options)}.here)"
 
 
 def _outcome_command(question: OutcomeQuestion, name: str) -> str:
@@ -96,16 +96,18 @@ def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
     label, step = game_of(question).rule_text(method_of(question, name)), question.pair
     try:
         if isinstance(step, str):
-            here = analysis_of(question, name, question.at).at(step)
+            at_step = analysis_of(question, name, question.at).at(step)
         else:
-            here = analysis_of(question, name, question.at, step).at(step[0])
+            at_step = analysis_of(question, name, question.at, step).at(step[0])
     except DeadlineError:
         raise
     except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
-        said = error.reason
-        return Outcome(name=name, label=label, kind="undecided", words=said, period=None), said
-    said = outcome_words(here)
-    return Outcome(name=name, label=label, kind=here.kind, words=words(said), period=here.period), said
+        sentence = error.reason
+        return Outcome(name=name, label=label, kind="undecided", words=sentence, period=None), sentence
+    sentence = outcome_words(at_step)
+    return Outcome(
+        name=name, label=label, kind=at_step.kind, words=words(sentence), period=at_step.period
+    ), sentence
 
 
 GAME_OUTCOME = Panel("game_outcome", "What a method does at a step", answer_game_outcome)
@@ -143,9 +145,9 @@ class StepsAnswer(Answer):
 def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     """The analysis near an equilibrium; where several are known and none was chosen, their report."""
     game = game_of(question)
-    given = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
+    options = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
     copies = Snippets(
-        python=python(game_call(question), show("game.analyse", question.method, **given)),
+        python=python(game_call(question), show("game.analyse", question.method, **options)),
         command=command(
             "game",
             question.game.strip(),
@@ -155,7 +157,7 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     )
     points = [", ".join(one.json()["point"]) for one in game.equilibria() if one.exact]
     try:
-        found = analysis_of(question, question.method, question.at)
+        analysis = analysis_of(question, question.method, question.at)
     except LattendError as error:
         if question.at.strip() or isinstance(error, DeadlineError):
             raise
@@ -169,21 +171,21 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
             copies=copies,
         )
     return StepsAnswer(
-        report=report_view(found.report()),
-        factors=[chart_line(stroke) for chart in found.draw().charts for stroke in chart.lines],
-        best=_typed_step(found.best.step) if found.best else "",
-        periods=_periods(found),
+        report=report_view(analysis.report()),
+        factors=[chart_line(stroke) for chart in analysis.draw().charts for stroke in chart.lines],
+        best=_typed_step(analysis.best.step) if analysis.best else "",
+        periods=_periods(analysis),
         points=points if len(points) > 1 else [],
-        copies=copies.model_copy(update={"latex": found.report().latex()}),
+        copies=copies.model_copy(update={"latex": analysis.report().latex()}),
     )
 
 
-def _periods(found: Analysis) -> list[Period]:
+def _periods(analysis: Analysis) -> list[Period]:
     """Of each period the smallest step that can be typed; there is none where no step cycles."""
-    if not any(one.behaviour and one.behaviour.kind == "cycles" for one in found.ranges):
+    if not any(one.behaviour and one.behaviour.kind == "cycles" for one in analysis.ranges):
         return []
     try:
-        steps = [(period, map(_typed_step, found.steps_of_period(period))) for period in PERIODS]
+        steps = [(period, map(_typed_step, analysis.steps_of_period(period))) for period in PERIODS]
     except LattendError:
         return []
     typed = [(period, next(filter(None, several), "")) for period, several in steps]
@@ -195,9 +197,9 @@ def _typed_step(step: object) -> str:
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact
 
-    said = format_exact(step)
+    text = format_exact(step)
     try:
-        return said if len(said) <= 60 and exact(said) == step else ""
+        return text if len(text) <= 60 and exact(text) == step else ""
     except LattendError:
         return ""
 

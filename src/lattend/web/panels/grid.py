@@ -127,7 +127,9 @@ def answer_grid(question: GridFieldQuestion) -> GridAnswer:
     equation = [latex(line) for line in EQUATIONS[question.cell]]
     return GridAnswer(
         size=(nets.rows, nets.cols),
-        sweeps=[Sweep(name=name, steps=way.tolist(), waits=waits[name]) for name, way in nets.ways.items()],
+        sweeps=[
+            Sweep(name=name, steps=waves.tolist(), waits=waits[name]) for name, waves in nets.ways.items()
+        ],
         at_once=nets.at_once,
         depth=nets.depth,
         depth_formula=depth_formula(),
@@ -218,7 +220,7 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
     rows, cols = question.image()
     kinds = {"directions": question.directions, "kernel": question.kernel, "layers": question.layers}
     nets = grid_nets((rows, cols), cell=question.cell, **kinds)
-    here = nets.recurrent(question.c, question.h), nets.convnet(question.c, question.h)
+    priced = nets.recurrent(question.c, question.h), nets.convnet(question.c, question.h)
     recurrent = cost.rnn2d(
         rows="n", cols="m", c="c", h="h", directions=question.directions, cell=question.cell
     )
@@ -227,7 +229,7 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
             net="2-D RNN",
             quantity=quantity,
             formula=formula(recurrent.value(quantity)),
-            number=format_value(here[0].value(quantity)),
+            number=format_value(priced[0].value(quantity)),
         )
         for quantity in QUANTITIES
     ]
@@ -237,7 +239,7 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
             net=f"convnet, {question.layers} of {question.kernel} × {question.kernel}",
             quantity=quantity,
             formula=formula(letters.value(quantity)),
-            number=format_value(here[1].value(quantity)),
+            number=format_value(priced[1].value(quantity)),
         )
         for quantity in QUANTITIES
     ]
@@ -327,15 +329,15 @@ def answer_grid_diagram(question: DiagramQuestion) -> DiagramAnswer:
     from lattend.report.report import Report
     from lattend.report.table import Facts
 
-    found = grid_diagram_picture(question)
+    figure = grid_diagram_picture(question)
     kind: dict[str, Any] = {} if question.cell == "rnn" else {"cell": question.cell}
     return DiagramAnswer(
-        svg=found.svg(),
-        facts=[*found.facts],
+        svg=figure.svg(),
+        facts=[*figure.facts],
         copies=Snippets(
             python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
             command=command("grid", question.size, diagram=True, **kind),
-            latex=Report(found.title, [*found.subtitle, Facts(found.facts)]).latex(),
+            latex=Report(figure.title, [*figure.subtitle, Facts(figure.facts)]).latex(),
         ),
     )
 

@@ -159,12 +159,16 @@ def _curves(model: Model, question: ModelQuestion, lengths: list[int]) -> list[W
     """What each kind of part needs; kinds that need nothing are left out."""
     from lattend.cost.models.parts import ATTENTION
 
-    found = [_work(model, question, length).parts for length in lengths]
-    names = [name for name in (found[-1] if found else {}) if found[-1][name].needed]
-    needed = {name: [parts[name].needed for parts in found] for name in names}
+    parts_by_length = [_work(model, question, length).parts for length in lengths]
+    names = [
+        name for name in (parts_by_length[-1] if parts_by_length else {}) if parts_by_length[-1][name].needed
+    ]
+    needed = {name: [parts[name].needed for parts in parts_by_length] for name in names}
     matrices = [name for name in names if name != ATTENTION]
     needed |= (
-        {MATRICES: [sum(parts[name].needed for name in matrices) for parts in found]} if matrices else {}
+        {MATRICES: [sum(parts[name].needed for name in matrices) for parts in parts_by_length]}
+        if matrices
+        else {}
     )
     return [
         WorkCurve(name=name, values=[float(v) for v in values], texts=[f"{v:,}" for v in values])
@@ -191,11 +195,11 @@ def _times(work: ModelWork) -> list[ModelTime]:
     from lattend.report.numbers import seconds
 
     decodes = generates(work.model)
-    found: list[ModelTime] = []
+    times: list[ModelTime] = []
     for machine in compared_machines():
         run = run_time(work, machine)
         token = decode_time(work.model, work.length, work.batch, machine) if decodes else None
-        found.append(
+        times.append(
             ModelTime(
                 machine=machine.name,
                 about=machine.about,
@@ -205,7 +209,7 @@ def _times(work: ModelWork) -> list[ModelTime]:
                 token_binds="" if token is None else token.binds,
             )
         )
-    return found
+    return times
 
 
 def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:

@@ -42,10 +42,10 @@ class PatchesQuestion(Question):
         """The patches; raises where the image is too large to be drawn, or does not divide."""
         from lattend.nn.images.patch_grid import patch_grid
 
-        found = patch_grid(**self.sizes(), padding=self.padding)
-        if max(cuts.size for cuts in found) > LARGEST:
+        grid = patch_grid(**self.sizes(), padding=self.padding)
+        if max(cuts.size for cuts in grid) > LARGEST:
             raise DomainError(f"an image has at most {LARGEST:,} rows and columns here")
-        return found
+        return grid
 
     def python_line(self) -> str:
         """What prints the patches and the price of their embedding."""
@@ -181,14 +181,14 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
     embedding = patch_price.embedding_cost(grid, question.channels, width)
     positions = patch_price.position_cost(grid.tokens, width)
     layer = patch_price.attention_cost(width, question.heads)
-    here, every = layer.at(n=grid.tokens), layer.at(n=pixels)
+    at_tokens, at_pixels = layer.at(n=grid.tokens), layer.at(n=pixels)
 
     def size(patch: int, tokens: int, embedded: int, attended: int) -> SizePrice:
         texts = [f"{embedded:,}", f"{attended:,}"]
         return SizePrice(patch=patch, tokens=tokens, embedding=embedded, attention=attended, texts=texts)
 
     sizes = {"heads": question.heads, "D_i": width, "D_hid": width // question.heads}
-    found = patch_price.patch_sizes(grid.rows.size, grid.cols.size, question.channels, width, question.heads)
+    rows = patch_price.patch_sizes(grid.rows.size, grid.cols.size, question.channels, width, question.heads)
     return PatchesPriceAnswer(
         parts=[
             PartPrice(
@@ -199,17 +199,17 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
             for name, one in (
                 ("patch embedding", embedding),
                 (f"positions, {grid.tokens + 1:,} with a class token", positions),
-                (f"one attention layer over {grid.tokens:,} tokens", here),
-                (f"the same over {with_unit(pixels)} pixels", every),
+                (f"one attention layer over {grid.tokens:,} tokens", at_tokens),
+                (f"the same over {with_unit(pixels)} pixels", at_pixels),
             )
         ],
         attention=formula(layer.multiplies),
-        sizes=[size(*one) for one in found],
+        sizes=[size(*one) for one in rows],
         mark=size(
             grid.rows.patch,
             grid.tokens,
             embedding.total(),
-            here.total(),
+            at_tokens.total(),
         ),
         copies=Snippets(
             python=python(

@@ -47,10 +47,10 @@ def answer_reach(question: ReachQuestion) -> ReachAnswer:
 
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
-    found = rule.at(**numbers).reach()
+    reached = rule.at(**numbers).reach()
     spans = [
         SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
-        for span in found.spans
+        for span in reached.spans
     ]
     return ReachAnswer(
         spans=spans,
@@ -116,7 +116,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
         for span in seen.reach().spans
     ]
-    found = ReceptiveFieldAnswer(
+    field = ReceptiveFieldAnswer(
         text=seen.text,
         keys=keys,
         spans=spans,
@@ -143,11 +143,11 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         depth = bound.layers_to_reach_all()
     except (NoClosedForm, NotAffineError) as reason:
         late = isinstance(reason, DeadlineError)
-        return found.model_copy(update={"unknown": reason.reason, "late": late})
+        return field.model_copy(update={"unknown": reason.reason, "late": late})
     until = formula(depth.layers)
-    copies = found.copies
+    copies = field.copies
     copies.python += "\nprint(rule.layers_to_reach_all())"
-    return found.model_copy(
+    return field.model_copy(
         update={"until": until, "sees": depth.seen(), "all_reached": depth.all_reached, "copies": copies}
     )
 
@@ -184,32 +184,32 @@ def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     bound = rule.at(**numbers)
     sizes = [bound.values[axis.queries] for axis in bound.axes]
     pixel = question.pixel if len(question.pixel) == len(sizes) == 2 else []
-    inside = all(0 <= place < size for place, size in zip(pixel, sizes, strict=False))
+    inside = all(0 <= index < size for index, size in zip(pixel, sizes, strict=False))
     at = ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
-    asked = (pixel[0], pixel[1]) if pixel and inside else None
+    start = (pixel[0], pixel[1]) if pixel and inside else None
     copies = Snippets(
         python=python(
-            f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {asked}' if asked else ''}))",
+            f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
             imports="from lattend.counts.field_map import field_map",
         ),
-        command=command("reach", question.rule, at=numbers, map=True, pixel=asked),
+        command=command("reach", question.rule, at=numbers, map=True, pixel=start),
     )
-    found, reason = FieldMap([], [], []), ""
+    layer_map, reason = FieldMap([], [], []), ""
     try:
         if max(sizes) > MOST_POSITIONS:
             raise DomainError("positions beyond 2^53 are not drawn on the page; the copied Python lists them")
-        found = field_map(bound, asked)
-        copies.latex = found.latex()
+        layer_map = field_map(bound, start)
+        copies.latex = layer_map.latex()
     except DeadlineError:
         raise
     except LattendError as error:
         reason = error.reason
     return FirstLayersAnswer(
         at=at,
-        rows=found.rows,
-        columns=found.columns,
-        layers=found.layers,
-        pixel=[*(found.pixel or ())],
+        rows=layer_map.rows,
+        columns=layer_map.columns,
+        layers=layer_map.layers,
+        pixel=[*(layer_map.pixel or ())],
         no_map=reason,
         copies=copies,
     )
@@ -281,7 +281,7 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
     )
     missed = deadlines_missed()
     try:
-        found = retention(rule.at(**numbers))
+        kept = retention(rule.at(**numbers))
     except DomainError:
         raise
     except LattendError as reason:
@@ -295,9 +295,9 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
             imports=f"from lattend.errors import LattendError\n{RETENTION_IMPORT}",
         )
         return CacheAnswer(examples=taken, most="", sentence="", no_cache=reason.reason, copies=copies)
-    most = "" if found.most is None else f"{found.most:,}"
-    copies.latex = escape(str(found))
-    return CacheAnswer(examples=taken, most=most, sentence=str(found), no_cache="", copies=copies)
+    most = "" if kept.most is None else f"{kept.most:,}"
+    copies.latex = escape(str(kept))
+    return CacheAnswer(examples=taken, most=most, sentence=str(kept), no_cache="", copies=copies)
 
 
 CACHE = Panel("cache", "The KV cache that a rule needs", answer_cache)

@@ -133,26 +133,26 @@ def tree(node: Node) -> Tree:
     """The node as nested lists: kind, parts, [start, end] of its text or null."""
     from lattend.rules.language import expr
 
-    place = list(node.span) if node.span else None
+    span = list(node.span) if node.span else None
     match node:
         case expr.Num():
-            return ["num", node.value, place]
+            return ["num", node.value, span]
         case expr.Name():
-            return ["name", node.name, place]
+            return ["name", node.name, span]
         case expr.Truth():
-            return ["truth", node.value, place]
+            return ["truth", node.value, span]
         case expr.Lookup():
-            return ["entry", node.array, [tree(index) for index in node.indices], place]
+            return ["entry", node.array, [tree(index) for index in node.indices], span]
         case expr.Arith():
-            return ["arith", node.op, [tree(part) for part in node.args], place]
+            return ["arith", node.op, [tree(part) for part in node.args], span]
         case expr.Compare():
-            return ["compare", node.op, [tree(node.left), tree(node.right)], place]
+            return ["compare", node.op, [tree(node.left), tree(node.right)], span]
         case expr.And():
-            return ["and", [tree(part) for part in node.args], place]
+            return ["and", [tree(part) for part in node.args], span]
         case expr.Or():
-            return ["or", [tree(part) for part in node.args], place]
+            return ["or", [tree(part) for part in node.args], span]
         case expr.Not():
-            return ["not", tree(node.arg), place]
+            return ["not", tree(node.arg), span]
 
 
 READ = Panel("read", "What a rule's text means", answer_read, first=True, as_typed=True)

@@ -118,10 +118,10 @@ def _formulas(rule: str, shared: bool, below: tuple[tuple[str, int], ...]) -> _F
     from lattend.cost.quantities import LABELS
     from lattend.cost.summary import path_label
 
-    given: dict[str, Any] = dict(below)
-    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None, **given)
-    found = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
-    closed = {name: formula(value) for name, value in found.items()}
+    numbers: dict[str, Any] = dict(below)
+    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None, **numbers)
+    counts = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
+    closed = {name: formula(value) for name, value in counts.items()}
     path = None if cost.path is None else formula(cost.path)
     return _Formulas(cost, {**closed, "path": path}, {**LABELS, "cache": KEPT, "path": path_label(cost)})
 

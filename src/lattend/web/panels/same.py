@@ -81,19 +81,19 @@ def answer_same(question: SameQuestion) -> SameAnswer:
             "rules that look up data can be compared at given numbers only: the grid shows where they differ"
         )
     witness = left.difference(right)
-    here, drawn = None, dict[str, int]()
+    at_numbers, drawn = None, dict[str, int]()
     if witness is not None:
         rules = rules_of(question.rule, question.other)
         drawn = drawn_at(rules, question.numbers)
         a, b = bound(rules, drawn)
         pair = a.difference(b)
-        here = None if pair is None else _first(pair, a)
+        at_numbers = None if pair is None else _first(pair, a)
     sign = "=" if witness is None else r"\ne"
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
         first=None if witness is None else _first(witness, left),
-        here=here,
+        here=at_numbers,
         drawn=drawn,
         copies=Snippets(
             latex=aligned(*_sets_latex(left, right), f"A &{sign} B"),
@@ -170,8 +170,8 @@ def _commands(question: SameQuestion, count: bool = False) -> str:
     """For all sizes, and at those given; none of rules that look up data, which `same` does not compare."""
     if _looks_up(question):
         return ""
-    given, sizes = _given(question), _sizes(question)
-    at = [given, given | sizes] if sizes else [given]
+    numbers, sizes = _given(question), _sizes(question)
+    at = [numbers, numbers | sizes] if sizes else [numbers]
     return "\n".join(command("same", question.rule, question.other, at=one, count=count) for one in at)
 
 
@@ -220,8 +220,8 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
     sizes = numbers_of(part, numbers)
     value, why, closed = "", "", None
     try:
-        found = part.count(**sizes) if sizes else None
-        value = f"{found:,}" if isinstance(found, int) else ""
+        count = part.count(**sizes) if sizes else None
+        value = f"{count:,}" if isinstance(count, int) else ""
         closed = formula(part.count())
     except LattendError as reason:
         why = "" if value else reason.reason

@@ -44,18 +44,22 @@ class ScoresQuestion(Question):
         if max(rows, cols) > LARGEST:
             raise DomainError(f"the page draws images of at most {LARGEST} rows and columns")
         row, col = read_pixel("the query", self.pixel) or (rows // 2, cols // 2)
-        found: dict[str, Any] = {"size": (rows, cols), "pixel": (min(row, rows - 1), min(col, cols - 1))}
+        options: dict[str, Any] = {"size": (rows, cols), "pixel": (min(row, rows - 1), min(col, cols - 1))}
         if self.encoding == "quadratic":
-            return {**found, "centres": [(self.dy, self.dx)], "alpha": [self.alpha]}
-        return {**found, "width": self.channels, "seed": self.seed}
+            return {**options, "centres": [(self.dy, self.dx)], "alpha": [self.alpha]}
+        return {**options, "width": self.channels, "seed": self.seed}
 
     def options(self) -> dict[str, Any]:
         """Those of `lattend heads`."""
-        asked = self.arguments()
-        found = {"scores": self.encoding, "size": self.size, "pixel": ",".join(map(str, asked["pixel"]))}
+        arguments = self.arguments()
+        options = {
+            "scores": self.encoding,
+            "size": self.size,
+            "pixel": ",".join(map(str, arguments["pixel"])),
+        }
         if self.encoding == "quadratic":
-            return {**found, "centres": f"{self.dy:g},{self.dx:g}", "alpha": f"{self.alpha:g}"}
-        return {**found, "channels": str(self.channels), "seed": str(self.seed)}
+            return {**options, "centres": f"{self.dy:g},{self.dx:g}", "alpha": f"{self.alpha:g}"}
+        return {**options, "channels": str(self.channels), "seed": str(self.seed)}
 
 
 class ScoreMap(BaseModel):

@@ -147,12 +147,12 @@ def answer_ask(question: AskQuestion) -> AskAnswer:
     from lattend.ask.index import close_words, nearest, search
 
     words = question.words.split()
-    found = search(words)
-    others = [] if found else nearest(words)
+    matches = search(words)
+    others = [] if matches else nearest(words)
     return AskAnswer(
-        numbers=[one.number for one in found or others],
-        nearest=not found,
-        close=[] if found else close_words(words),
+        numbers=[one.number for one in matches or others],
+        nearest=not matches,
+        close=[] if matches else close_words(words),
     )
 
 

@@ -59,19 +59,19 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
     from lattend.study.steering.numbers import shares
     from lattend.study.steering.steered import plain
 
-    found = steered(question)
-    ray, why = found.ray, found.certificate
-    query = plain(found.query)
+    result = steered(question)
+    ray, why = result.ray, result.certificate
+    query = plain(result.query)
     wanted = [str(share) for share in shares(question.wanted)]
     return SteerAnswer(
-        reach=found.reach,
-        how=found.how,
-        report=report_view(found.report()),
+        reach=result.reach,
+        how=result.how,
+        report=report_view(result.report()),
         query=[significant(number, 12) for number in query.tolist()],
         place=query.tolist(),
         keys=ray.keys.tolist(),
         wanted=wanted,
-        weights=plain(found.weights).tolist(),
+        weights=plain(result.weights).tolist(),
         mixture=(ray.wanted @ ray.keys).tolist(),
         face=[key for key, on in enumerate(ray.face.tolist()) if on],
         sharp=not ray.face.all(),
@@ -82,7 +82,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
             right=[key for key, part in enumerate(why.relation) if part > 0],
             meeting=why.meeting(ray.keys).tolist(),
         ),
-        copies=_steer_copies(question, wanted, steered_latex(found)),
+        copies=_steer_copies(question, wanted, steered_latex(result)),
     )
 
 
@@ -92,15 +92,15 @@ def steered(question: SteerQuestion) -> Steered:
     from lattend.study.steering.steer import steer
     from lattend.study.steering.steered import Steered
 
-    found = steer(
+    result = steer(
         question.keys,
         shares(question.wanted),
         sharpness=question.sharpness.strip() or None,
         values=question.values or None,
         scale=question.scale,
     )
-    assert isinstance(found, Steered)
-    return found
+    assert isinstance(result, Steered)
+    return result
 
 
 def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Snippets:

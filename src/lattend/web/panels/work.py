@@ -119,17 +119,17 @@ def arguments(question: WorkQuestion) -> dict[str, Any]:
     """What is given to the library's `work`; what is usual is left out."""
     direct = question.q or question.k or question.v
     names = (*(DIRECT if direct else MATRICES), "wo")
-    found: dict[str, Any] = {} if direct else {"tokens": question.tokens}
-    found |= {name: rows for name in names if (rows := getattr(question, name))}
+    options: dict[str, Any] = {} if direct else {"tokens": question.tokens}
+    options |= {name: rows for name in names if (rows := getattr(question, name))}
     if question.rule.strip() != "full":
-        found |= {"rule": question.rule, **letters_of(question)}
+        options |= {"rule": question.rule, **letters_of(question)}
     if question.scale.strip() != "1":
-        found["scale"] = question.scale
+        options["scale"] = question.scale
     if question.heads > 1:
-        found["heads"] = question.heads
+        options["heads"] = question.heads
     if question.columns and not direct:
-        found["columns"] = True
-    return found
+        options["columns"] = True
+    return options
 
 
 def letters_of(question: WorkQuestion) -> dict[str, int]:
@@ -146,7 +146,7 @@ def letters_of(question: WorkQuestion) -> dict[str, int]:
     }
 
 
-def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView:
+def step_view(worked: Worked, step: Step, formula: str, decimals: int) -> StepView:
     """A step as typed data."""
     from lattend.study.worked.origin import origin
 
@@ -154,17 +154,17 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
 
     def view(head: int, row: int, column: int) -> NumberView:
         entry = step.tables[head][row][column]
-        found = NumberView(
+        number = NumberView(
             exact=entry.latex if many <= MOST_EXACT and entry.text is not None else "",
             text=entry.text or "",
-            decimal=entry.decimal(places),
+            decimal=entry.decimal(decimals),
             share=float(entry.value) if step.name == "weights" else None,
         )
         if many <= MOST_ORIGINS:
-            made_of = origin(worked, (step.name, head, row, column), places)
-            found.origin = made_of.latex
-            found.sources = [SourceView(**source._asdict()) for source in made_of.sources]
-        return found
+            made_of = origin(worked, (step.name, head, row, column), decimals)
+            number.origin = made_of.latex
+            number.sources = [SourceView(**source._asdict()) for source in made_of.sources]
+        return number
 
     tables = [
         [[view(head, row, column) for column in range(len(rows[0]))] for row in range(len(rows))]
@@ -182,10 +182,10 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
 
 def _work_copies(question: WorkQuestion, worked: Worked) -> Snippets:
     """The same work in Python, in the shell and in LaTeX."""
-    places = "" if question.places == 4 else f" --places {question.places}"
+    option = "" if question.places == 4 else f" --places {question.places}"
     return Snippets(
         python=python(call_of(question), "print(worked)"),
-        command=command_of(question) + places,
+        command=command_of(question) + option,
         latex=worked.latex(question.places),
     )
 
@@ -201,15 +201,15 @@ def call_of(question: WorkQuestion) -> str:
 
 def command_of(question: WorkQuestion) -> str:
     """The command that works it through."""
-    given = arguments(question)
+    options = arguments(question)
     return command(
         "work",
-        at=letters_of(question) if "rule" in given else {},
-        **{name: given[name] for name in (*MATRICES, "wo", *DIRECT) if name in given},
-        rule=given.get("rule", ""),
-        scale=given.get("scale", ""),
-        heads=given.get("heads"),
-        columns=given.get("columns", False),
+        at=letters_of(question) if "rule" in options else {},
+        **{name: options[name] for name in (*MATRICES, "wo", *DIRECT) if name in options},
+        rule=options.get("rule", ""),
+        scale=options.get("scale", ""),
+        heads=options.get("heads"),
+        columns=options.get("columns", False),
     )
 
 
@@ -264,22 +264,22 @@ def answer_check(question: CheckQuestion) -> CheckAnswer:
     from lattend.study.worked.judgement_text import format_true
 
     worked = worked_of(question)
-    given: dict[str, Any] = {
+    typed: dict[str, Any] = {
         name: tables if name in worked.parts and worked.parts[name].per_head else tables[0]
         for name, tables in question.answer.items()
         if any(cell.strip() for rows in tables for row in rows for cell in row)
     }
-    found = judge(worked, given, nothing='""')
-    told = found.json()
+    judgement = judge(worked, typed, nothing='""')
+    texts = judgement.json()
 
     def place(name: str, head: int, row: int, column: int) -> PlaceView:
         return PlaceView(step=name, head=head, row=row, column=column)
 
     return CheckAnswer(
-        right=bool(found),
-        summary=told["summary"],
-        slips=[*told["strays"], *told["slips"]],
-        notes=told["notes"],
+        right=bool(judgement),
+        summary=texts["summary"],
+        slips=[*texts["strays"], *texts["slips"]],
+        notes=texts["notes"],
         numbers=[
             NumberCheck(
                 **place(*verdict.place).model_dump(),
@@ -288,13 +288,13 @@ def answer_check(question: CheckQuestion) -> CheckAnswer:
                 verdict=verdict.kind,
                 roots=[place(*root) for root in sorted(verdict.roots - {verdict.place})],
             )
-            for verdict in found.verdicts
+            for verdict in judgement.verdicts
         ],
-        copies=_check_copies(question, given, _judgement_latex(found, told["summary"])),
+        copies=_check_copies(question, typed, _judgement_latex(judgement, texts["summary"])),
     )
 
 
-def _judgement_latex(found: Judgement, summary: str) -> str:
+def _judgement_latex(judgement: Judgement, summary: str) -> str:
     """The verdicts as a table."""
     from lattend.report.report import Report
     from lattend.report.table import Table
@@ -308,17 +308,17 @@ def _judgement_latex(found: Judgement, summary: str) -> str:
             format_true(one),
             one.kind,
         )
-        for one in found.verdicts
+        for one in judgement.verdicts
     ]
     head = ("step", "head", "row", "column", "given", "exact", "verdict")
     return Report(summary, [Table(head, rows)] if rows else []).latex()
 
 
-def _check_copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Snippets:
+def _check_copies(question: CheckQuestion, tables: dict[str, Any], latex: str) -> Snippets:
     """The same check in Python and in the shell."""
-    file = f"echo {shlex.quote(json.dumps(given))} > answer.json"
+    file = f"echo {shlex.quote(json.dumps(tables))} > answer.json"
     return Snippets(
-        python=python(call_of(question), call("print(worked.check", given) + ")"),
+        python=python(call_of(question), call("print(worked.check", tables) + ")"),
         command=f"{file}\n{command_of(question)} --check answer.json",
         latex=latex,
     )
