@@ -26,7 +26,7 @@ export interface components {
             printed: string;
             place: components["schemas"]["PageLink"] | null;
         };
-        /** @description A question, what the notes answer, and what is so. */
+        /** @description A question, the answer of course notes, and the true answer. */
         AskedQuestion: {
             number: number;
             topic: string;
@@ -96,7 +96,7 @@ export interface components {
                 number
             ][];
         };
-        /** @description The verdicts, and what is said of them; `slips` tell each slip once, with what follows from it. */
+        /** @description The verdicts and their summary; `slips` names each slip once, with what follows from it. */
         CheckAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -107,7 +107,7 @@ export interface components {
             notes: string[];
             numbers: components["schemas"]["NumberCheck"][];
         };
-        /** @description The verdict, how the formula was read, and the count itself; no verdict while a letter is open. */
+        /** @description The verdict, the formula as it was read, and the count. There is no verdict while a letter is open. */
         ClaimAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -125,7 +125,7 @@ export interface components {
             late: boolean;
             snippets: components["schemas"]["CodeSample"][];
         };
-        /** @description Lines that run as they stand. */
+        /** @description Code that runs as it is. */
         CodeSample: {
             title: string;
             code: string;
@@ -147,7 +147,7 @@ export interface components {
             sentences: (string | components["schemas"]["Run"][])[];
             widths: string[];
         };
-        /** @description A curve: the layer it is of, its formula, and its values; `texts` are exact. */
+        /** @description The curve of one layer: its formula and its values; `texts` are exact. */
         ComparedLayer: {
             label: string;
             meaning: string;
@@ -226,7 +226,7 @@ export interface components {
                 string
             ][];
         };
-        /** @description What is proved of the parameters, the multiplies and the adds. */
+        /** @description What is proved about the parameters, the multiplies and the adds. */
         ConvSameAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -252,7 +252,7 @@ export interface components {
             times: components["schemas"]["MachineTime"][];
             notes: string[];
         };
-        /** @description What the formulas say, and what was counted. */
+        /** @description The report that compares the formulas with the counted operations. */
         CostCheckAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -290,7 +290,7 @@ export interface components {
             dense: string;
             share: string;
         };
-        /** @description Numbers at which two sides differ: what the formula says, and what is so; "" where it has no value. */
+        /** @description Numbers at which claim and count differ, with the value of each; "" where it has none. */
         Counterexample: {
             values: {
                 [key: string]: number;
@@ -299,7 +299,7 @@ export interface components {
             exact: string;
             sentence: string;
         };
-        /** @description The attended pairs there, a text of 0 and 1 a query; `row` or `column` is the one counted. */
+        /** @description The attended pairs at a counterexample, one text of 0 and 1 per query; the counted row or column. */
         CounterexampleGrid: {
             numbers: {
                 [key: string]: number;
@@ -329,7 +329,7 @@ export interface components {
             holds: boolean;
             derivations: components["schemas"]["Listed"][];
         };
-        /** @description The picture as SVG, and what it tells. */
+        /** @description The diagram as SVG, and its facts. */
         DiagramAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -349,7 +349,7 @@ export interface components {
             best: string;
             values: components["schemas"]["Value"][];
         };
-        /** @description What is written over the picture and under it. */
+        /** @description The title and the caption of the picture. */
         DrawAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -400,7 +400,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description The plan; `at` are its numbers, of which `examples` were given by nobody. */
+        /** @description The plan at the numbers `at`; `examples` are those that the question did not give. */
         ExplainAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -458,7 +458,7 @@ export interface components {
             pixel: number[];
             no_map: string;
         };
-        /** @description A whole text that would be right. */
+        /** @description A corrected text. */
         Fix: {
             label: string;
             text: string;
@@ -556,7 +556,7 @@ export interface components {
             kernel: number;
             runs: components["schemas"]["RunView"][];
         };
-        /** @description The verdict on a claim, on a link of a chain, or on another reading of it, which `how` names. */
+        /** @description The verdict on a claim, on one equation of a chain, or on another reading, which `how` names. */
         Judgement: {
             claim: string;
             /** @enum {string} */
@@ -662,12 +662,12 @@ export interface components {
             bounds: components["schemas"]["ChartLine"][];
             log: boolean;
         };
-        /** @description A derivation that there is. */
+        /** @description The name and the summary of a derivation. */
         Listed: {
             name: string;
             summary: string;
         };
-        /** @description The least time on a machine, and what it is bound by. */
+        /** @description The lower bound on the time on a machine, and what binds it. */
         MachineTime: {
             machine: string;
             time: string;
@@ -702,7 +702,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description The least time on a machine, of the run and of one more token, "" where none is made. */
+        /** @description Lower bounds on a machine for the run and for one more token; "" where the model generates none. */
         ModelTime: {
             machine: string;
             about: string;
@@ -712,7 +712,7 @@ export interface components {
             token_binds: string;
         };
         /**
-         * @description After so many epochs, of each layer and head: (row, column) of its centre, and its radius.
+         * @description All heads after some epochs: the center (row, column) and the radius of each, by layer.
          *
          *     Inside the radius lies half of the head's Gaussian.
          */
@@ -725,7 +725,7 @@ export interface components {
             ][][];
             radii: number[][];
         };
-        /** @description When it is, and a table with a row for each layer. */
+        /** @description The epoch, and a table with a row for each layer. */
         MomentAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -733,20 +733,20 @@ export interface components {
             title: string;
             table: components["schemas"]["ReportPart"];
         };
-        /** @description A model that everybody knows, by the fields of its config.json that its price is made from. */
+        /** @description A well-known model: the fields of its config.json that determine its cost. */
         NamedModel: {
             name: string;
             config: {
                 [key: string]: unknown;
             };
         };
-        /** @description What can be asked of a layer, as it is typed and as people read it. */
+        /** @description A quantity of a layer: its name as it is typed, and its label. */
         NamedQuantity: {
             name: string;
             label: string;
         };
         /**
-         * @description The rule of the catalogue that this is, proved for all sizes, and what others call it.
+         * @description The catalogue's rule that equals this one, proved for all sizes, and its names elsewhere.
          *
          *     `common` is what most people call it, where that is not its name here.
          *     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
@@ -811,7 +811,7 @@ export interface components {
             /** @default [] */
             sources: components["schemas"]["SourceView"][];
         };
-        /** @description A letter of the formula that the count has not, where it stands, and what it may stand for. */
+        /** @description A letter of the formula that the count does not have, its position, and what it may mean. */
         OpenLetter: {
             name: string;
             start: number;
@@ -883,7 +883,7 @@ export interface components {
             parameters: string;
             multiplies: string;
         };
-        /** @description The length from which on attention needs more than all matrices together, and what it needs there. */
+        /** @description The length from which attention needs more than all matrices together, and its work there. */
         Passes: {
             length: number;
             value: number;
@@ -943,7 +943,7 @@ export interface components {
             row: number;
             column: number;
         };
-        /** @description A name and words. */
+        /** @description A fact: its name and its words. */
         PlanFact: {
             name: string;
             words: string;
@@ -1016,7 +1016,7 @@ export interface components {
             late: boolean;
             spans: components["schemas"]["SpanView"][];
         };
-        /** @description The rule that was meant. `tree` is its condition, for the page to draw at any numbers. */
+        /** @description The rule as it was read. The page draws it at any numbers from `tree`, its condition. */
         ReadAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -1035,14 +1035,14 @@ export interface components {
             source: boolean;
             written: string;
         };
-        /** @description A letter that is read as a new one, what may be meant by it, and the whole text with that. */
+        /** @description A letter that may be a typo, the name that may be meant, and the corrected text. */
         ReadSlip: {
             name: string;
             meant: string;
             text: string;
         };
         /**
-         * @description The pairs that the layers connect, as a rule; the keys that a query sees, and how far they are.
+         * @description The pairs that the layers connect as a rule, the number of keys that a query sees, and their distances.
          *
          *     `until` is after how many layers that grows no more, and `sees` what a query sees then; where that is not
          *     known, `unknown` says why.
@@ -1079,7 +1079,7 @@ export interface components {
             title: string;
             parts: components["schemas"]["ReportPart"][];
         };
-        /** @description A place where both gradients are 0, and what it is to the players. */
+        /** @description A point where both gradients are 0, and whether it is an equilibrium. */
         Rest: {
             place: [
                 number,
@@ -1088,7 +1088,7 @@ export interface components {
             text: string;
             solves: boolean;
         };
-        /** @description The quantities, the numbers at which they are worked out, and the least time a machine needs. */
+        /** @description The quantities, the numbers at which they are evaluated, and a lower bound on the time. */
         RuleCostAnswer: {
             copies: components["schemas"]["Snippets"];
             /** @default false */
@@ -1100,7 +1100,7 @@ export interface components {
             time: string;
             note: string;
         };
-        /** @description Words, or a formula, which has LaTeX. */
+        /** @description A part of a text: words, or a formula with its LaTeX. */
         Run: {
             text: string;
             /** @default  */
@@ -1115,7 +1115,7 @@ export interface components {
             accuracy: number[];
         };
         /**
-         * @description Whether the sets are the same for all numbers left open; `at` are those that were put in.
+         * @description Whether the sets are equal for all open numbers; `at` are the fixed ones.
          *
          *     `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
          *     `drawn`: None where they are the same there.
@@ -1172,14 +1172,14 @@ export interface components {
             late: boolean;
             parts: components["schemas"]["SharedCount"][];
         };
-        /** @description So many pairs are attended by both or by one only; no formula where there is none, which `why` says. */
+        /** @description The number of pairs of both rules or of one only; `why` says why there is no formula. */
         SharedCount: {
             whose: string;
             formula: components["schemas"]["Formula"] | null;
             value: string;
             why: string;
         };
-        /** @description A size of a layer that is open, and the number at which its slider stands until it has one. */
+        /** @description An open size of a layer, and the number at which its slider starts. */
         SizeLetter: {
             name: string;
             example: number;
@@ -1192,7 +1192,7 @@ export interface components {
             attention: number;
             texts: string[];
         };
-        /** @description The same question elsewhere, and its answer as LaTeX. */
+        /** @description The question as Python and as a command, and its answer as LaTeX. */
         Snippets: {
             python: string;
             command: string;
@@ -1266,7 +1266,7 @@ export interface components {
             periods: components["schemas"]["Period"][];
             points: string[];
         };
-        /** @description One direction, and the step at which each cell runs; cells wait for those `waits` away from them. */
+        /** @description The steps of one direction: when each cell runs, and the offsets of the cells that it waits for. */
         Sweep: {
             name: string;
             steps: number[][];
@@ -1284,7 +1284,7 @@ export interface components {
             train_test: components["schemas"]["ReportView"];
         };
         /**
-         * @description Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
+         * @description The map row by row: the executed and the attended pairs of each box between edges.
          *
          *     `needed` is empty where attended pairs cannot be counted box by box.
          */
@@ -1312,7 +1312,7 @@ export interface components {
             pairs: string;
             share: string;
         };
-        /** @description One method's orbit: each player's first number after every step, and f there. */
+        /** @description The orbit of one method: each player's first number after every step, and f there. */
         Track: {
             name: string;
             label: string;

@@ -67,7 +67,7 @@ OTHER_NAMES = {
 
 
 def search(words: Sequence[str]) -> list[Question]:
-    """The questions that have every word, as a beginning of one of theirs or by another name for it.
+    """The questions that have every word: as the beginning of a word, or by another name.
 
     Words that every question has, such as "how does the", count only where there are no others.
 
@@ -81,7 +81,7 @@ def search(words: Sequence[str]) -> list[Question]:
 
 
 def nearest(words: Sequence[str]) -> list[Question]:
-    """The questions that have most of the words, where none has all; a rare word weighs more.
+    """The questions that have most of the words. Rare words weigh more.
 
     >>> [one.number for one in nearest(["why", "is", "a", "small", "o", "unheard-of"])]
     [22]
@@ -95,7 +95,7 @@ def nearest(words: Sequence[str]) -> list[Question]:
 
 
 def close_words(words: Sequence[str]) -> list[str]:
-    """Words of the questions that look like those that none of them has.
+    """Words of the questions that resemble unknown words.
 
     >>> close_words(["causl"])
     ['causal']
@@ -107,7 +107,7 @@ def close_words(words: Sequence[str]) -> list[str]:
 
 
 def other_names(one: Question) -> list[str]:
-    """What people call the things that a question is about, where the question has another word for them.
+    """Other names for the things that a question is about.
 
     >>> "gan" in other_names(questions()[88])  # the question says: game
     True
@@ -121,7 +121,7 @@ def _wanted(words: Sequence[str]) -> list[str]:
 
 
 def _has(one: Question, word: str) -> bool:
-    """Whether one of its words begins with this one, its stem or another name for it."""
+    """Whether a word of the question begins with this one, its stem or another name for it."""
     text = _texts()[one.number - 1]
     stem = re.sub(r"(?<=\w{4})(ings?|ed|e?s)$", "", word)
     names = (word, stem, *OTHER_NAMES.get(word, ()), *OTHER_NAMES.get(stem, ()))
@@ -132,5 +132,5 @@ def _has(one: Question, word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _texts() -> tuple[str, ...]:
-    """All that each question has, in its order."""
+    """The whole text of each question."""
     return tuple(" ".join(map(str, one.json().values())).casefold() for one in questions())

@@ -41,10 +41,10 @@ from lattend.cli.output import say
 
 
 class Command(TyperCommand):
-    """Reads `claim strided "-t^2/2 + n*t"` as it is meant: a formula, as long as an argument is missing."""
+    """A command that accepts formulas with a leading minus: `claim strided "-t^2/2 + n*t"`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """A space before a formula's minus keeps it from being read as an option; it is taken away after."""
+        """Put a space before a formula's minus, so that it is not read as an option, and remove it later."""
         rest = super().parse_args(ctx, list(self._with_spaces(ctx, args)))
         ctx.params = {
             name: value[1:] if isinstance(value, str) and value.startswith(" -") else value
@@ -99,7 +99,7 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands with their first sentences whole, however narrow the terminal is."""
+        """List the commands with their whole first sentences, however narrow the terminal is."""
         listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -118,7 +118,7 @@ app = typer.Typer(
 
 
 def _help(about: object, examples: tuple[str, ...]) -> str:
-    """The docstring, and below it the examples as they are written."""
+    """The help text: the docstring, then the examples."""
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 

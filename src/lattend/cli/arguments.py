@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
 
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
-    """The catalogue names, aliases among them, that begin so, with their meanings."""
+    """Catalogue names and aliases with this beginning, and their meanings."""
     from lattend.draw.grid.samples import catalogue
 
     known = catalogue()
@@ -31,7 +31,7 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
 
 
 def option(metavar: str, about: str, *names: str, **more: Any) -> Any:
-    """An option that says its default in its help, if it has one."""
+    """An option. Its help text names the default."""
     return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
 
 
@@ -58,14 +58,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def refuse(options: Mapping[str, object], names: Iterable[str], why: str) -> None:
-    """Raises where one of these options is given, which would change nothing: `--seed is for --scores`."""
+    """Raise if one of these options is given that would have no effect: `--seed is for --scores`."""
     unused = [name for name in names if options[name] is not None and options[name] is not False]
     if unused:
         raise NamingError(f"{unused[0]} {why}")
 
 
 def read_rule(text: str) -> Rule:
-    """The rule a person means."""
+    """Read a rule: a catalogue name or a condition."""
     if text.strip() in ("", "-"):
         raise LattendError(f'"{text}" is no rule. RULE is {RULE_HELP}')
     from lattend.rules import reader
@@ -74,17 +74,17 @@ def read_rule(text: str) -> Rule:
 
 
 def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:
-    """`n=12,t=3` as a dictionary; the option may be repeated."""
+    """Read `n=12,t=3` as a dictionary. The option may be repeated."""
     return _named("--at", texts, "n=12,t=3", _integer)
 
 
 def read_sizes(texts: Sequence[str] | None) -> dict[str, int | str]:
-    """`n=12,kernel=k` as a dictionary of numbers and letters; the option may be repeated."""
+    """Read `n=12,kernel=k` as a dictionary of numbers and letters. The option may be repeated."""
     return _named("--at", texts, "n=12,kernel=k", _integer_or_letter)
 
 
 def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
-    """`L=n,i=q+1` as a dictionary from the formula's names to the count's; the option may be repeated."""
+    """Read `L=n,i=q+1` as a dictionary from the formula's names to the count's."""
     return _named("--rename", texts, "L=n or i=q+1", _new_name)
 
 
@@ -97,7 +97,7 @@ def read_pixel(text: str | None) -> tuple[int, ...] | None:
 
 
 def read_place(text: str | None) -> tuple[int, int] | None:
-    """`3,4` as (3, 4), which must be two."""
+    """Read `3,4` as (3, 4): exactly two numbers."""
     pixel = read_pixel(text)
     if pixel is None or text is None:
         return None
@@ -107,7 +107,7 @@ def read_place(text: str | None) -> tuple[int, int] | None:
 
 
 def read_points(name: str, text: str | None, length: int) -> list[tuple[float, ...]] | None:
-    """`0,1;1,0` as [(0.0, 1.0), (1.0, 0.0)], each of so many numbers."""
+    """Read `0,1;1,0` as [(0.0, 1.0), (1.0, 0.0)]; each point has `length` numbers."""
     if text is None:
         return None
     points: list[tuple[float, ...]] = []
@@ -146,7 +146,7 @@ def read_names(text: str | None) -> list[str]:
 
 
 def comma_parts(text: str) -> Iterator[tuple[str, int, int]]:
-    """The parts between commas without the spaces around them, and where they are."""
+    """The parts between commas without surrounding spaces, and their positions."""
     offset = 0
     for part in text.split(","):
         start = offset + len(part) - len(part.lstrip())
@@ -155,7 +155,7 @@ def comma_parts(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def space_parts(text: str) -> Iterator[tuple[str, int, int]]:
-    """The parts between spaces, and where they are."""
+    """The parts between spaces, and their positions."""
     return ((word[0], word.start(), word.end()) for word in re.finditer(r"\S+", text))
 
 

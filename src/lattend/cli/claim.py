@@ -116,7 +116,7 @@ def check(
 
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
-    """A bar on standard error, where that is a terminal and the check takes long."""
+    """A progress bar on standard error, if that is a terminal and the check takes long."""
     if not sys.stderr.isatty():
         yield None
         return

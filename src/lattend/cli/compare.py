@@ -115,7 +115,7 @@ def _tables(numbers: dict[str, int]) -> TrainTest:
 
 
 def _table(result: Architectures | TrainTest, out: str | None, json: bool) -> None:
-    """Print a table of our own, or write it: as Markdown, or the chart of what it compares."""
+    """Print a table, or write it as Markdown or as a chart."""
     file = None
     if out is not None and Path(out).suffix.lower() == ".md":
         Path(out).write_text(result.markdown(), encoding="utf-8")

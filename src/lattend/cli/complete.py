@@ -44,6 +44,6 @@ def complete(
 
 
 def _tell(epoch: CompletionEpoch) -> None:
-    """Prints an epoch on standard error, away from the answer."""
+    """Print an epoch on standard error."""
     if epoch.epochs <= 20 or epoch.epoch % (epoch.epochs // 10) == 0:
         tell(epoch)

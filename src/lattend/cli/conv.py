@@ -100,7 +100,7 @@ def conv(
 def _trial(
     geometry: Geometry, image: tuple[int, int], alpha: float, name: str
 ) -> tuple[Facts, dict[str, Any]]:
-    """How far soft heads are from the convolution on an image, and how far they can be."""
+    """Print the error of soft heads against the convolution on an image, and its bound."""
     from lattend.nn.convolution.trial import try_heads
     from lattend.report.numbers import format_number
 
@@ -120,7 +120,7 @@ def _trial(
 def _proof(
     geometry: Geometry, image: tuple[int, int], channels: int, out_channels: int
 ) -> tuple[Facts, dict[str, Any]]:
-    """Whether hard heads cost what the convolution costs, on images of every size; and how much here."""
+    """Print whether hard heads cost as much as the convolution, for all image sizes."""
     from lattend.nn.convolution.convert import priced_heads
     from lattend.nn.convolution.price import QUANTITIES, of_conv
     from lattend.report.numbers import format_value

@@ -171,7 +171,7 @@ def _answer(
     latex: str | None,
     json: bool,
 ) -> int:
-    """What was asked of a price: claims, orders and formulas, or all of it."""
+    """Print what was asked about a cost: claims, orders, formulas, or all of it."""
     if not verdicts and order is None and latex is None:
         show_report(cost, json)
         return YES
@@ -189,7 +189,7 @@ def _answer(
 
 
 def _layer(text: str, rule: str | None, values: Mapping[str, int | str]) -> Cost:
-    """The layer with its numbers: those it takes as arguments first, so that tiles can be counted."""
+    """The layer at these numbers. Its own arguments come first, so that tiles can be counted."""
     from lattend.cost.reader import from_text
 
     arguments: dict[str, Any] = dict(values)
@@ -199,7 +199,7 @@ def _layer(text: str, rule: str | None, values: Mapping[str, int | str]) -> Cost
 
 
 def _check(text: str, rule: str | None, values: dict[str, int | str], json: bool) -> int:
-    """Formulas keep their symbols, which get numbers after; the other numbers are arguments of the layer."""
+    """Check a layer by running it. Numbers of open sizes are put into its formulas."""
     letters = {name: value for name, value in values.items() if isinstance(value, str)}
     symbols = _layer(text, rule, letters).names
     numbers = {name: value for name, value in values.items() if name in symbols and isinstance(value, int)}
@@ -212,7 +212,7 @@ def _check(text: str, rule: str | None, values: dict[str, int | str], json: bool
 def _judged(
     cost: Cost | PerPoint, claims: list[str], rename: dict[str, str], assuming: str
 ) -> list[tuple[str, Verdict]]:
-    """Each claim's quantity, and the verdict on it."""
+    """The quantity of each claim, and the verdict."""
     verdicts: list[tuple[str, Verdict]] = []
     for text in claims:
         quantity, colon, formula = (part.strip() for part in text.partition(":"))

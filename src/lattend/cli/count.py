@@ -83,13 +83,13 @@ def count(
 
 
 def _pieces(text: str) -> str:
-    """A formula in several pieces, those that are too long for the terminal in lines of their own."""
+    """The formula, with long pieces split over several lines."""
     lines = text.splitlines()
     return "\n".join(part for line in lines for part in (fitted(line, width()) if len(lines) > 1 else [line]))
 
 
 def _formula(chosen: Rule, result: Count | int, how: dict[str, Any]) -> Count:
-    """The count as a formula, also where all numbers were given."""
+    """The count as a formula, even if all letters have numbers."""
     return chosen.count(**how) if isinstance(result, int) else result
 
 

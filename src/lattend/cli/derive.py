@@ -23,7 +23,7 @@ GAME = "game"
 
 
 def complete_name(incomplete: str) -> list[tuple[str, str]]:
-    """The derivations that begin so, with what they derive."""
+    """Derivations with this beginning, and their summaries."""
     from lattend.study.derivations.catalogue import listed
 
     return [(name, summary) for name, summary in listed().items() if name.startswith(incomplete)]

@@ -97,7 +97,7 @@ def elbo(
 
 
 def _models() -> Report:
-    """What there is to ask for."""
+    """The models of `lattend elbo`."""
     derived = "`lattend derive elbo` derives the bound from log p(x), line by line."
     known = MODELS | EXACT
     return Report(
@@ -127,7 +127,7 @@ def _digits(options: dict[str, Any]) -> Picture:
 
 
 def _progress(epochs: int) -> Any:
-    """Prints the first epoch, about ten more and what comes next on standard error, away from the answer."""
+    """Report the first epoch, about ten more and new stages on standard error."""
     every = max(1, epochs // 10)
 
     def report(done: Epoch | str) -> None:

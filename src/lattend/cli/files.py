@@ -25,7 +25,7 @@ EXAMPLE = '{"tokens": [[1, 2], [2, 0]], "wq": …, "wk": …, "wv": …}'
 
 
 def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file or a folder gives to `work`: matrices by name, and rule, scale, heads and sizes if any.
+    """Read a file or a folder for `work`: matrices by name, and rule, scale, heads and sizes if any.
 
     JSON and .npz hold everything by name; a folder has a file for each matrix, such as tokens.csv and wq.npy.
     """
@@ -42,7 +42,7 @@ def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_matrix(name: str, source: str, check: Callable[[str], object]) -> Any:
-    """The matrix --name from a file, or from text such as "1,0;0,1"; `check` raises for what is no number.
+    """Read the matrix --name from a file or from text such as "1,0;0,1"; `check` raises if not a number.
 
     >>> read_matrix("wq", "1,0; 0,0.5", float), read_matrix("wq", "1 0; 0 0.5", float)
     ([['1', '0'], ['0', '0.5']], [['1', '0'], ['0', '0.5']])
@@ -64,7 +64,7 @@ def read_matrix(name: str, source: str, check: Callable[[str], object]) -> Any:
 
 
 def _has_spaces_between(text: str, check: Callable[[str], object]) -> bool:
-    """Whether spaces separate the numbers: there is no comma, and what stands between spaces is numbers."""
+    """Whether spaces separate the numbers: there is no comma, and all words are numbers."""
     if "," in text:
         return False
     try:
@@ -89,7 +89,7 @@ def _checked(name: str, cell: str, start: int, end: int, text: str, check: Calla
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """JSON whose numbers are kept as they are written, so that 0.1050 has four decimals."""
+    """Read JSON, with numbers as they are written, so that 0.1050 keeps four decimals."""
     path = Path(path)
     _must_be(path, (".json",))
     try:
@@ -125,7 +125,7 @@ def _must_be(path: Path, endings: tuple[str, ...], option: str = "") -> None:
 
 
 def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts by the names that `work` has: W_q and Wq are wq."""
+    """The parts under the names of `work`: W_q and Wq become wq."""
     known = (*MATRICES, *OPTIONS)
     arrays: dict[str, Any] = {}
     for key, value in data.items():

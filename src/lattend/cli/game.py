@@ -132,7 +132,7 @@ def game(
 
 
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
-    """One method's orbit, what is proved of it, and its pictures."""
+    """Print one method's orbit, what is proved about it, and its pictures."""
     from lattend.study.figures import figure
     from lattend.study.games.pictures import with_pictures
 
@@ -161,7 +161,7 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
 
 
 def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]:
-    """The analysis; or why there is none, which is no error: the orbit is an answer without it."""
+    """The analysis, or the reason why there is none; the orbit is an answer without it."""
     try:
         return orbit.game.analyse(orbit.method, orbit.step, at), ""
     except LattendError as error:
@@ -171,7 +171,7 @@ def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]
 
 
 def _refuse_unused(context: typer.Context, *answers: str) -> None:
-    """An error for an option that would change nothing."""
+    """Raise if an option is given that would have no effect."""
     used = {name for name, value in context.params.items() if value is not None and value is not False}
     for answer in filter(None, answers):
         for name in UNUSED[answer]:
@@ -180,7 +180,7 @@ def _refuse_unused(context: typer.Context, *answers: str) -> None:
 
 
 def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:
-    """The methods with the options given; of several methods, each takes those it knows."""
+    """The methods with the options that each of them takes."""
     from lattend.study.games.methods import options_of
 
     if len(names) == 1:
@@ -214,7 +214,7 @@ def _pair(text: str | None) -> Any:
 
 
 def _seeds(first: int, runs: int) -> list[int]:
-    """The seeds of so many runs, all checked before one begins."""
+    """The seeds of all runs, checked before the first begins."""
     from lattend.seeds import check_seed
 
     if not 1 <= runs <= 100:
@@ -229,7 +229,7 @@ def _ring(
     many: dict[str, Any],
     options: dict[str, str],
 ) -> Picture:
-    """Each method on several seeds, said as they end."""
+    """Run each method on several seeds, and print each result at its end."""
     from lattend.study.games.gan import ring
     from lattend.study.games.methods import method_of
     from lattend.study.games.modes import draw_runs

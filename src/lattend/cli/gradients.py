@@ -68,7 +68,7 @@ def gradients(
 
 
 def _judged(texts: list[str], options: dict[str, Any], json: bool) -> int:
-    """The exit code of the claims, which are printed."""
+    """Print the verdicts on the claims, and return the exit code."""
     from lattend.study.gradients.claims import judge_all
 
     measured, verdicts = judge_all(texts, **options, progress=tell)

@@ -194,7 +194,7 @@ def heads_train(
 
 
 def write_results(record: Record, folder: Path) -> list[str]:
-    """The record, then pictures of it and a page; the record alone where there is nothing to draw with."""
+    """Write the record, its pictures and a page; only the record if matplotlib is missing."""
     files = [record.save(folder / "record.json")]
     try:
         files += [record.animate(folder / "heads.html")]
@@ -206,7 +206,7 @@ def write_results(record: Record, folder: Path) -> list[str]:
 
 
 def _progress(done: list[Progress]) -> Callable[[Progress], None]:
-    """Prints about ten epochs of each run on standard error, away from the answer, and keeps all of them."""
+    """Report about ten epochs of each run on standard error, and keep all of them."""
 
     def report(epoch: Progress) -> None:
         done.append(epoch)
@@ -287,7 +287,7 @@ def heads_show(
 
 
 def _layer_table(record: Record, epoch: float | None, run: str) -> Table:
-    """The numbers of each layer then."""
+    """The table of all layers at one moment."""
     from lattend.study.heads.findings import Measures
 
     moments = record.run(run)

@@ -22,7 +22,7 @@ _PATH = re.compile(r"[^()=*+\s]*/[^()=*+\s]*")
 
 
 def is_model(text: str) -> bool:
-    """Whether a person means a file or a folder and not a layer; a path where nothing is, is refused."""
+    """Whether the text is a file or a folder rather than a layer; raises for a path that does not exist."""
     from lattend.cost.reader import layer_names
 
     path = Path(text)
@@ -46,7 +46,7 @@ def _not_there(text: str) -> LattendError:
 
 
 def price_model(path: str, options: Mapping[str, Any], json: bool) -> int:
-    """The model, its work at a length, and its serving; of these what the options ask for."""
+    """Print the model, its work at a length, or its serving, as the options ask."""
     from lattend.cost.models import config, serving
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Protocol):
-    """What can be printed, and written as plain data."""
+    """A result that can be printed as text and as JSON."""
 
     def json(self) -> dict[str, Any]: ...
 
@@ -40,7 +40,7 @@ def show(figure: Picture, out: str | None, json: bool) -> None:
 
 
 def check_out(out: str | None) -> None:
-    """Raises where --out cannot be written: asked before a training, not after it."""
+    """Raise if --out cannot be written; called before a training begins."""
     if out is not None:
         from lattend.draw.picture import check_place
 
@@ -48,7 +48,7 @@ def check_out(out: str | None) -> None:
 
 
 def show_report(result: Answer, json: bool) -> None:
-    """Print an answer as JSON, or as text: as wide as this terminal where it can be."""
+    """Print a result as JSON or as text, at most as wide as the terminal."""
     if json:
         say_json(result.json())
     else:
@@ -68,7 +68,7 @@ def complain(message: str, marked: str = "") -> None:
 
 
 def tell(progress: object) -> None:
-    """Print how far a long work is on standard error, away from the answer."""
+    """Print progress on standard error."""
     _print(str(progress), sys.stderr)
 
 

@@ -67,7 +67,7 @@ def same(
 
 
 def _where(first: Rule, second: Rule, numbers: dict[str, int]) -> str:
-    """At which numbers the rules were compared."""
+    """The numbers at which the rules were compared, in words."""
     if not numbers:
         return ", always"
     numbers_text = ", ".join(f"{name} = {value}" for name, value in numbers.items())
@@ -96,7 +96,7 @@ def _count_lines(first: Rule, second: Rule) -> list[str]:
 
 
 def _counts_data(first: Rule, second: Rule) -> dict[str, Any]:
-    """Of each part a number, or the pieces of its formula; null where there is none."""
+    """The number of each part, or the pieces of its formula; None where there is none."""
     data: dict[str, Any] = {}
     for name, part in _parts(first, second).items():
         try:
@@ -108,7 +108,7 @@ def _counts_data(first: Rule, second: Rule) -> dict[str, Any]:
 
 
 def _at(rules: list[Rule], numbers: dict[str, int]) -> list[Rule]:
-    """Both rules at the numbers of those letters that they have."""
+    """Both rules at the numbers of their letters."""
     known = [name for rule in rules for name in rule.free]
     unknown = next((name for name in numbers if name not in known), None)
     if unknown is not None:

@@ -102,7 +102,7 @@ def _count(text: str) -> int:
 
 
 def _orthonormal(text: str, wanted: Any, query: Any) -> tuple[Any, Any, Any]:
-    """The unit vectors, and as many weights and numbers of a query."""
+    """Orthonormal keys, with weights and query filled up with zeros."""
     many = _count(text)
     filled: list[Any] = []
     for name, numbers in (("--weights", wanted), ("--query", query)):
@@ -115,7 +115,7 @@ def _orthonormal(text: str, wanted: Any, query: Any) -> tuple[Any, Any, Any]:
 
 
 def _row(name: str, source: str) -> Any:
-    """One row of numbers, given as a row or a column; several rows are heads."""
+    """Read one row of numbers, written as a row or a column; several rows are heads."""
     rows = _matrix(name, source)
     if isinstance(rows, list) and all(isinstance(row, list) for row in rows):
         if len(rows) == 1:

@@ -120,7 +120,7 @@ def work(
 
 
 def _case(file: str | None, example: bool, sources: dict[str, str | None]) -> dict[str, Any]:
-    """What is worked out: an example or a file, with single matrices given in place of its own."""
+    """The arguments of the work: an example or a file, with matrices from options in place of its own."""
     from lattend.cli.files import read_case, read_matrix
     from lattend.study.exact.numbers import exact
     from lattend.study.worked.work import EXAMPLE

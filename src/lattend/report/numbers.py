@@ -20,7 +20,7 @@ Number = int | Fraction | Decimal | SupportsFloat
 
 
 def context(digits: int = DIGITS, rounding: str = ROUND_HALF_UP) -> Context:
-    """So many digits, of numbers of any size; nothing is trapped: 0/0 is NaN, which is near no number."""
+    """A decimal context of this many digits, for numbers of any size. It traps nothing: 0/0 is NaN."""
     return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -41,7 +41,7 @@ def decimal_of(number: Number, digits: int = DIGITS) -> Decimal:
 
 
 def fixed(number: Number, places: int, grouped: bool = False) -> str:
-    """The number with so many places, thousands apart where `grouped`.
+    """The number with this many decimal places; with commas if `grouped`.
 
     >>> fixed(Fraction(3, 32), 4), fixed(2.5, 0), fixed(-1234.5, 2, grouped=True)
     ('0.0938', '3', '-1,234.50')
@@ -59,7 +59,7 @@ def fixed(number: Number, places: int, grouped: bool = False) -> str:
 
 
 def rounded(number: Number, places: int) -> str:
-    """The number with at most so many places, thousands apart.
+    """The number with at most this many decimal places, and with commas.
 
     >>> rounded(1234.5, 2), rounded(3.0, 2)
     ('1,234.5', '3')
@@ -69,7 +69,7 @@ def rounded(number: Number, places: int) -> str:
 
 
 def significant(number: Number, digits: int) -> str:
-    """The number with at most so many digits, with a power of ten where others write one.
+    """The number with at most this many digits; with a power of ten if it is very large or small.
 
     >>> significant(0.1234565, 6), significant(200.0, 6), significant(1.5e-12, 6)
     ('0.123457', '200', '1.5e-12')
@@ -86,7 +86,7 @@ def significant(number: Number, digits: int) -> str:
 
 
 def scientific(number: Number, places: int) -> str:
-    """The number with a power of ten and so many places before it.
+    """The number in scientific notation with this many decimal places.
 
     >>> scientific(10**9 + 50000, 4)
     '1.0001e9'
@@ -100,7 +100,7 @@ def _with_power(text: str) -> str:
 
 
 def format_number(number: Number, digits: int = 3) -> str:
-    """The number with at most so many digits and a minus sign that is one, as people write it.
+    """The number with at most this many digits, and with a true minus sign.
 
     >>> format_number(0.125), format_number(-3.0), format_number(0.0066928509, 6)
     ('0.125', '−3', '0.00669285')
@@ -109,7 +109,7 @@ def format_number(number: Number, digits: int = 3) -> str:
 
 
 def fixed_beside(number: Number, places: int, *exact: float) -> str:
-    """The number with so many places, and with more where it would read as one of `exact` but is not.
+    """The number with this many decimal places, and with more if it would look equal to one of `exact`.
 
     >>> fixed_beside(0.25, 3, 0, 1), fixed_beside(0.99996, 3, 0, 1), fixed_beside(1, 3, 0, 1)
     ('0.250', '0.99996', '1.000')
@@ -185,7 +185,7 @@ def format_weights(scores: NDArray[np.float64], digits: int = 3) -> list[str]:
 
 
 def format_fixed(number: Number, places: int = 2) -> str:
-    """The number with so many places, thousands apart and a minus sign that is one.
+    """The number with this many decimal places, commas and a true minus sign.
 
     >>> format_fixed(-1234.5), format_fixed(-0.001)
     ('−1,234.50', '0.00')
@@ -194,7 +194,7 @@ def format_fixed(number: Number, places: int = 2) -> str:
 
 
 def format_error(number: float, error: float | None = None) -> str:
-    """The number with two digits of its error; at least four places where there is none but rounding.
+    """The number and its error, which gets two digits; four places if the error is only rounding.
 
     >>> format_error(-84.3123, 0.0512)
     '−84.312 ± 0.051'
@@ -206,7 +206,7 @@ def format_error(number: float, error: float | None = None) -> str:
 
 
 def format_gap(number: float) -> str:
-    """The number with four places, or more where these are 0; 0.0000 is nothing but rounding.
+    """The number with four decimal places, or more if these are 0. 0.0000 means rounding errors only.
 
     >>> format_gap(0.35), format_gap(2.1e-5), format_gap(1e-15)
     ('0.3500', '0.00002', '0.0000')
@@ -289,7 +289,7 @@ def format_share(share: float, places: int = 1) -> str:
 
 
 def seconds(value: float, digits: int = 3) -> str:
-    """A time in the unit that suits.
+    """A time in a suitable unit.
 
     >>> seconds(0.00138), seconds(2.12e-3, 2), seconds(0)
     ('1.38 ms', '2.1 ms', '0 s')

@@ -19,7 +19,7 @@ UPTO = {1: 12, 2: 6, 3: 3}  # how far sizes and parameters are checked on a line
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A sample with its count as printed, how long that took, its value, and how it compares."""
+    """A rule of the catalogue with its count, the time that it took, and its check."""
 
     sample: Sample
     rule: Rule
@@ -47,13 +47,13 @@ class CatalogueEntry:
 
     @property
     def numbers(self) -> str:
-        """`n = 12, t = 3`: where the value holds."""
+        """The numbers of the value: `n = 12, t = 3`."""
         numbers = {**self.rule.values, **self.sample.at}
         return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
 
 
 def measured(sample: Sample) -> CatalogueEntry:
-    """The entry of this sample: counted anew, timed, and checked against enumeration."""
+    """Count a sample without caches, with its time, and check it against enumeration."""
     rule = sample.rule
     times: list[float] = []
     count: Count | int = 0

@@ -26,14 +26,14 @@ Typed = Mapping[str, str]  # the rules of a question, by the field they stand in
 
 
 class Meaning(NamedTuple):
-    """What is asked, in one spelling, and the rules as they were typed."""
+    """The meaning of a question: its key in one spelling, and its rules as they were typed."""
 
     key: bytes
     typed: Typed
 
 
 def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
-    """Equal keys have equal answers, but for the rules in their copies."""
+    """The meaning of a question. Answers of equal keys differ only in the rules of their snippets."""
     fields = question.model_dump(mode="json")
     typed = {name: fields[name] for name in RULES if name in fields}
     if form or panel.as_typed:  # a picture has the rule in its title
@@ -44,7 +44,7 @@ def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
 
 @lru_cache(maxsize=1024)
 def _one_spelling(text: str) -> str:
-    """The one spelling; the server reads it itself, so what may make arrays is taken as it is typed."""
+    """The one spelling of a rule. A rule that may make large arrays stays as it is typed."""
     try:
         makes_arrays = any(name in NAMES for name in _CALLED.findall(text))
         return text if makes_arrays else spelling_of(read_rule(text))
@@ -53,7 +53,7 @@ def _one_spelling(text: str) -> str:
 
 
 def retyped(body: bytes, before: Typed, now: Typed) -> bytes | None:
-    """An answer, its copies with these rules in place of those; None where they cannot be told apart."""
+    """Replace the rules in an answer's snippets; None where a text could be either rule."""
     if before == now:
         return body
     replaced = {before[name]: now[name] for name in now}
@@ -91,14 +91,14 @@ class Known(NamedTuple):
 
 @dataclass
 class Answers:
-    """What was answered, by panel, format and meaning; what was not asked for longest makes room."""
+    """Recent answers by panel, format and meaning. The least recently used one is dropped first."""
 
     most: int = MOST_BYTES
     bytes: int = 0
     _known: OrderedDict[Key, Known] = field(default_factory=OrderedDict)
 
     def get(self, panel: str, form: str, meaning: Meaning) -> Reply | None:
-        """The answer, if it is still here, with the rules as they are typed now."""
+        """The answer if it is still kept, with the rules as they are typed now."""
         key = (panel, form, meaning.key)
         entry = self._known.get(key)
         if entry is None:
@@ -112,7 +112,7 @@ class Answers:
         return entry.reply._replace(body=body) if body is not None else None
 
     def keep(self, panel: str, form: str, meaning: Meaning, reply: Reply) -> None:
-        """Keep an answer, unless it is very long, or may be another next time."""
+        """Keep an answer unless it is very long or may differ next time."""
         key = (panel, form, meaning.key)
         if reply.status not in KEPT or len(reply.body) > LARGEST or key in self._known:
             return

@@ -26,7 +26,7 @@ Format = Literal["svg", "png"]
 
 
 def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
-    """The server for these hosts, with so many workers of either kind."""
+    """The server for these hosts. `sets` and `torch` are the numbers of workers without and with torch."""
     pools = {False: Pool(sets), True: Pool(torch, torch=True)}
     known = Answers()
 
@@ -66,7 +66,7 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
 
     @app.post("/api/batch", include_in_schema=False)
     async def ask(request: Request) -> Response:
-        """Several questions at once, as the page asks them; a line for each answer as it comes."""
+        """Answer several questions of one request: a line for each answer as soon as it is ready."""
         page = request.headers.get(PAGE, "")[:64]
         try:
             batch = BATCH.validate_json(await request.body())
@@ -138,7 +138,7 @@ def _problem(status: int, problem: Problem) -> Response:
 
 
 async def _start(pools: dict[bool, Pool]) -> None:
-    """Workers that have torch take seconds to load: the others come first."""
+    """Start the workers. Those with torch take seconds to load, so the others start first."""
     for pool in pools.values():
         await pool.ready()
 
@@ -152,7 +152,7 @@ Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
 
 
 async def answer_batch(batch: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
-    """A line for each question as its answer comes: [its place, status, answer or problem]."""
+    """Yield a line for each question as soon as it is answered: [index, status, answer or problem]."""
 
     async def one(place: int) -> bytes:
         name, asker, fields = batch[place]

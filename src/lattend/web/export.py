@@ -55,7 +55,7 @@ def export(folder: Path, tell: Callable[[str], None]) -> None:
 
 
 def recorded_page(html: str) -> str:
-    """The page's HTML, told that its answers are recorded, with the policy that the server would send."""
+    """The page's HTML with a mark that its answers are recorded, and with the server's security policy."""
     policy = "; ".join(part for part in POLICY.split("; ") if not part.startswith("frame-ancestors"))
     tags = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy}" />',
@@ -87,7 +87,7 @@ def recorded(pages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def questions(state: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
-    """What a page in this state may ask: of each panel the fields it has, if no required one is missing."""
+    """The questions of a page in this state: those of all panels whose required fields the state has."""
     for panel in PANELS.values():
         fields = panel.question.model_fields
         question = {name: state[name] for name in fields if name in state}
@@ -97,7 +97,7 @@ def questions(state: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
 
 
 def whole_grid(state: Mapping[str, Any]) -> list[State]:
-    """How the rule page asks for its whole grid where it does not look at every pair itself.
+    """The questions by which the rule page asks for its whole grid, where it is too large to send every pair.
 
     At most TILES tiles along a side, of 1, 2, 4, ... positions, as grid/use-cells.ts cuts them; no images.
     """
@@ -116,7 +116,7 @@ def whole_grid(state: Mapping[str, Any]) -> list[State]:
 
 
 def _told(panel: str, question: State) -> State:
-    """The fields that say something: a field at its default is as one left out."""
+    """The question without the fields that are at their defaults."""
     defaults = _defaults(panel)
     return {
         name: value

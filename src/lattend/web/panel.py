@@ -23,7 +23,7 @@ RULES = ("rule", "other")  # the fields that hold the text of a rule
 
 
 def _integer(value: object) -> object:
-    """Whole numbers may come as text: a page cannot write 10^30 in any other way."""
+    """Read an integer that may be a text: JavaScript cannot write 10^30 as a number."""
     if isinstance(value, str):
         digits = value.strip().replace(",", "").replace("_", "")
         if len(digits) > LONGEST_NUMBER:
@@ -47,13 +47,13 @@ Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
 
 
 class Question(BaseModel):
-    """What a panel asks; the state of the page that a link carries is made of these fields."""
+    """The question of a panel. Its fields are fields of the page's state, which links carry."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Snippets(BaseModel):
-    """The same question elsewhere, and its answer as LaTeX."""
+    """The question as Python and as a command, and its answer as LaTeX."""
 
     python: str
     command: str
@@ -61,14 +61,14 @@ class Snippets(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a panel shows; `late` says that some of it was not found in time, and may be another time."""
+    """The answer of a panel. `late`: a part of it took too long, and may be there the next time."""
 
     copies: Snippets
     late: bool = False
 
 
 class Fix(BaseModel):
-    """A whole text that would be right."""
+    """A corrected text."""
 
     label: str
     text: str
@@ -132,7 +132,7 @@ def problem_of(error: LattendError, question: Question) -> Problem:
 def _kind(
     error: LattendError, question: Question
 ) -> Literal["input", "no answer", "no formula", "busy", "mistake"]:
-    """Whose fault it is: the question's, or nobody's."""
+    """The kind of a problem: whether the question is wrong or has no answer."""
     if isinstance(error, NotAffineError) or (isinstance(error, NoClosedForm) and _looks_up(question)):
         return "no formula"
     return "no answer" if isinstance(error, (NoClosedForm, TooLarge)) else "input"
@@ -148,7 +148,7 @@ def _looks_up(question: Question) -> bool:
 
 
 def _fixes(error: TextError, field: str) -> list[Fix]:
-    """What may have been meant, at most three; texts of rules are mended whole."""
+    """At most three corrected texts. Rules are repaired as a whole."""
     if not field or not error.suggestions:
         return []
     if field in RULES:
@@ -161,7 +161,7 @@ def _fixes(error: TextError, field: str) -> list[Fix]:
 
 
 def _label(error: TextError, text: str) -> str:
-    """The text, or of a long one the part where it is mended."""
+    """The text, or the corrected part of a long one."""
     if len(text) <= 2 * AROUND:
         return text
     first = max(0, error.start - AROUND)
@@ -169,7 +169,7 @@ def _label(error: TextError, text: str) -> str:
 
 
 def problem_of_question(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """The first thing that is wrong with a question, by the name of its field."""
+    """The first invalid field of a question."""
     first = errors[0]
     path = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
     message = str(first.get("msg", "")).removeprefix("Value error, ")

@@ -41,7 +41,7 @@ Message = tuple[str, str, bytes]  # panel, format, question as JSON
 
 
 class Reply(NamedTuple):
-    """What goes to the page."""
+    """The HTTP reply to a question."""
 
     status: int
     media: str
@@ -49,7 +49,7 @@ class Reply(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """Who asks: a page, and what on it, whose older question makes way; `first`, if before all others."""
+    """Who asks: a page and a part of it. A newer question replaces the older one; `first` ones go ahead."""
 
     page: Hashable
     asker: Hashable
@@ -109,7 +109,7 @@ class QueuedQuestion:
     reason: Reply | None = None  # why it was ended
 
     def end(self, reason: Reply) -> None:
-        """Give up on it, wherever it is."""
+        """Cancel the question, queued or running."""
         self.reason = reason
         self.admitted.cancel()
         if self.task is not None:
@@ -118,7 +118,7 @@ class QueuedQuestion:
 
 @dataclass
 class Pool:
-    """So many places for questions, and as many workers as those need."""
+    """A pool of workers with a limited number of questions at a time."""
 
     size: int
     torch: bool = False
@@ -164,7 +164,7 @@ class Pool:
             self._leave(queued)
 
     def _supersede(self, newer: QueuedQuestion) -> None:
-        """Older questions of the same asker: those that wait or are slow are ended."""
+        """Cancel older questions of the same asker that wait or are slow."""
         now = time.monotonic()
         for older in (*self._waiting, *self._quick, *self._slow):
             if older.asking == newer.asking:
@@ -195,7 +195,7 @@ class Pool:
         self._admit()
 
     def _thin_out(self) -> None:
-        """Where the slow lane is too full, end the longest of the page with most, once it had its time."""
+        """Cancel the longest slow question of the page with the most, if the slow lane is full."""
         going_on = [one for one in self._slow if one.reason is None]  # those ended leave only later
         if len(going_on) <= self.size * SLOW_PER_PLACE:
             return
@@ -215,7 +215,7 @@ class Pool:
         self._admit()
 
     async def _answer(self, queued: QueuedQuestion, message: Message, seconds: float) -> Reply:
-        """The reply once it is admitted, asked for again where the worker died over it."""
+        """The reply to an admitted question. It is asked once more if its worker died."""
         await queued.admitted
         loop = asyncio.get_running_loop()
         latest = loop.time() + START
@@ -243,7 +243,7 @@ class Pool:
         return problem(504, "no answer", "the process that worked on this died, twice")
 
     def _take(self, page: Hashable) -> Worker | None:
-        """A free worker, the one that answered this page before if it is there."""
+        """A free worker, if possible the one that last answered this page."""
         if not self._free:
             return None
         chosen = next((worker for worker in self._free if worker.page == page), self._free[-1])
@@ -272,7 +272,7 @@ class Pool:
 
 
 def problem(status: int, kind: str, message: str) -> Reply:
-    """A reply that says why there is no answer."""
+    """The reply that says why there is no answer."""
     described = Problem.model_validate({"kind": kind, "message": message})
     return Reply(status, "application/json", described.model_dump_json().encode())
 

@@ -15,7 +15,7 @@ SECONDS = 2.5  # of set work; an answer may take twice as long
 
 @lru_cache(maxsize=256)
 def read(text: str) -> Rule:
-    """The rule that a text means; set work on it may take longer than elsewhere, as a server is busy."""
+    """Read a rule. Its set work gets more time than elsewhere, since a server is busy."""
     from lattend.budget import Budget
     from lattend.rules.reader import read_rule
 
@@ -23,5 +23,5 @@ def read(text: str) -> Rule:
 
 
 def numbers_of(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of letters that the rule has and that are open; the page keeps the others for later."""
+    """The numbers of the rule's open letters; those of other letters belong to an earlier rule."""
     return {name: numbers[name] for name in rule.free if name in numbers}

@@ -54,7 +54,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def hosts(host: str, port: int, names: Sequence[str] = ()) -> Hosts:
-    """What a browser may call this server: where it listens, the machine's own names, and those given.
+    """The host names of this server: its address, the machine's own names, and `names`.
 
     A given name counts with any port or none: a proxy may stand before the server.
     """
@@ -104,7 +104,7 @@ def serve(
 
 
 def needed() -> tuple[Any, Callable[..., Any]]:
-    """The server and the application; says what to install where they are not there."""
+    """Import the server and the application; if one is missing, raise with what to install."""
     try:
         import uvicorn
 
@@ -117,5 +117,5 @@ def needed() -> tuple[Any, Callable[..., Any]]:
 
 
 def _has_screen() -> bool:
-    """Whether a browser has where to open: in a terminal far away it would take the terminal."""
+    """Whether there is a screen for a browser: on a remote machine it would take over the terminal."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

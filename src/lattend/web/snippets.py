@@ -49,7 +49,7 @@ def call(function: str, *arguments: object, **named: object) -> str:
 
 
 def show(function: str, *arguments: object, **named: object) -> str:
-    """The same call, and what it gives printed.
+    """A call whose result is printed.
 
     >>> show("rule.count", n=8)
     'print(rule.count(n=8))'
@@ -58,5 +58,5 @@ def show(function: str, *arguments: object, **named: object) -> str:
 
 
 def python(*lines: str, imports: str = "") -> str:
-    """Lines that run as they stand, and print what the panel shows."""
+    """A program of these lines, which prints what the panel shows."""
     return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))

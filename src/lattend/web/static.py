@@ -31,7 +31,7 @@ class File:
     tag: str
 
     def response(self, request: Request) -> Response:
-        """The file, or word that the browser has it already."""
+        """The file, or status 304 if the browser has it already."""
         headers = {"etag": self.tag, "cache-control": "no-cache", "vary": "accept-encoding"}
         known = {part.strip().removeprefix("W/") for part in _parts(request, "if-none-match")}
         if known & {self.tag, "*"}:

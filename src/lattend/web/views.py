@@ -44,7 +44,7 @@ KNOWN_FORMULAS: Recent[object, tuple[object, Formula]] = Recent(
 
 
 def formula(count: Count | int) -> Formula:
-    """The closed form of a count; a number is its own."""
+    """The closed form of a count; a number is its own formula."""
     if isinstance(count, int):
         return Formula(
             pieces=[Piece(latex=f"{count:,}".replace(",", "{,}"), when="")],
@@ -70,7 +70,7 @@ def _typeset(count: Count) -> Formula:
 
 
 class Run(BaseModel):
-    """Words, or a formula, which has LaTeX."""
+    """A part of a text: words, or a formula with its LaTeX."""
 
     text: str
     latex: str = ""
@@ -99,7 +99,7 @@ class ReportView(BaseModel):
 
 
 def report_view(report: Report) -> ReportView:
-    """The same report as typed data.
+    """The report as typed data.
 
     >>> from lattend.report.report import Report
     >>> report_view(Report("causal", ["36 pairs"])).parts[0].text
@@ -140,7 +140,7 @@ class ChartLine(BaseModel):
 
 
 def chart_line(stroke: Stroke, half: float | None = None) -> ChartLine:
-    """A line of a chart; on a plane of which `half` a side is known, rounded to what can be seen."""
+    """A line of a chart, rounded to what can be seen on a plane with sides of 2·half."""
     if half is None:
         points = [(float(f"{float(x):.6g}"), float(f"{float(y):.6g}")) for x, y in stroke.points]
     else:

@@ -28,7 +28,7 @@ MISTAKE = 500
 
 
 def load(torch: bool) -> None:
-    """Load what answers need, once, before this process is forked into workers."""
+    """Load what answers need once, before workers are forked from this process."""
     load_library(torch)
     for panel in PANELS.values():
         required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
@@ -38,7 +38,7 @@ def load(torch: bool) -> None:
 
 
 def serve(pipe: socket.socket) -> None:
-    """The worker's loop. A message is (panel, format, question as JSON); "" is the answer itself as JSON."""
+    """Answer questions until the server is gone. A message is (panel, format, question as JSON)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
     limit_memory(MEMORY)
     fork_for_sets()
@@ -63,7 +63,7 @@ def _exactly(source: Any, size: int) -> bytes:
 
 
 def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
-    """Status, media type and body."""
+    """The status, media type and body of the answer to a question."""
     try:
         parsed = PANELS[panel].question.model_validate_json(question)
     except ValidationError as error:

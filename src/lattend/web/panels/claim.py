@@ -37,7 +37,7 @@ class ClaimQuestion(Question):
 
 
 class Counterexample(BaseModel):
-    """Numbers at which two sides differ: what the formula says, and what is so; "" where it has no value."""
+    """Numbers at which claim and count differ, with the value of each; "" where it has none."""
 
     values: dict[str, int]
     claimed: str
@@ -46,7 +46,7 @@ class Counterexample(BaseModel):
 
 
 class Judgement(BaseModel):
-    """The verdict on a claim, on a link of a chain, or on another reading of it, which `how` names."""
+    """The verdict on a claim, on one equation of a chain, or on another reading, which `how` names."""
 
     claim: str
     status: Literal["holds", "holds only where", "fails", "undecided"]
@@ -62,7 +62,7 @@ class Judgement(BaseModel):
 
 
 class CounterexampleGrid(BaseModel):
-    """The attended pairs there, a text of 0 and 1 a query; `row` or `column` is the one counted."""
+    """The attended pairs at a counterexample, one text of 0 and 1 per query; the counted row or column."""
 
     numbers: dict[str, int]
     squares: list[str]
@@ -71,7 +71,7 @@ class CounterexampleGrid(BaseModel):
 
 
 class OpenLetter(BaseModel):
-    """A letter of the formula that the count has not, where it stands, and what it may stand for."""
+    """A letter of the formula that the count does not have, its position, and what it may mean."""
 
     name: str
     start: int
@@ -81,7 +81,7 @@ class OpenLetter(BaseModel):
 
 
 class ClaimAnswer(Answer):
-    """The verdict, how the formula was read, and the count itself; no verdict while a letter is open."""
+    """The verdict, the formula as it was read, and the count. There is no verdict while a letter is open."""
 
     read: str
     verdict: Judgement | None
@@ -150,7 +150,7 @@ def _name(count: Count) -> str:
 
 
 def _letter(error: UnknownName, count: Count) -> OpenLetter:
-    """What a letter may stand for: what it is often called, or else anything the count has."""
+    """The names that a letter may mean: the usual ones, or else all that the count has."""
     positions = [f"{name} + 1" for name in count.fixed if count.first == 0]
     return OpenLetter(
         name=error.name,
@@ -216,7 +216,7 @@ SMALL = (5, 3, 2, 4, 3, 2)  # sizes of a run, letter by letter
 
 
 class CostClaimQuestion(Question):
-    """A layer, and what is said of one of its quantities: `multiplies: n^2 h c + 2n(n - 1)h^2`."""
+    """A layer, and a claim about one of its quantities: `multiplies: n^2 h c + 2n(n - 1)h^2`."""
 
     layer: LayerText
     claim: Annotated[str, Field(max_length=2000)]
@@ -235,7 +235,7 @@ class CostClaimAnswer(Answer):
 
 
 def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
-    """Proved for every size at once, or refuted with the smallest counterexample."""
+    """Prove a claim about a cost for every size, or refute it with the smallest counterexample."""
     from lattend.counts.claim_parser import parse_claim
     from lattend.counts.formula_latex import verdict_latex
     from lattend.report.latex import escape
@@ -288,14 +288,14 @@ class CostCheckQuestion(Question):
 
 
 class CostCheckAnswer(Answer):
-    """What the formulas say, and what was counted."""
+    """The report that compares the formulas with the counted operations."""
 
     equal: bool
     report: ReportView
 
 
 def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
-    """Plain code runs at small sizes, on numbers that count their own operations."""
+    """Run plain code of the layer at small sizes, on numbers that count their own operations."""
     layer = read_layer(question.layer, question.rule, {}).open
     numbers = small_sizes(layer)
     try:
@@ -315,7 +315,7 @@ def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
 
 
 def small_sizes(cost: Cost) -> dict[str, int]:
-    """Sizes at which a run takes no time; two of a kind differ, so that none stands for another."""
+    """Small sizes for a quick run. They differ, so that no size can be mistaken for another."""
     sizes = {name: SMALL[index % len(SMALL)] for index, name in enumerate(cost.names)}
     return sizes | ({"vocabulary": 11} if "vocabulary" in sizes else {})  # more words than tokens
 

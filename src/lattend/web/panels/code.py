@@ -25,7 +25,7 @@ class NamesQuestion(Question):
 
 
 class NamesAnswer(Answer):
-    """The rule of the catalogue that this is, proved for all sizes, and what others call it.
+    """The catalogue's rule that equals this one, proved for all sizes, and its names elsewhere.
 
     `common` is what most people call it, where that is not its name here.
     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
@@ -49,7 +49,7 @@ class NamesAnswer(Answer):
 
 
 def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
-    """The names of a rule, whichever way it was written."""
+    """The names of a rule, however it is written."""
     from lattend.counts.rule_latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
     from lattend.report.latex import named
@@ -91,7 +91,7 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
 
 
 def _catalogue_names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
-    """What the catalogue says of the rule, its parameters in our letters, and the name as it is typed."""
+    """The catalogue's entry of a rule, its parameters in the catalogue's letters, and its name as typed."""
     if rule.about:
         bound = {name: str(value) for name, value in rule.values.items() if name in rule.parameters}
         return rule.about, bound, ""
@@ -118,7 +118,7 @@ class CodeQuestion(Question):
 
 
 class CodeSample(BaseModel):
-    """Lines that run as they stand."""
+    """Code that runs as it is."""
 
     title: str
     code: str

@@ -24,7 +24,7 @@ MOST_LAYERS = 8
 
 
 class CompareQuestion(Question):
-    """Two layers or more, the size that grows, and what is compared; `span`: from where to where it grows."""
+    """Two or more layers, the size that grows over `span`, and the quantity that is compared."""
 
     layers: list[LayerText] = Field(max_length=MOST_LAYERS)
     over: Annotated[str, Field(max_length=60)] = "n"
@@ -36,7 +36,7 @@ class CompareQuestion(Question):
 
 
 class ComparedLayer(BaseModel):
-    """A curve: the layer it is of, its formula, and its values; `texts` are exact."""
+    """The curve of one layer: its formula and its values; `texts` are exact."""
 
     label: str
     meaning: str
@@ -133,14 +133,14 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
 
 
 def _given(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
-    """The numbers of letters that these layers have; the page keeps the others for later."""
+    """The numbers of letters that these layers have."""
     known = {name for cost in named.costs.values() for name in cost.names} - {question.over}
     return {name: value for name, value in question.numbers.items() if name in known}
 
 
 @lru_cache(maxsize=64)
 def _solved(texts: tuple[str, ...], over: str, quantity: str, column: str) -> tuple[NamedLayers, Comparison]:
-    """The comparison at numbers of its own, whose formulas and crossovers hold at all of them."""
+    """The comparison without numbers of the question: its formulas and crossovers hold for all."""
     from lattend.cost.comparison import compare
 
     named, costs = _costs(texts, over, column)
@@ -192,7 +192,7 @@ COMPARE = Panel("compare", "Layers as one size grows", answer_compare, compare_p
 
 
 class TablesQuestion(Question):
-    """Nothing is asked: the tables are formulas."""
+    """A question without fields: the tables are formulas."""
 
 
 class TablesAnswer(Answer):

@@ -31,7 +31,7 @@ class KernelQuestion(Question):
     size: str = Field("8", max_length=LONGEST)
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of lt.nn.draw_conv, those that are not as usual."""
+        """The arguments of lt.nn.draw_conv that differ from its defaults."""
         from lattend.nn.images.size_text import read_size
 
         options: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
@@ -45,7 +45,7 @@ class KernelQuestion(Question):
         return options
 
     def geometry(self) -> Geometry:
-        """The kernel; raises where there is none."""
+        """The geometry of the kernel; raises where the sizes allow none."""
         from lattend.nn.convolution.geometry import read_geometry
 
         return read_geometry(**self.arguments())
@@ -58,7 +58,7 @@ class KernelQuestion(Question):
         return pair("size", read_size("the size of the image", self.size))
 
     def small(self) -> tuple[Geometry, int, int]:
-        """The kernel and the image; raises where the page has no room for them."""
+        """The kernel and the image; raises where they are too large for the page."""
         geometry, (rows, cols) = self.geometry(), self.image()
         geometry.outputs(rows, cols)
         if geometry.heads > MOST_HEADS:
@@ -72,13 +72,13 @@ class KernelQuestion(Question):
         return geometry, rows, cols
 
     def options(self) -> dict[str, Any]:
-        """The same as options of `lattend conv`."""
+        """The options of `lattend conv`."""
         names = {"stride": "1", "dilation": "1", "padding": "", "padding_mode": "zeros"}
         changed = {name: getattr(self, name) for name, usual in names.items() if getattr(self, name) != usual}
         return {"kernel": self.kernel, **changed, "size": self.size}
 
     def torch_line(self, channels: int = 1, out_channels: int = 1) -> str:
-        """The line of Python that makes this convolution."""
+        """The line of Python that builds this convolution."""
         options = ", ".join(f"{name}={value!r}" for name, value in self.geometry().options.items())
         kernel = self.geometry().kernel
         sizes = f"{channels}, {out_channels}, {kernel}"
@@ -204,7 +204,7 @@ class ConvPriceAnswer(Answer):
 
 
 def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
-    """What the convolution multiplies, and what its heads do, hard and soft."""
+    """The multiplications of the convolution, and those of its hard and soft heads."""
     from lattend.nn.pictures.conv import KernelHeads
     from lattend.report.report import Report
     from lattend.report.table import Facts
@@ -240,7 +240,7 @@ class SamePrice(BaseModel):
 
 
 class ConvSameAnswer(Answer):
-    """What is proved of the parameters, the multiplies and the adds."""
+    """What is proved about the parameters, the multiplies and the adds."""
 
     same: list[SamePrice]
 

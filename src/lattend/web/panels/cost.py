@@ -26,7 +26,7 @@ LayerText = Annotated[str, Field(max_length=2000)]
 
 
 class SizeLetter(BaseModel):
-    """A size of a layer that is open, and the number at which its slider stands until it has one."""
+    """An open size of a layer, and the number at which its slider starts."""
 
     name: str
     example: int
@@ -54,7 +54,7 @@ class PricedLayer:
 
 
 def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
-    """The layer that a text means; numbers of letters that it does not have are kept for later."""
+    """Read a layer. Numbers of letters that it does not have are ignored."""
     from lattend.cost.reader import from_text
 
     mask: dict[str, Any] = {"rule": rule} if rule else {}
@@ -64,7 +64,7 @@ def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
 
 
 def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str) -> str:
-    """Python that reads the layer, and then these lines."""
+    """Python code that reads the layer and then runs these lines."""
     mask: dict[str, Any] = {"rule": rule} if rule else {}
     named = {**sizes, **mask}
     layer = call("layer = from_text", text, *([named] if named else []))
@@ -72,7 +72,7 @@ def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str)
 
 
 class LayersQuestion(Question):
-    """Nothing is asked."""
+    """A question without fields."""
 
 
 class CatalogueLayer(BaseModel):
@@ -86,14 +86,14 @@ class CatalogueLayer(BaseModel):
 
 
 class NamedQuantity(BaseModel):
-    """What can be asked of a layer, as it is typed and as people read it."""
+    """A quantity of a layer: its name as it is typed, and its label."""
 
     name: str
     label: str
 
 
 class NamedModel(BaseModel):
-    """A model that everybody knows, by the fields of its config.json that its price is made from."""
+    """A well-known model: the fields of its config.json that determine its cost."""
 
     name: str
     config: dict[str, Any]
@@ -119,7 +119,7 @@ def models() -> list[NamedModel]:
 
 
 def answer_layers(question: LayersQuestion) -> LayersAnswer:
-    """The catalogue of layers, and what is asked of them."""
+    """The catalogue of layers, quantities, machines and models."""
     from lattend.cost.layer_catalogue import catalogue
     from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
     from lattend.machines import MACHINES
@@ -175,7 +175,7 @@ class QuantityRow(BaseModel):
 
 
 class MachineTime(BaseModel):
-    """The least time on a machine, and what it is bound by."""
+    """The lower bound on the time on a machine, and what binds it."""
 
     machine: str
     time: str
@@ -199,7 +199,7 @@ class CostAnswer(Answer):
 
 
 def answer_cost(question: CostQuestion) -> CostAnswer:
-    """The price of the layer, of its backward pass, or of one point."""
+    """The cost of a layer, of its backward pass, or of one point."""
     layer = read_layer(question.layer, question.rule, question.numbers)
     return _of_point(question, layer) if question.per else _of_all(question, layer)
 
@@ -288,7 +288,7 @@ KNOWN: Recent[tuple[str, str, bool], Written] = Recent(64)
 
 
 def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
-    """Formulas in all letters, which stay as numbers change; while only some have numbers, in the others."""
+    """The formulas in all letters; where only some letters have numbers, the formulas in the others."""
     from lattend.cost.summary import within_budget
 
     if layer.given and not layer.is_number:
@@ -301,7 +301,7 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
 
 
 def _formulas(cost: Cost) -> Written:
-    """One quantity after another, until it takes too long."""
+    """The formulas of one quantity after another, until the time is up."""
     from lattend.sets.guard import deadlines_missed
 
     begun, missed = monotonic(), deadlines_missed()
@@ -316,7 +316,7 @@ def _formulas(cost: Cost) -> Written:
 def _rows(
     cost: Cost, work: list[QuantityRow], memory: list[QuantityRow]
 ) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
-    """Each row, and the list that it belongs to."""
+    """Each row with the list that it belongs to."""
     from lattend.cost.quantities import label
     from lattend.cost.summary import cache_label, found_or_why, memory_of, work_of
 
@@ -353,7 +353,7 @@ def _with_numbers(row: QuantityRow, values: tuple[Any, ...]) -> QuantityRow:
 
 
 def _facts(cost: Cost) -> list[tuple[str, str]]:
-    """What depends on what, of one layer."""
+    """The dependences of a layer."""
     if cost.way == "backward" or len(cost.parts) != 1:
         return []
     layer = cost.parts[0][1]
@@ -396,7 +396,7 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
 
 
 def _latex(rows: list[QuantityRow]) -> str:
-    """Every quantity that has a formula, of the first column."""
+    """The formulas of the first column."""
     from lattend.report.latex import named
 
     first = [(row.label, row.formulas[0]) for row in rows if row.formulas]

@@ -136,7 +136,7 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
 
 
 def _formula(rule: Rule, bound: Rule, per: str) -> tuple[Formula, bool]:
-    """The formula, and whether the numbers are put in: not where that would take too many cases."""
+    """The formula, and whether it has the numbers: not where it would have too many cases."""
     try:
         return formula(bound.count(per=per, method="closed")), True
     except (NoClosedForm, NotAffineError):

@@ -53,7 +53,7 @@ class LineView(BaseModel):
 
 
 class Listed(BaseModel):
-    """A derivation that there is."""
+    """The name and the summary of a derivation."""
 
     name: str
     summary: str
@@ -72,7 +72,7 @@ class DeriveAnswer(Answer):
 
 
 def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
-    """Every line checked for all sizes at once or in exact numbers; one that fails says on what."""
+    """Check every line of a derivation, for all sizes or in exact numbers."""
     from lattend.study.derivations.catalogue import listed
     from lattend.study.derivations.tried import tried
 
@@ -150,7 +150,7 @@ def _sides(line: DerivedLine) -> dict[str, Any]:
 
 
 def _latex(draft: Draft, lines: list[TriedLine]) -> str:
-    """An align environment where every line holds; a derivation that does not is not handed on."""
+    """The derivation as an align environment; "" where a line does not hold."""
     from lattend.study.derivations.derivation import Derivation
 
     kept = [line.line for line in lines if line.line is not None and line.verdict == "holds"]

@@ -37,19 +37,19 @@ class DrawQuestion(Question):
 
 
 class DrawAnswer(Answer):
-    """What is written over the picture and under it."""
+    """The title and the caption of the picture."""
 
     title: str
     caption: list[str]
 
 
 def rules_of(rule: str, other: str = "") -> list[Rule]:
-    """The rule, and the second one where there is one."""
+    """The rule and, if there is one, the second rule."""
     return [read(rule), *([read(other)] if other else [])]
 
 
 def drawn_at(rules: Sequence[Rule], numbers: Mapping[str, int]) -> dict[str, int]:
-    """A number for every open letter: the one given, else the example that the page shows."""
+    """A number for every open letter: the question's, or else the example that the page shows."""
     bound = {name for rule in rules for name in rule.sizes if name in rule.values}
     examples = {letter.name: letter.example for rule in reversed(rules) for letter in letters(rule)}
     free = dict.fromkeys(name for rule in rules for name in rule.free if name not in bound)
@@ -57,7 +57,7 @@ def drawn_at(rules: Sequence[Rule], numbers: Mapping[str, int]) -> dict[str, int
 
 
 def grid_picture(question: DrawQuestion) -> Picture:
-    """The grid: squares, or tiles shaded by how full they are; of an image, the keys of one pixel."""
+    """The grid as squares, or as tiles shaded by their fullness; for an image, the keys of one pixel."""
     rules = rules_of(question.rule, question.other)
     numbers = drawn_at(rules, question.numbers)
     over = rules[1] if len(rules) > 1 else None
@@ -65,7 +65,7 @@ def grid_picture(question: DrawQuestion) -> Picture:
 
 
 def answer_draw(question: DrawQuestion) -> DrawAnswer:
-    """The picture's title and caption, and the lines that draw it elsewhere."""
+    """The title and the caption of the picture, and code that draws it."""
     rules = rules_of(question.rule, question.other)
     numbers, shown = drawn_at(rules, question.numbers), grid_picture(question)
     pixel = _pixel(question, rules[0], numbers)
@@ -84,7 +84,7 @@ def answer_draw(question: DrawQuestion) -> DrawAnswer:
 
 
 def _latex(shown: Picture, rules: Sequence[Rule]) -> str:
-    """The picture as TikZ; of one that has too many parts for TeX, the rules as sets."""
+    """The picture as TikZ, or the rules as sets where it has too many parts for TeX."""
     from lattend.counts.rule_latex import set_latex
     from lattend.report.latex import named
 
@@ -95,7 +95,7 @@ def _latex(shown: Picture, rules: Sequence[Rule]) -> str:
 
 
 def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The pixel asked for, if this rule has it: it may have been chosen while another was shown."""
+    """The question's pixel if this rule's image has it: it may belong to an earlier rule."""
     if len(rule.axes) == 1 or question.flat:
         return None
     values = {**rule.values, **numbers}
@@ -116,7 +116,7 @@ Length = Annotated[Integer, Field(ge=1)]
 
 
 class TilesQuestion(Question):
-    """A rule, a second one or "", numbers, and the tiles: where they begin, how large, how many.
+    """A rule, a second one or "", numbers, and the start, size and number of the tiles.
 
     Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
     """
@@ -175,7 +175,7 @@ def answer_tiles(question: TilesQuestion) -> TilesAnswer:
 
 
 def _on_a_line(rule: Rule, question: TilesQuestion) -> Rule:
-    """The rule itself, or of an image the keys of the pixel."""
+    """The rule itself; for an image, the keys of the question's pixel."""
     from lattend.draw.grid.bind import keys_on_a_line
 
     if len(rule.axes) == 1:
@@ -190,7 +190,7 @@ def _on_a_line(rule: Rule, question: TilesQuestion) -> Rule:
 
 
 def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
-    """Where so many tiles begin and the last ends, cut at the length."""
+    """The edges of the tiles, cut at the length."""
     if start >= length:
         raise DomainError(f"the tiles begin at {start:,}, and there are {length:,} positions")
     return [

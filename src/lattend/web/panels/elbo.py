@@ -151,7 +151,7 @@ class DiscreteAnswer(Answer):
 
 
 def answer_elbo_discrete(question: DiscreteQuestion) -> DiscreteAnswer:
-    """All z are summed: log p(x), the bound and what it leaves, as formulas."""
+    """The bound, its gap and log p(x) as formulas, by a sum over all z."""
     from lattend.study.exact.function import as_float
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact

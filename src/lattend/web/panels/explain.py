@@ -37,7 +37,7 @@ class PlanQuestion(Question):
 
     @property
     def options(self) -> dict[str, str | int]:
-        """What is not as it is by default, as arguments of explain."""
+        """The arguments of explain that differ from its defaults."""
         options = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
         options |= {"batch": self.batch, "kernel": self.kernel}
         default = PlanQuestion(rule="")
@@ -45,7 +45,7 @@ class PlanQuestion(Question):
 
 
 def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
-    """The numbers given, and examples for those that have none; sizes have defaults in explain.
+    """The question's numbers, and examples for open parameters; explain has defaults for sizes.
 
     A line is longer than that where the rule's own numbers ask for it.
     """
@@ -60,13 +60,13 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def open_numbers(question: PlanQuestion, explanation: Explanation) -> dict[str, int]:
-    """The numbers of a call that its rule leaves open."""
+    """The numbers of a call that the rule's text leaves open."""
     bound = read(question.rule).values
     return {name: value for name, value in explanation.at.items() if name not in bound}
 
 
 def explained(question: PlanQuestion) -> Explanation:
-    """The explanation of the call, remembered: its map is asked for after it, at one zoom after another."""
+    """The explanation of the call. It is kept, since maps of it at several zooms follow."""
     return _explained(question.model_dump_json(include={*PlanQuestion.model_fields}))
 
 
@@ -127,14 +127,14 @@ class KernelChoice(BaseModel):
 
 
 class PlanFact(BaseModel):
-    """A name and words."""
+    """A fact: its name and its words."""
 
     name: str
     words: str
 
 
 class ExplainAnswer(Answer):
-    """The plan; `at` are its numbers, of which `examples` were given by nobody."""
+    """The plan at the numbers `at`; `examples` are those that the question did not give."""
 
     title: str
     at: dict[str, int]
@@ -153,7 +153,7 @@ class ExplainAnswer(Answer):
 
 
 def answer_explain(question: PlanQuestion) -> ExplainAnswer:
-    """What attention would do, found without doing it."""
+    """What attention would do, without running it."""
     from lattend.attend.explain.memory import format_memory
 
     explanation = explained(question)
@@ -244,13 +244,13 @@ Edge = Annotated[int, Field(ge=0, le=1 << 40)]
 
 
 class TileMapQuestion(PlanQuestion):
-    """A plan, and what is shown of it: first query, end of queries, first key, end of keys; all if empty."""
+    """A plan, and the view: first query, end of queries, first key, end of keys; empty for all."""
 
     tiles_view: list[Edge] = Field(default_factory=list, max_length=4)
 
 
 class TileMapAnswer(Answer):
-    """Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
+    """The map row by row: the executed and the attended pairs of each box between edges.
 
     `needed` is empty where attended pairs cannot be counted box by box.
     """

@@ -61,19 +61,19 @@ class SteppedQuestion(MethodQuestion):
 
     @property
     def pair(self) -> str | tuple[str, ...]:
-        """The step as a game takes it."""
+        """The step as an argument of a game's methods."""
         parts = tuple(part.strip() for part in self.step.split(","))
         return parts[0] if len(parts) == 1 else parts
 
 
 def view_ranges(view: View) -> tuple[tuple[float, float], tuple[float, float]]:
-    """From where to where p and q are shown."""
+    """The ranges of p and q in a view."""
     across, up, half = view
     return (across - half, across + half), (up - half, up + half)
 
 
 def game_of(question: GameQuestion) -> Game:
-    """The game; the same one while the question does not change, with all that it has worked out."""
+    """The game of a question. It is kept with its results while the question stays the same."""
     return _cached_game(question.game, question.minimise, question.loss)
 
 
@@ -92,7 +92,7 @@ def method_of(question: MethodQuestion, name: str) -> Method:
 
 
 def method_options(question: MethodQuestion, name: str) -> dict[str, str]:
-    """Those given that this method takes."""
+    """The question's options that this method takes."""
     from lattend.study.games.methods import options_of
 
     texts = {"first": question.first, "mass": question.mass.strip(), "weight": question.weight.strip()}
@@ -102,7 +102,7 @@ def method_options(question: MethodQuestion, name: str) -> dict[str, str]:
 def analysis_of(
     question: MethodQuestion, name: str, at: str = "", steps: tuple[str, ...] | None = None
 ) -> Analysis:
-    """For which steps the method converges near an equilibrium, worked out once for all steps.
+    """The analysis of a method near an equilibrium, for all steps at once.
 
     `steps` are those of both players where they differ: the analysis is then for all steps of their ratio.
     """
@@ -110,7 +110,7 @@ def analysis_of(
 
 
 def equilibrium_point(at: str) -> tuple[str, ...] | None:
-    """The equilibrium `0, 1/2` as a game takes it; None for the only one."""
+    """Read an equilibrium such as `0, 1/2`; None for the only one."""
     return tuple(part.strip() for part in at.split(",")) if at.strip() else None
 
 
@@ -129,7 +129,7 @@ def game_call(question: GameQuestion) -> str:
 
 
 def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
-    """The options of `lattend game` that say the same."""
+    """The options of `lattend game` for these methods."""
     flags: dict[str, Any] = {"method": ",".join(names)}
     for name in names:
         flags |= method_options(question, name)
@@ -137,14 +137,14 @@ def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
 
 
 def game_options(question: GameQuestion) -> dict[str, Any]:
-    """Those that name the game itself."""
+    """The options of `lattend game` that belong to the game itself."""
     if question.game.strip() == "dirac":
         return {"loss": question.loss}
     return {"minimise": ",".join(question.minimise.replace(",", " ").split())}
 
 
 def at_words(at: str) -> tuple[str, ...]:
-    """The equilibrium as words of the command."""
+    """The equilibrium as an option of the command."""
     return ("--at", at.strip()) if at.strip() else ()
 
 
@@ -154,7 +154,7 @@ START_VIEW: View = (0.0, 0.0, 3.0)
 
 
 class OrbitQuestion(SteppedQuestion):
-    """Where both begin, a number for each name, 1 if left out; how many steps, and what the plane shows.
+    """The start, a number for each name (1 if left out), the number of steps, and the view of the plane.
 
     A start may have letters in it, p0 and q0: the places are then formulas.
     """
@@ -165,7 +165,7 @@ class OrbitQuestion(SteppedQuestion):
 
 
 class Track(BaseModel):
-    """One method's orbit: each player's first number after every step, and f there."""
+    """The orbit of one method: each player's first number after every step, and f there."""
 
     name: str
     label: str
@@ -193,7 +193,7 @@ class OrbitAnswer(Answer):
 
 
 def answer_game(question: OrbitQuestion) -> OrbitAnswer:
-    """Every place of every orbit; a period is proved by the exact return of the state."""
+    """Every point of every orbit. The exact return of the state proves a period."""
     game = game_of(question)
     exact = _orbits(question)
     drawn = [] if exact[0].letters else [_drawable(one, question.steps) for one in exact]
@@ -223,7 +223,7 @@ def _orbits(question: OrbitQuestion) -> list[Orbit]:
 
 
 def _drawable(orbit: Orbit, steps: int) -> Orbit:
-    """The orbit, in floats where it ended because exact numbers got too long."""
+    """The orbit; in floats if exact numbers became too long."""
     if not (orbit.exact and orbit.note):
         return orbit
     return orbit.game.orbit(orbit.points[0], orbit.step, steps, orbit.method, floats=True)
@@ -331,7 +331,7 @@ class GameFieldQuestion(GameQuestion):
 
 
 class Rest(BaseModel):
-    """A place where both gradients are 0, and what it is to the players."""
+    """A point where both gradients are 0, and whether it is an equilibrium."""
 
     place: tuple[float, float]
     text: str

@@ -52,7 +52,7 @@ class OutcomeAnswer(Answer):
 
 
 def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
-    """The spectral radius of one step's matrix decides, exactly."""
+    """The outcome of each method, decided exactly by the spectral radius of its step."""
     from lattend.report.report import Report
     from lattend.report.table import Facts
 
@@ -74,7 +74,7 @@ def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
 
 
 def _outcome_python(question: OutcomeQuestion, name: str) -> str:
-    """What prints the outcome of a method."""
+    """The line of Python that prints the outcome of a method."""
     options = {"step": question.pair, "at": equilibrium_point(question.at), **method_options(question, name)}
     return f"print({call('game.analyse', name, **options)}.here)"
 
@@ -90,7 +90,7 @@ def _outcome_command(question: OutcomeQuestion, name: str) -> str:
 
 
 def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
-    """What happens, and the words for it."""
+    """The outcome of a method, and its sentence."""
     from lattend.study.games.reports import outcome_words
 
     label, step = game_of(question).rule_text(method_of(question, name)), question.pair
@@ -143,7 +143,7 @@ class StepsAnswer(Answer):
 
 
 def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
-    """The analysis near an equilibrium; where several are known and none was chosen, their report."""
+    """The analysis near an equilibrium, or a report of all equilibria where one must be chosen."""
     game = game_of(question)
     options = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
     copies = Snippets(
@@ -181,7 +181,7 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
 
 
 def _periods(analysis: Analysis) -> list[Period]:
-    """Of each period the smallest step that can be typed; there is none where no step cycles."""
+    """The smallest step of each period that can be typed; none where no step cycles."""
     if not any(one.behaviour and one.behaviour.kind == "cycles" for one in analysis.ranges):
         return []
     try:

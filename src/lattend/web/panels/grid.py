@@ -22,14 +22,14 @@ LONGEST = 24  # characters of a size or a pixel
 
 
 class GridQuestion(Question):
-    """The image (8, or 8x12), the corners that the net begins at, and what runs at each pixel."""
+    """The image (8, or 8x12), the corners from which the net runs, and its cell."""
 
     size: str = Field("8", max_length=LONGEST)
     directions: Literal[1, 2, 4] = 1
     cell: Literal["rnn", "lstm", "gru"] = "rnn"
 
     def image(self) -> tuple[int, int]:
-        """Rows and columns; raises where the page has no room for them."""
+        """The rows and columns; raises where they are too many for the page."""
         from lattend.nn.images.patch_grid import pair
         from lattend.nn.images.size_text import read_size
 
@@ -42,12 +42,12 @@ class GridQuestion(Question):
         return rows, cols
 
     def options(self) -> dict[str, Any]:
-        """The same as options of `lattend grid`, those that are not as usual."""
+        """The options of `lattend grid` that differ from its defaults."""
         several = {"directions": str(self.directions)} if self.directions > 1 else {}
         return several | ({"cell": self.cell} if self.cell != "rnn" else {})
 
     def arguments(self) -> dict[str, Any]:
-        """The same as arguments of lt.nn.draw_grid."""
+        """The arguments of lt.nn.draw_grid."""
         return {**self.options(), **({"directions": self.directions} if self.directions > 1 else {})}
 
 
@@ -71,7 +71,7 @@ class GridFieldQuestion(GridQuestion):
         )
 
     def place(self) -> tuple[int, int]:
-        """The pixel; one beyond the last stands for the last."""
+        """The pixel. One beyond the edge becomes the last one."""
         from lattend.nn.images.size_text import read_pixel
 
         rows, cols = self.image()
@@ -83,7 +83,7 @@ Map = list[list[int]]
 
 
 class Sweep(BaseModel):
-    """One direction, and the step at which each cell runs; cells wait for those `waits` away from them."""
+    """The steps of one direction: when each cell runs, and the offsets of the cells that it waits for."""
 
     name: str
     steps: Map
@@ -109,14 +109,14 @@ class GridAnswer(Answer):
 
 @lru_cache(maxsize=1)
 def depth_formula() -> Formula:
-    """The steps one after another on n rows and m columns."""
+    """The sequential depth on n rows and m columns."""
     from lattend import cost
 
     return formula(cost.rnn2d(rows="n", cols="m").value("depth"))
 
 
 def answer_grid(question: GridFieldQuestion) -> GridAnswer:
-    """When each cell runs, how many at once, and the receptive field of one pixel."""
+    """The step of each cell, the parallelism, and the receptive field of one pixel."""
     from lattend.nn.pictures.grid import waits_of
     from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
     from lattend.report.latex import aligned
@@ -211,7 +211,7 @@ QUANTITIES = ("multiplies", "parameters", "depth")
 
 
 def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
-    """The price of the 2-D RNN and of the convnet, for all sizes, and here."""
+    """The cost of the 2-D RNN and of the convnet, for all sizes and for this image."""
     from lattend import cost
     from lattend.nn.pictures.grid import grid_nets
     from lattend.report.latex import named
@@ -273,7 +273,7 @@ class GridCheckAnswer(Answer):
 
 
 def answer_grid_check(question: GridQuestion) -> GridCheckAnswer:
-    """lt.nn.GridRNN by each of its CPU kernels, against loops in float64."""
+    """Compare each CPU kernel of lt.nn.GridRNN with loops in float64."""
     from lattend.nn.grid.check import check_grid
     from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
 
@@ -306,7 +306,7 @@ class DiagramQuestion(GridQuestion):
 
 
 class DiagramAnswer(Answer):
-    """The picture as SVG, and what it tells."""
+    """The diagram as SVG, and its facts."""
 
     svg: str
     facts: list[tuple[str, str]]
@@ -325,7 +325,7 @@ def grid_diagram_picture(question: DiagramQuestion) -> Picture:
 
 
 def answer_grid_diagram(question: DiagramQuestion) -> DiagramAnswer:
-    """The diagram."""
+    """The diagram of the net, and its facts."""
     from lattend.report.report import Report
     from lattend.report.table import Facts
 

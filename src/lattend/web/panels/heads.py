@@ -36,7 +36,7 @@ class MomentQuestion(RecordQuestion):
 
 
 def read_record(question: RecordQuestion) -> Record:
-    """The record, checked."""
+    """Read and check the record."""
     return _cached_record(question.record)
 
 
@@ -62,7 +62,7 @@ def record_command(question: RecordQuestion, **options: str) -> str:
 
 
 class Moment(BaseModel):
-    """After so many epochs, of each layer and head: (row, column) of its centre, and its radius.
+    """All heads after some epochs: the center (row, column) and the radius of each, by layer.
 
     Inside the radius lies half of the head's Gaussian.
     """
@@ -159,7 +159,7 @@ HEADS = Panel("heads", "Heads in training", answer_heads, heads_picture)
 
 
 class MomentAnswer(Answer):
-    """When it is, and a table with a row for each layer."""
+    """The epoch, and a table with a row for each layer."""
 
     title: str
     table: ReportPart

@@ -55,14 +55,14 @@ class WorkCurve(BaseModel):
 
 
 class Passes(BaseModel):
-    """The length from which on attention needs more than all matrices together, and what it needs there."""
+    """The length from which attention needs more than all matrices together, and its work there."""
 
     length: int
     value: float
 
 
 class ModelTime(BaseModel):
-    """The least time on a machine, of the run and of one more token, "" where none is made."""
+    """Lower bounds on a machine for the run and for one more token; "" where the model generates none."""
 
     machine: str
     about: str
@@ -98,7 +98,7 @@ class ModelAnswer(Answer):
 
 
 def answer_model(question: ModelQuestion) -> ModelAnswer:
-    """The price of the model."""
+    """The cost of a model, at a length and as the length grows."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
     from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
@@ -156,7 +156,7 @@ def _work(model: Model, question: ModelQuestion, length: int | None = None) -> M
 
 
 def _curves(model: Model, question: ModelQuestion, lengths: list[int]) -> list[WorkCurve]:
-    """What each kind of part needs; kinds that need nothing are left out."""
+    """The work of each kind of part by length; kinds that need none are left out."""
     from lattend.cost.models.parts import ATTENTION
 
     parts_by_length = [_work(model, question, length).parts for length in lengths]

@@ -48,7 +48,7 @@ class PatchesQuestion(Question):
         return grid
 
     def python_line(self) -> str:
-        """What prints the patches and the price of their embedding."""
+        """The line of Python that prints the patches and the cost of their embedding."""
         return show(
             "lt.nn.draw_patches",
             *self.sizes().values(),
@@ -58,7 +58,7 @@ class PatchesQuestion(Question):
         )
 
     def command_line(self) -> str:
-        """The same as a command."""
+        """The command that prints the patches."""
         return command(
             "patches",
             self.image,
@@ -126,7 +126,7 @@ def _axis(cuts: Cuts, padding: str) -> PatchAxis:
 
 
 def patches_picture(question: PatchesQuestion) -> Picture:
-    """The library's own picture."""
+    """The picture that the library draws."""
     from lattend.nn.pictures.patches import draw_patches
 
     question.grid()

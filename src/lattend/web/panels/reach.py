@@ -88,7 +88,7 @@ class ReceptiveFieldQuestion(Question):
 
 
 class ReceptiveFieldAnswer(Answer):
-    """The pairs that the layers connect, as a rule; the keys that a query sees, and how far they are.
+    """The pairs that the layers connect as a rule, the number of keys that a query sees, and their distances.
 
     `until` is after how many layers that grows no more, and `sees` what a query sees then; where that is not
     known, `unknown` says why.
@@ -104,7 +104,7 @@ class ReceptiveFieldAnswer(Answer):
 
 
 def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
-    """The receptive field of so many layers, and how many it takes until it grows no more."""
+    """The receptive field of a stack of layers, and the depth at which it stops growing."""
     from lattend.report.latex import aligned
 
     rule = _read_with_shared_budget(question.rule)
@@ -176,7 +176,7 @@ class FirstLayersAnswer(Answer):
 
 
 def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
-    """The map of first layers, at the numbers of the grid."""
+    """The first layer that connects each pair, at the numbers of the grid."""
     from lattend.counts.field_map import FieldMap, field_map
 
     rule = _read_with_shared_budget(question.rule)
@@ -220,7 +220,7 @@ def _bound_in_python(text: str, numbers: Mapping[str, int]) -> str:
 
 
 def _read_with_shared_budget(text: str) -> Rule:
-    """The rule, with one allowance for all set work on it."""
+    """The rule with one time budget for all set work."""
     from lattend.budget import Budget
 
     return replace(read(text), budget=Budget(SECONDS).shared())

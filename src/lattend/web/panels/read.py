@@ -46,7 +46,7 @@ class Letter(BaseModel):
 
 
 class ReadSlip(BaseModel):
-    """A letter that is read as a new one, what may be meant by it, and the whole text with that."""
+    """A letter that may be a typo, the name that may be meant, and the corrected text."""
 
     name: str
     meant: str
@@ -54,7 +54,7 @@ class ReadSlip(BaseModel):
 
 
 class ReadAnswer(Answer):
-    """The rule that was meant. `tree` is its condition, for the page to draw at any numbers."""
+    """The rule as it was read. The page draws it at any numbers from `tree`, its condition."""
 
     text: str
     name: str
@@ -108,7 +108,7 @@ def _meaning(text: str) -> ReadAnswer:
 
 
 def letters(rule: Rule) -> list[Letter]:
-    """Sizes first, then parameters, each with a number that shows what the rule is."""
+    """The sizes, then the parameters, each with an example number at which the rule is drawn."""
     from lattend.draw.grid.samples import sample_numbers
 
     return [
@@ -124,7 +124,7 @@ def letters(rule: Rule) -> list[Letter]:
 
 
 def examples(rule: Rule, names: Iterable[str]) -> dict[str, int]:
-    """The numbers at which these letters of a rule are drawn until they have one."""
+    """The example numbers of these letters."""
     wanted = {*names}
     return {letter.name: letter.example for letter in letters(rule) if letter.name in wanted}
 

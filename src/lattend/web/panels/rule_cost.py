@@ -51,7 +51,7 @@ class PricedQuantity(BaseModel):
 
 
 class RuleCostAnswer(Answer):
-    """The quantities, the numbers at which they are worked out, and the least time a machine needs."""
+    """The quantities, the numbers at which they are evaluated, and a lower bound on the time."""
 
     at: dict[str, int]
     quantities: list[PricedQuantity]
@@ -60,7 +60,7 @@ class RuleCostAnswer(Answer):
 
 
 class _Formulas(NamedTuple):
-    """The formulas of a rule, which no slider changes."""
+    """The formulas of a rule's cost, which do not depend on the sliders."""
 
     cost: Cost
     closed: dict[str, Formula | None]

@@ -42,7 +42,7 @@ class FirstDifference(BaseModel):
 
 
 class SharedCount(BaseModel):
-    """So many pairs are attended by both or by one only; no formula where there is none, which `why` says."""
+    """The number of pairs of both rules or of one only; `why` says why there is no formula."""
 
     whose: str  # "both", "rule" or "other"
     formula: Formula | None
@@ -51,7 +51,7 @@ class SharedCount(BaseModel):
 
 
 class SameAnswer(Answer):
-    """Whether the sets are the same for all numbers left open; `at` are those that were put in.
+    """Whether the sets are equal for all open numbers; `at` are the fixed ones.
 
     `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
     `drawn`: None where they are the same there.
@@ -148,7 +148,7 @@ def _sizes(question: SameQuestion) -> dict[str, int]:
 
 
 def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
-    """Whether they differ, for all sizes and at those given; and the counts that were found."""
+    """Python that compares the rules, for all sizes and at the question's, and prints the counts."""
     given, sizes = _given(question), _sizes(question)
     lines: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
@@ -167,7 +167,7 @@ def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
 
 
 def _commands(question: SameQuestion, count: bool = False) -> str:
-    """For all sizes, and at those given; none of rules that look up data, which `same` does not compare."""
+    """Commands that compare the rules; none for rules with data, which `same` does not compare."""
     if _looks_up(question):
         return ""
     numbers, sizes = _given(question), _sizes(question)
@@ -197,7 +197,7 @@ def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> li
 
 
 def _has_value(count: SharedCount) -> bool:
-    """Whether its number says more than its formula."""
+    """Whether the count has a number beside its formula."""
     return bool(count.value) and not (count.formula and count.formula.text == count.value)
 
 

@@ -36,7 +36,7 @@ class ScoresQuestion(Question):
     seed: int = Field(0, ge=0, le=10**6)
 
     def arguments(self) -> dict[str, Any]:
-        """Those of lt.nn.draw_scores; a pixel beyond the last stands for the last."""
+        """The arguments of lt.nn.draw_scores. A pixel beyond the edge becomes the last one."""
         from lattend.nn.images.patch_grid import pair
         from lattend.nn.images.size_text import read_pixel, read_size
 
@@ -50,7 +50,7 @@ class ScoresQuestion(Question):
         return {**options, "width": self.channels, "seed": self.seed}
 
     def options(self) -> dict[str, Any]:
-        """Those of `lattend heads`."""
+        """The options of `lattend heads`."""
         arguments = self.arguments()
         options = {
             "scores": self.encoding,

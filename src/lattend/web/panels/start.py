@@ -14,7 +14,7 @@ from lattend.web.panel import Panel, Question
 
 
 class StartQuestion(Question):
-    """Nothing is asked."""
+    """A question without fields."""
 
 
 class CatalogueRule(BaseModel):
@@ -73,7 +73,7 @@ START = Panel("start", "The page's menus", answer_start, first=True)
 
 
 class QuestionsQuestion(Question):
-    """Nothing is asked: all questions come at once."""
+    """A question without fields: all questions come at once."""
 
 
 class AskedCommand(BaseModel):
@@ -85,7 +85,7 @@ class AskedCommand(BaseModel):
 
 
 class AskedQuestion(BaseModel):
-    """A question, what the notes answer, and what is so."""
+    """A question, the answer of course notes, and the true answer."""
 
     number: int
     topic: str

@@ -87,7 +87,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
 
 
 def steered(question: SteerQuestion) -> Steered:
-    """What the library finds, for one head."""
+    """The library's result for one head."""
     from lattend.study.steering.numbers import shares
     from lattend.study.steering.steer import steer
     from lattend.study.steering.steered import Steered
@@ -223,7 +223,7 @@ def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
 
 
 def tried(question: TryQueryQuestion) -> Trial:
-    """The trial of the library."""
+    """The library's result for this query."""
     from lattend.study.steering.numbers import shares
     from lattend.study.steering.trial import try_query
 

@@ -104,7 +104,7 @@ def answer_work(question: WorkQuestion) -> WorkAnswer:
 
 
 def worked_of(question: WorkQuestion) -> Worked:
-    """What the library works out; the last ones are kept, as an answer is checked against them."""
+    """The worked attention. Recent ones are kept, since answers are checked against them."""
     return _worked(question.model_dump_json(include={*WorkQuestion.model_fields} - {"places"}))
 
 
@@ -116,7 +116,7 @@ def _worked(question: str) -> Worked:
 
 
 def arguments(question: WorkQuestion) -> dict[str, Any]:
-    """What is given to the library's `work`; what is usual is left out."""
+    """The arguments of lt.study.work that differ from its defaults."""
     direct = question.q or question.k or question.v
     names = (*(DIRECT if direct else MATRICES), "wo")
     options: dict[str, Any] = {} if direct else {"tokens": question.tokens}
@@ -133,7 +133,7 @@ def arguments(question: WorkQuestion) -> dict[str, Any]:
 
 
 def letters_of(question: WorkQuestion) -> dict[str, int]:
-    """Numbers for the letters of the rule: those given, and an example for each other parameter."""
+    """Numbers for the letters of the rule: the question's, and examples for the other parameters."""
     from lattend.web.panels.read import letters
     from lattend.web.rules import read
 
@@ -249,7 +249,7 @@ class NumberCheck(PlaceView):
 
 
 class CheckAnswer(Answer):
-    """The verdicts, and what is said of them; `slips` tell each slip once, with what follows from it."""
+    """The verdicts and their summary; `slips` names each slip once, with what follows from it."""
 
     right: bool
     summary: str
@@ -259,7 +259,7 @@ class CheckAnswer(Answer):
 
 
 def answer_check(question: CheckQuestion) -> CheckAnswer:
-    """Every number of the answer against the exact one, and again with the numbers given before it."""
+    """Compare every number of the answer with the exact one, and with what its own earlier numbers give."""
     from lattend.study.worked.judge import judge
     from lattend.study.worked.judgement_text import format_true
 
