@@ -105,8 +105,7 @@ class QuestionsAnswer(BaseModel):
 
 def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
     """The questions with their answers."""
-    from lattend.ask.index import other_names
-    from lattend.ask.question import questions
+    from lattend.ask.question import other_names, questions
 
     return QuestionsAnswer(
         questions=[
@@ -144,7 +143,7 @@ class AskAnswer(BaseModel):
 
 def answer_ask(question: AskQuestion) -> AskAnswer:
     """The questions that have these words, or other names for the same things."""
-    from lattend.ask.index import close_words, nearest, search
+    from lattend.ask.question import close_words, nearest, search
 
     words = question.words.split()
     matches = search(words)
