@@ -17,11 +17,7 @@ from lattend.web.worker import reply
 
 LINES = list(dict.fromkeys(line for one in questions() for line, _ in one.commands))
 # Commands that no page shows, and why
-WITHOUT = {
-    "gradients": "trains nets",
-    "complete": "trains nets",
-    "ask": "is the menu itself",
-}
+WITHOUT = {"gradients": "trains nets", "complete": "trains nets", "ask": "is the menu itself"}
 NO_PAGE_OF = ("elbo digits", "--orthonormal m", "cost llama.json")  # the page reads no files
 # The panels that answer for a page; of the price page by its view
 MAIN = {

@@ -85,10 +85,7 @@ def claim(
 PROGRESS_AFTER = 0.7  # seconds before a progress bar appears
 
 
-CHECK_EXAMPLES = (
-    "lattend check strided",
-    'lattend check "k <= q and (q - k) % w == 0" --upto 20',
-)
+CHECK_EXAMPLES = ("lattend check strided", 'lattend check "k <= q and (q - k) % w == 0" --upto 20')
 
 
 def check(

@@ -38,8 +38,7 @@ def compare(
     at: At = None,
     sizes: Annotated[str | None, option("64,128", "The sizes to show, powers of two if not given.")] = None,
     quantity: Annotated[
-        str,
-        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, operations, depth, …"),
+        str, typer.Option(metavar="QUANTITY", help="What to compare: multiplies, operations, depth, …")
     ] = "multiplies",
     column: Annotated[
         str, typer.Option(metavar="needed|dense", help="Attended pairs only, or all.")

@@ -223,11 +223,7 @@ def _seeds(first: int, runs: int) -> list[int]:
 
 
 def _ring(
-    names: list[str],
-    step: str | None,
-    seeds: list[int],
-    many: dict[str, Any],
-    options: dict[str, str],
+    names: list[str], step: str | None, seeds: list[int], many: dict[str, Any], options: dict[str, str]
 ) -> Picture:
     """Run each method on several seeds, and print each result at its end."""
     from lattend.study.games.gan import ring

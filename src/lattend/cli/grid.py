@@ -6,16 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import (
-    Json,
-    Out,
-    Pixel,
-    argument,
-    option,
-    read_numbers,
-    read_place,
-    refuse,
-)
+from lattend.cli.arguments import Json, Out, Pixel, argument, option, read_numbers, read_place, refuse
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import show, show_report
 from lattend.errors import NamingError

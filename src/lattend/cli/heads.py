@@ -244,8 +244,7 @@ def heads_show(
     ] = None,
     run: Annotated[str | None, option("trained|control", "Whose heads; trained.")] = None,
     out: Annotated[
-        str | None,
-        option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt; .gif or .html move.", "--out", "-o"),
+        str | None, option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt; .gif or .html move.", "--out", "-o")
     ] = None,
     json: Json = False,
 ) -> None:

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import (
-    At,
-    Json,
-    RuleText,
-    argument,
-    complete_rule,
-    read_numbers,
-    read_rule,
-)
+from lattend.cli.arguments import At, Json, RuleText, argument, complete_rule, read_numbers, read_rule
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError, NoClosedForm, NotAffineError

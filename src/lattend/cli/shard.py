@@ -35,8 +35,7 @@ def shard(
         str | None, option("CUT", "contiguous, zigzag, balanced, or blocks of an image: 4x2. The quickest.")
     ] = None,
     cluster: Annotated[
-        str | None,
-        option("NUMBERS", "The machines: machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s."),
+        str | None, option("NUMBERS", "The machines: machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s.")
     ] = None,
     strategies: Annotated[
         bool, typer.Option("--strategies", help="With --out: bytes and time of every strategy instead.")

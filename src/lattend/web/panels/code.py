@@ -164,10 +164,7 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
     return CodeAnswer(
         snippets=snippets,
         copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                *_mask(rule, numbers),
-            ),
+            python=python(call("rule = lt.rule", question.rule), *_mask(rule, numbers)),
             command=command("draw", question.rule, at=numbers),
             latex=attention_latex(rule),
         ),

@@ -217,10 +217,7 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
         copies=Snippets(
             python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
             command=command(
-                "conv",
-                **question.options(),
-                channels=question.channels,
-                out_channels=question.out_channels,
+                "conv", **question.options(), channels=question.channels, out_channels=question.out_channels
             ),
             latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
@@ -282,18 +279,11 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
                 "A convolution and its heads",
                 [
                     Table(
-                        ("", "here", "at all sizes"),
-                        [(one.quantity, one.number, one.words) for one in same],
+                        ("", "here", "at all sizes"), [(one.quantity, one.number, one.words) for one in same]
                     )
                 ],
             ).latex(),
-            command=command(
-                "conv",
-                **question.options(),
-                channels=c_in,
-                out_channels=c_out,
-                prove=True,
-            ),
+            command=command("conv", **question.options(), channels=c_in, out_channels=c_out, prove=True),
         ),
     )
 

@@ -37,12 +37,7 @@ def bound_view(bound: ExactBound) -> BoundView:
     from lattend.study.exact.writing import decimal, latex
 
     terms = [
-        BoundTerm(
-            name=name,
-            latex=latex(term),
-            text=decimal(term, 6).replace("-", "−"),
-            value=as_float(term),
-        )
+        BoundTerm(name=name, latex=latex(term), text=decimal(term, 6).replace("-", "−"), value=as_float(term))
         for name, term in bound.terms.items()
     ]
     return BoundView(terms=terms, proved=bound.proved)

@@ -195,12 +195,7 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
         mapped=explanation.has_tile_map,
         copies=Snippets(
             python=python(show("lt.explain", question.rule, **numbers, **options)),
-            command=command(
-                "explain",
-                question.rule,
-                at=numbers,
-                **options,
-            ),
+            command=command("explain", question.rule, at=numbers, **options),
             latex=explanation.report().latex(),
         ),
     )
@@ -231,12 +226,7 @@ def explain_picture(question: PlanQuestion) -> Picture:
 
 
 EXPLAIN = Panel(
-    "explain",
-    "What attention would do",
-    answer_explain,
-    explain_picture,
-    torch=True,
-    as_typed=True,
+    "explain", "What attention would do", answer_explain, explain_picture, torch=True, as_typed=True
 )
 
 
@@ -299,10 +289,4 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
     )
 
 
-TILE_MAP = Panel(
-    "tile_map",
-    "Where a plan computes pairs",
-    answer_tile_map,
-    torch=True,
-    as_typed=True,
-)
+TILE_MAP = Panel("tile_map", "Where a plan computes pairs", answer_tile_map, torch=True, as_typed=True)

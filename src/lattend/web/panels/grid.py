@@ -63,11 +63,7 @@ class GridFieldQuestion(GridQuestion):
         from lattend.nn.pictures.grid import grid_nets
 
         return grid_nets(
-            self.image(),
-            directions=self.directions,
-            kernel=self.kernel,
-            layers=self.layers,
-            cell=self.cell,
+            self.image(), directions=self.directions, kernel=self.kernel, layers=self.layers, cell=self.cell
         )
 
     def place(self) -> tuple[int, int]:

@@ -226,12 +226,7 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:
             f"print({call('model.formulas', training=question.training or None)}.text())",
         ),
         command=command(
-            "cost",
-            "config.json",
-            length=length,
-            batch=batch,
-            training=question.training,
-            formulas=True,
+            "cost", "config.json", length=length, batch=batch, training=question.training, formulas=True
         ),
         latex=latex,
     )

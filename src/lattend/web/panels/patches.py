@@ -205,12 +205,7 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
         ],
         attention=formula(layer.multiplies),
         sizes=[size(*one) for one in rows],
-        mark=size(
-            grid.rows.patch,
-            grid.tokens,
-            embedding.total(),
-            at_tokens.total(),
-        ),
+        mark=size(grid.rows.patch, grid.tokens, embedding.total(), at_tokens.total()),
         copies=Snippets(
             python=python(
                 question.python_line(),

@@ -232,11 +232,7 @@ FIELD = Panel(
     answer_field,
     as_typed=True,  # a field that is the rule itself is told in its words
 )
-FIRST_LAYERS = Panel(
-    "first_layers",
-    "Which layer first connects two positions",
-    answer_first_layers,
-)
+FIRST_LAYERS = Panel("first_layers", "Which layer first connects two positions", answer_first_layers)
 
 
 RETENTION_IMPORT = "from lattend.plans.retention import retention"

@@ -156,10 +156,4 @@ def tree(node: Node) -> Tree:
 
 
 READ = Panel("read", "What a rule's text means", answer_read, first=True, as_typed=True)
-OTHER = Panel(
-    "other",
-    "What the text of a second rule means",
-    answer_other,
-    first=True,
-    as_typed=True,
-)
+OTHER = Panel("other", "What the text of a second rule means", answer_other, first=True, as_typed=True)

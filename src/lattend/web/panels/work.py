@@ -171,12 +171,7 @@ def step_view(worked: Worked, step: Step, formula: str, decimals: int) -> StepVi
         for head, rows in enumerate(step.tables)
     ]
     return StepView(
-        name=step.name,
-        title=step.title,
-        formula=formula,
-        down=step.down,
-        across=step.across,
-        tables=tables,
+        name=step.name, title=step.title, formula=formula, down=step.down, across=step.across, tables=tables
     )
 
 
