@@ -10,7 +10,7 @@ import type { ConvState } from "./state";
 
 export function HeadsPanel({ state }: { state: ConvState }) {
   const question = questionOf("conv", state);
-  const reading = useAnswer<ConvAnswer>("conv", question);
+  const reading = useAnswer("conv", question);
   const found = reading.answer;
   return (
     <Panel

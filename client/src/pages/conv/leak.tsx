@@ -4,12 +4,11 @@ import { Chart } from "../../core/chart";
 import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
-import type { LeakAnswer } from "../../schema";
 import type { ConvState } from "./state";
 
 export function LeakPanel({ state }: { state: ConvState }) {
   const question = questionOf("conv_leak", state);
-  const reading = useAnswer<LeakAnswer>("conv_leak", question);
+  const reading = useAnswer("conv_leak", question);
   const found = reading.answer;
   return (
     <Panel

@@ -10,7 +10,7 @@ const FILTERS = ["edges", "average", "sharpen", "random"];
 
 export function OutputsPanel({ state }: { state: ConvState }) {
   const question = questionOf("conv_error", state);
-  const reading = useAnswer<ErrorAnswer>("conv_error", question);
+  const reading = useAnswer("conv_error", question);
   const found = reading.answer;
   return (
     <Panel

@@ -4,13 +4,12 @@ import { useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, questionOf } from "../../core/state";
-import type { ConvPriceAnswer, ConvSameAnswer } from "../../schema";
 import type { ConvState } from "./state";
 
 export function PricePanel({ state }: { state: ConvState }) {
   const question = questionOf("conv_price", state);
-  const price = useAnswer<ConvPriceAnswer>("conv_price", question);
-  const same = useAnswer<ConvSameAnswer>("conv_same", useSettled(question)); // a proof takes longer than a slider's step
+  const price = useAnswer("conv_price", question);
+  const same = useAnswer("conv_same", useSettled(question)); // a proof takes longer than a slider's step
   return (
     <Panel
       title="The price of both"

@@ -5,7 +5,6 @@ import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Scripts } from "../../core/scripts";
 import { change, questionOf } from "../../core/state";
-import type { DeriveAnswer } from "../../schema";
 import { LineRow } from "./line";
 import type { DeriveState } from "./state";
 import "./style.css";
@@ -16,7 +15,7 @@ const ABOUT =
 
 export default function DerivePage({ state }: { state: DeriveState }) {
   const question = questionOf("derive", state);
-  const reading = useAnswer<DeriveAnswer>("derive", question);
+  const reading = useAnswer("derive", question);
   const answer = reading.answer;
   const [open, setOpen] = useState<number | null>(null);
   const choose = (derivation: string) => {

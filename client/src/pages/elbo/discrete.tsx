@@ -14,7 +14,7 @@ const FIELDS = [
 
 export function DiscretePanel({ state }: { state: ElboState }) {
   const question = questionOf("elbo_discrete", state);
-  const reading = useAnswer<DiscreteAnswer>("elbo_discrete", question);
+  const reading = useAnswer("elbo_discrete", question);
   const answer = reading.answer;
   return (
     <Panel

@@ -22,7 +22,7 @@ const LEAST = 0.01; // of a variance that is dragged
 
 export function LinePanels({ state, children }: { state: ElboState; children: ComponentChildren }) {
   const question = questionOf("elbo", state);
-  const reading = useAnswer<ElboAnswer>("elbo", question);
+  const reading = useAnswer("elbo", question);
   const answer = reading.answer;
   const about = {
     terms: "The model x = w z + b + noise with z ~ N(0, 1) explains one number x. The ELBO is the reconstruction minus the KL of q to the prior; what it leaves below log p(x), the green line, is the KL of q to the posterior. All are exact.",

@@ -5,7 +5,6 @@ import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
 import { Slider } from "../../core/slider";
 import { change, questionOf } from "../../core/state";
-import type { LinearAnswer } from "../../schema";
 import type { ElboState } from "./state";
 
 const SLIDERS = [
@@ -17,7 +16,7 @@ const SLIDERS = [
 
 export function LinearPanel({ state }: { state: ElboState }) {
   const question = questionOf("elbo_linear", state);
-  const reading = useAnswer<LinearAnswer>("elbo_linear", question);
+  const reading = useAnswer("elbo_linear", question);
   const answer = reading.answer;
   const set = (name: string, least: number, most: number) => (value: number | string | null) =>
     change({ [name]: Math.min(most, Math.max(least, Math.round(Number(value) || 0))) });

@@ -3,7 +3,7 @@ import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
 import { WordsView } from "../../core/words";
-import type { Outcome, OutcomeAnswer } from "../../schema";
+import type { Outcome } from "../../schema";
 import { Typed } from "./controls";
 import { TONES, type GameState } from "./state";
 
@@ -23,7 +23,7 @@ const ABOUT =
 
 export function Outcomes({ state }: { state: GameState }) {
   const question = questionOf("game_outcome", state);
-  const reading = useAnswer<OutcomeAnswer>("game_outcome", question);
+  const reading = useAnswer("game_outcome", question);
   const drawn = [state.method, ...state.also.filter((name) => name !== state.method)];
   const toggle = (name: string) => change({ also: state.also.includes(name) ? state.also.filter((one) => one !== name) : [...state.also, name] });
   return (

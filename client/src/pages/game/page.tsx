@@ -2,7 +2,6 @@
 import { useAnswer } from "../../core/ask";
 import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { OrbitAnswer } from "../../schema";
 import { Controls, Typed } from "./controls";
 import { Curves, Places } from "./curves";
 import { Outcomes } from "./outcomes";
@@ -14,7 +13,7 @@ import "./style.css";
 const SUGGESTED = ["p*q", "p*q - p^2/4", "p^2/2 + p*q - q^2/2", "p*q + p^4/4 - q^4/4", "dirac"];
 
 export default function GamePage({ state }: { state: GameState }) {
-  const orbit = useAnswer<OrbitAnswer>("game", questionOf("game", state));
+  const orbit = useAnswer("game", questionOf("game", state));
   const props = { state, orbit };
   return (
     <>

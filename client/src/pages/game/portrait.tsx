@@ -16,7 +16,7 @@ const ABOUT =
 
 export function Portrait({ state, orbit }: GameProps) {
   const ground = questionOf("game_field", state);
-  const drawn = useAnswer<GameFieldAnswer>("game_field", ground);
+  const drawn = useAnswer("game_field", ground);
   const field = drawn.problem ? null : current(drawn, ground, "view");
   const question = questionOf("game", state);
   const answer = orbit.answer;

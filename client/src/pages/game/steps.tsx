@@ -13,7 +13,7 @@ const ABOUT =
 
 export function StepsPanel({ state }: { state: GameState }) {
   const question = questionOf("game_steps", state);
-  const reading = useAnswer<StepsAnswer>("game_steps", question);
+  const reading = useAnswer("game_steps", question);
   const answer = reading.answer;
   return (
     <Panel title={`For which steps: ${state.method.replace("_", " ")}`} about={ABOUT} panel="game_steps" question={question} reading={reading} picture>

@@ -4,12 +4,11 @@ import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { questionOf } from "../../core/state";
-import type { GridCheckAnswer } from "../../schema";
 import type { GridState } from "./state";
 
 export function CheckPanel({ state }: { state: GridState }) {
   const question = questionOf("grid_check", state);
-  const reading = useAnswer<GridCheckAnswer>("grid_check", question);
+  const reading = useAnswer("grid_check", question);
   return (
     <Panel
       title="Checked against plain loops"

@@ -2,12 +2,11 @@
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { questionOf } from "../../core/state";
-import type { DiagramAnswer } from "../../schema";
 import type { GridState } from "./state";
 
 export function DiagramPanel({ state }: { state: GridState }) {
   const question = questionOf("grid_diagram", state);
-  const reading = useAnswer<DiagramAnswer>("grid_diagram", question);
+  const reading = useAnswer("grid_diagram", question);
   const found = reading.answer;
   return (
     <Panel

@@ -1,5 +1,4 @@
 // A 2-D RNN on an image: the wavefront of its steps, what a pixel sees, what it costs.
-import type { GridAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { SizeSlider } from "../../core/size-slider";
 import { change, questionOf } from "../../core/state";
@@ -15,7 +14,7 @@ const DIRECTIONS: [number, string][] = [[1, "1: down and right"], [2, "2: and do
 
 export default function GridPage({ state }: { state: GridState }) {
   const question = questionOf("grid", state);
-  const grid = useAnswer<GridAnswer>("grid", question);
+  const grid = useAnswer("grid", question);
   const props = { state, grid, question };
   return (
     <>

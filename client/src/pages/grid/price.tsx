@@ -4,12 +4,11 @@ import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, questionOf } from "../../core/state";
-import type { GridPriceAnswer } from "../../schema";
 import type { GridState } from "./state";
 
 export function PricePanel({ state }: { state: GridState }) {
   const question = questionOf("grid_price", state);
-  const reading = useAnswer<GridPriceAnswer>("grid_price", question);
+  const reading = useAnswer("grid_price", question);
   return (
     <Panel
       title="The price"

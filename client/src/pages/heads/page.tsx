@@ -4,7 +4,7 @@ import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
 import { change, questionOf } from "../../core/state";
-import type { FindingsAnswer, HeadsAnswer, MomentAnswer, RunView } from "../../schema";
+import type { HeadsAnswer, RunView } from "../../schema";
 import { Findings, Numbers, Results } from "./findings";
 import { Layer } from "./layer";
 import { RecordField, type RecordFile } from "./record_file";
@@ -20,8 +20,8 @@ export default function HeadsPage({ state }: { state: HeadsState }) {
   const [file, setFile] = useState<RecordFile | null>(null);
   const asked = { ...state, record: file?.text ?? state.record };
   const question = questionOf("heads", asked);
-  const reading = useAnswer<HeadsAnswer>("heads", question);
-  const findings = useAnswer<FindingsAnswer>("heads_findings", reading.problem ? null : question);
+  const reading = useAnswer("heads", question);
+  const findings = useAnswer("heads_findings", reading.problem ? null : question);
   const answer = reading.answer;
   const run = answer?.runs.find((one) => one.name === state.run) ?? answer?.runs[0];
   const open = (given: RecordFile | null) => {
@@ -107,7 +107,7 @@ function Movement({ answer, run, state }: { answer: HeadsAnswer; run: RunView; s
 
 function MomentPanel({ state }: { state: HeadsState }) {
   const question = questionOf("heads_moment", state);
-  const reading = useAnswer<MomentAnswer>("heads_moment", question);
+  const reading = useAnswer("heads_moment", question);
   return (
     <Panel
       title="At this moment"

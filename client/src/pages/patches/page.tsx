@@ -15,7 +15,7 @@ const PADDINGS: [string, string][] = [["error", "refused"], ["crop", "left out"]
 
 export default function PatchesPage({ state }: { state: PatchesState }) {
   const question = questionOf("patches", state);
-  const reading = useAnswer<PatchesAnswer>("patches", question);
+  const reading = useAnswer("patches", question);
   return (
     <>
       <div class="sliders">

@@ -5,12 +5,11 @@ import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, questionOf } from "../../core/state";
-import type { PatchesPriceAnswer } from "../../schema";
 import type { PatchesState } from "./state";
 
 export function PricePanel({ state }: { state: PatchesState }) {
   const question = questionOf("patches_price", state);
-  const reading = useAnswer<PatchesPriceAnswer>("patches_price", question);
+  const reading = useAnswer("patches_price", question);
   const found = reading.answer;
   return (
     <Panel

@@ -1,5 +1,4 @@
 // Is this formula the price? And what does plain code count that runs the layer?
-import type { CostCheckAnswer, CostClaimAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
@@ -9,7 +8,7 @@ import type { PriceState } from "./state";
 
 export function CostClaimPanel({ state, broken }: { state: PriceState; broken: boolean }) {
   const question = broken || !state.claim.trim() ? null : questionOf("cost_claim", state);
-  const reading = useAnswer<CostClaimAnswer>("cost_claim", question);
+  const reading = useAnswer("cost_claim", question);
   return (
     <Panel
       title="Claim"
@@ -31,7 +30,7 @@ export function CostClaimPanel({ state, broken }: { state: PriceState; broken: b
 
 export function CostCheckPanel({ state, broken }: { state: PriceState; broken: boolean }) {
   const question = broken || !state.run ? null : questionOf("cost_check", state);
-  const reading = useAnswer<CostCheckAnswer>("cost_check", question);
+  const reading = useAnswer("cost_check", question);
   const found = question && reading.answer;
   return (
     <Panel

@@ -14,7 +14,7 @@ const MOST = 8;
 
 export function CompareView({ state, menus }: ViewProps) {
   const question = questionOf("compare", state);
-  const reading = useAnswer<CompareAnswer>("compare", question);
+  const reading = useAnswer("compare", question);
   const found = reading.answer;
   const set = (place: number, text: string) => change({ layers: state.layers.map((old, index) => (index === place ? text : old)) });
   return (

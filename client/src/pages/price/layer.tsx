@@ -15,7 +15,7 @@ const PER = { "": "All of it", score: "One score", cell: "One cell", step: "One 
 
 export function LayerView({ state, menus }: ViewProps) {
   const question = questionOf("cost", state);
-  const cost = useAnswer<CostAnswer>("cost", question);
+  const cost = useAnswer("cost", question);
   const known = layerOf(state.layer, menus);
   const found = cost.answer;
   const typed = cost.problem?.field === "layer" ? cost.problem : null;

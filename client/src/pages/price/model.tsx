@@ -14,7 +14,7 @@ const MOST = 2 ** 20;
 
 export function ModelView({ state, menus }: ViewProps) {
   const question = questionOf("model", state);
-  const reading = useAnswer<ModelAnswer>("model", question);
+  const reading = useAnswer("model", question);
   const found = reading.answer;
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {

@@ -4,7 +4,7 @@ import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { ClaimAnswer, Judgement, OpenLetter, Problem } from "../../schema";
+import type { Judgement, OpenLetter, Problem } from "../../schema";
 import "./claim.css";
 import { CounterexampleView } from "./counterexample";
 import type { RuleProps, RuleState } from "./state";
@@ -18,7 +18,7 @@ const SIGNS = { holds: "✓", "holds only where": "◐", fails: "✗", undecided
 
 export function ClaimPanel({ state, read }: RuleProps) {
   const question = read.problem || !state.claim.trim() ? null : questionOf("claim", state);
-  const reading = useAnswer<ClaimAnswer>("claim", question);
+  const reading = useAnswer("claim", question);
   const answer = question && reading.answer;
   return (
     <Panel

@@ -3,12 +3,11 @@ import { useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
 import { questionOf } from "../../core/state";
-import type { CodeAnswer } from "../../schema";
 import type { RuleProps } from "./state";
 
 export function CodePanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("code", state);
-  const code = useAnswer<CodeAnswer>("code", question);
+  const code = useAnswer("code", question);
   const [chosen, setChosen] = useState("Lattend");
   const snippets = code.answer?.snippets ?? [];
   const shown = snippets.find((one) => one.title === chosen) ?? snippets[0];

@@ -3,7 +3,6 @@ import { useAnswer } from "../../core/ask";
 import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { questionOf } from "../../core/state";
-import type { RuleCostAnswer } from "../../schema";
 import "./cost.css";
 import type { RuleProps } from "./state";
 
@@ -13,7 +12,7 @@ const ABOUT =
 
 export function CostPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("rule_cost", state);
-  const reading = useAnswer<RuleCostAnswer>("rule_cost", question);
+  const reading = useAnswer("rule_cost", question);
   const answer = reading.answer;
   const at = answer && Object.entries(answer.at).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`).join(", ");
   return (

@@ -3,15 +3,15 @@ import { current, together, useAnswer, type Reading } from "../../core/ask";
 import { FoldedFormula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
-import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
+import type { KeysAnswer } from "../../schema";
 import { Spans } from "./spans";
 import type { RuleProps } from "./state";
 
 export function CountPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("count", state);
-  const count = useAnswer<CountAnswer>("count", question);
+  const count = useAnswer("count", question);
   const grows = read.problem ? undefined : questionOf("growth", state);
-  const growth = useAnswer<GrowthAnswer>("growth", grows);
+  const growth = useAnswer("growth", grows);
   const found = count.answer;
   return (
     <Panel
@@ -88,7 +88,7 @@ export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<Key
 
 export function SpanPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("reach", state);
-  const reach = useAnswer<ReachAnswer>("reach", question);
+  const reach = useAnswer("reach", question);
   return (
     <Panel
       title="Attention span"
@@ -104,7 +104,7 @@ export function SpanPanel({ state, read }: RuleProps) {
 
 export function CachePanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("cache", state);
-  const cache = useAnswer<CacheAnswer>("cache", question);
+  const cache = useAnswer("cache", question);
   const found = cache.answer;
   return (
     <Panel
@@ -129,7 +129,7 @@ export function CachePanel({ state, read }: RuleProps) {
 
 export function NamesPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("rules", state);
-  const names = useAnswer<NamesAnswer>("rules", question);
+  const names = useAnswer("rules", question);
   const found = names.answer;
   const given = found && Object.entries(found.arguments).map(([name, term]) => `${name} = ${term}`).join(", ");
   return (

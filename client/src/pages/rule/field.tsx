@@ -7,7 +7,7 @@ import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, questionOf } from "../../core/state";
 import { useWidth } from "../../core/width";
-import type { ReceptiveFieldAnswer, FirstLayersAnswer } from "../../schema";
+import type { FirstLayersAnswer } from "../../schema";
 import "./field.css";
 import { Spans } from "./spans";
 import { START, type RuleProps } from "./state";
@@ -17,9 +17,9 @@ const READABLE = 11; // px
 
 export function FieldPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("field", state);
-  const field = useAnswer<ReceptiveFieldAnswer>("field", question);
+  const field = useAnswer("field", question);
   const mapped = read.problem ? undefined : questionOf("first_layers", state);
-  const first = useAnswer<FirstLayersAnswer>("first_layers", mapped);
+  const first = useAnswer("first_layers", mapped);
   const found = field.answer;
   return (
     <Panel

@@ -1,6 +1,5 @@
 // The grid of the rule, and of the second rule over it.
 import { useMemo } from "preact/hooks";
-import type { DrawAnswer, TileMapAnswer } from "../../schema";
 import { current, useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
@@ -21,7 +20,7 @@ const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
 
 export function GridPanel({ state, read, other }: RuleProps) {
   const question = read.problem || other.problem ? null : questionOf("draw", state);
-  const drawing = useAnswer<DrawAnswer>("draw", question);
+  const drawing = useAnswer("draw", question);
   const undrawn = drawing.problem?.kind === "no answer" && { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null };
   const second = state.other ? other.answer : null;
   const { numbers, head, pixel, slice, flat } = state;
@@ -61,7 +60,7 @@ function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
   const { top, left, height, width } = viewOf(state.view, wanted?.down.length ?? 1, wanted?.across.length ?? 1);
   const part = state.view.length ? [Math.floor(top), Math.ceil(top + height), Math.floor(left), Math.ceil(left + width)] : [];
   const question = wanted && { ...questionOf("tile_map", state), tiles_view: part };
-  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const reading = useAnswer("tile_map", question);
   const { problem, busy } = reading;
   const answer = problem ? null : current(reading, question, "tiles_view");
   const plan = useMemo(() => answer && { rows: answer.query_edges, cols: answer.key_edges, runs: answer.executed.map((row) => row.map((pairs) => pairs > 0)) }, [answer]);

@@ -2,7 +2,7 @@
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
-import type { Amount, ExplainAnswer, KernelChoice, PlanPart } from "../../schema";
+import type { Amount, KernelChoice, PlanPart } from "../../schema";
 import "./plan.css";
 import { PlanPicture } from "./plan-picture";
 import type { RuleProps, RuleState } from "./state";
@@ -17,7 +17,7 @@ const SIZES = [4096, 65536, 1_000_000];
 
 export function PlanPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : questionOf("explain", state);
-  const reading = useAnswer<ExplainAnswer>("explain", question);
+  const reading = useAnswer("explain", question);
   const answer = reading.answer;
   return (
     <Panel title="Plan" about={ABOUT} panel="explain" question={question} reading={reading} picture wide controls={<Controls state={state} line={read.answer?.axes.length === 1} />}>

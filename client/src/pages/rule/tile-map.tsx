@@ -16,7 +16,7 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   const [, queryEnd = 0, , keyEnd = 0] = state.tiles_view;
   const view = queryEnd <= sizes[0] && keyEnd <= sizes[1] ? state.tiles_view : []; // of a longer line
   const question = { ...questionOf("tile_map", state), tiles_view: view };
-  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const reading = useAnswer("tile_map", question);
   const { answer, problem } = reading;
   const [pointedAt, setPointedAt] = useState<Box | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -16,7 +16,7 @@ const FAR = 8; // below e^-8 of the query's own pixel nothing is seen
 
 export default function ScoresPage({ state }: { state: ScoresState }) {
   const question = questionOf("scores", state);
-  const reading = useAnswer<ScoresAnswer>("scores", question);
+  const reading = useAnswer("scores", question);
   return (
     <>
       <div class="sliders">

@@ -1,5 +1,5 @@
 // Steering: drag the query and see the weights; or say the weights, and get the query or the proof that there is none.
-import type { SteerAnswer, TryQueryAnswer } from "../../schema";
+import type { SteerAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
@@ -30,8 +30,8 @@ const STEER_ABOUT = (
 export default function SteerPage({ state }: { state: SteerState }) {
   const trying = questionOf("try_query", state);
   const aiming = questionOf("steer", state);
-  const tried = useAnswer<TryQueryAnswer>("try_query", trying);
-  const steered = useAnswer<SteerAnswer>("steer", aiming);
+  const tried = useAnswer("try_query", trying);
+  const steered = useAnswer("steer", aiming);
   const { keys, query } = read(state);
   const flat = keys[0]?.length === 2 && query.length === 2;
   return (

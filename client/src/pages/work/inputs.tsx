@@ -1,5 +1,5 @@
 // What the work starts from: tokens, matrices, the rule, and how scores are scaled.
-import type { NumberView, Problem, ReadAnswer, StepView } from "../../schema";
+import type { NumberView, Problem, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Slider } from "../../core/slider";
@@ -36,7 +36,7 @@ interface Props {
 
 export function Inputs({ state, problem, pointed, steps }: Props) {
   const direct = isDirect(state);
-  const read = useAnswer<ReadAnswer>("read", questionOf("read", state));
+  const read = useAnswer("read", questionOf("read", state));
   const letters = read.answer?.letters.filter((letter) => letter.value === null && !FROM_TOKENS.includes(letter.name)) ?? [];
   const set = (name: string) => (value: number | string | null) => {
     const { [name]: _, ...others } = state.numbers;

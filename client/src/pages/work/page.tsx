@@ -1,6 +1,5 @@
 // Worked attention: edit any number, every step is recomputed exactly; or work it yourself and be checked.
 import { useState } from "preact/hooks";
-import type { WorkAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
 import { change, questionOf } from "../../core/state";
@@ -21,7 +20,7 @@ const ABOUT = (
 export default function WorkPage({ state }: { state: WorkState }) {
   const [pointed, point] = useState<NumberPlace | null>(null);
   const question = questionOf("work", state);
-  const work = useAnswer<WorkAnswer>("work", question);
+  const work = useAnswer("work", question);
   const steps = work.answer?.steps ?? [];
   return (
     <>

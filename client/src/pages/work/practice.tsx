@@ -1,5 +1,5 @@
 // Work it yourself: an empty table for every step, and each number judged as it is typed.
-import type { CheckAnswer, NumberCheck, StepView } from "../../schema";
+import type { NumberCheck, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
@@ -23,7 +23,7 @@ const VERDICTS: { [kind: string]: string } = {
 export function Practice({ state, steps }: { state: WorkState; steps: StepView[] }) {
   const typed = Object.values(state.answer).some((tables) => Array.isArray(tables) && tables.some((table) => rowsOf(table).flat().some((cell) => cell.trim())));
   const question = typed ? questionOf("check", state) : null;
-  const reading = useAnswer<CheckAnswer>("check", question);
+  const reading = useAnswer("check", question);
   const checked = typed ? reading.answer : null;
   const verdicts = checked?.numbers ?? [];
   return (
