@@ -9,7 +9,7 @@ import pytest
 from cost.models.published import PUBLISHED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web.words import text_of
+from web.page_texts import text_of
 
 import lattend as lt
 from lattend.cost.comparison import compare

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from web.latex_check import faults
+from web.page_texts import text_of
 from web.questions import good_questions
-from web.words import text_of
 
 from lattend.cli.main import main
 from lattend.web.panels import PANELS

@@ -58,8 +58,9 @@ def load_library(torch: bool) -> None:
 
 def panel_imports() -> set[str]:
     """The modules of the library that functions of panels import, read off their source."""
-    sources = [file for file in files("lattend.web.panels").iterdir() if file.name.endswith(".py")]
-    trees = [ast.parse(file.read_text("utf-8")) for file in sources]
+    shared = files("lattend.web").joinpath("rules.py")
+    panels = [file for file in files("lattend.web.panels").iterdir() if file.name.endswith(".py")]
+    trees = [ast.parse(file.read_text("utf-8")) for file in (shared, *panels)]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     imports = [node for function in functions for node in ast.walk(function)]
     return {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module}

@@ -44,6 +44,10 @@ def _within_digits(value: int) -> int:
 Integer = Annotated[int, BeforeValidator(_integer), AfterValidator(_within_digits)]
 Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
 """Sizes and parameters by name; what is left out stays a letter."""
+Text = Annotated[str, Field(max_length=200)]
+"""A number as it is typed."""
+Row = Annotated[list[Text], Field(max_length=24)]
+Rows = Annotated[list[Row], Field(max_length=24)]
 
 
 class Question(BaseModel):

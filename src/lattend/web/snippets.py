@@ -60,3 +60,24 @@ def show(function: str, *arguments: object, **named: object) -> str:
 def python(*lines: str, imports: str = "") -> str:
     """A program of these lines, which prints what the panel shows."""
     return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))
+
+
+def literals(rows: Sequence[Sequence[str]]) -> list[list[int | float | str]]:
+    """The rows as one writes them in Python: 1 and 0.5 as numbers, 1/3 as a text.
+
+    >>> literals([["1", "0.50", "1/3"]])
+    [[1, 0.5, '1/3']]
+    """
+    return [[literal(text) for text in row] for row in rows]
+
+
+def literal(text: str) -> int | float | str:
+    """A number that Python writes as shortly and exactly, or the text itself."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if len(text) <= 15 and text.strip("+-").replace(".", "").isdecimal() and text.isascii():
+            return number
+    return text

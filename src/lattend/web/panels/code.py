@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.panels.read import examples, letters
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import examples, letters, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.panels.read import examples
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, Piece, formula
 

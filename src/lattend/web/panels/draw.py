@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
 from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
-from lattend.web.panels.read import letters
-from lattend.web.rules import read
+from lattend.web.rules import letters, read
 from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from lattend.errors import DomainError
 from lattend.web.library import with_program_threads
 from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.panels.read import examples
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
 from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at
-from lattend.web.panels.read import examples
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 

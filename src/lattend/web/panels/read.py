@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.rules import read
+from lattend.web.rules import Letter, letters, read
 from lattend.web.snippets import call, command, python
 
 if TYPE_CHECKING:
-    from lattend.rules import Rule
     from lattend.rules.language.expr import Node
 
 
@@ -33,16 +31,6 @@ class OtherQuestion(Question):
     """The second rule, as typed."""
 
     other: str
-
-
-class Letter(BaseModel):
-    """A size or a parameter: its least number, and the one at which the picture is drawn without any."""
-
-    name: str
-    size: bool
-    least: int
-    example: int
-    value: int | None
 
 
 class ReadSlip(BaseModel):
@@ -105,28 +93,6 @@ def _meaning(text: str) -> ReadAnswer:
             latex=set_latex(rule),
         ),
     )
-
-
-def letters(rule: Rule) -> list[Letter]:
-    """The sizes, then the parameters, each with an example number at which the rule is drawn."""
-    from lattend.draw.grid.samples import sample_numbers
-
-    return [
-        Letter(
-            name=name,
-            size=name in rule.sizes,
-            least=1 if name in rule.sizes or name in rule.moduli else 0,
-            example=example,
-            value=rule.values.get(name),
-        )
-        for name, example in sample_numbers(rule).items()
-    ]
-
-
-def examples(rule: Rule, names: Iterable[str]) -> dict[str, int]:
-    """The example numbers of these letters."""
-    wanted = {*names}
-    return {letter.name: letter.example for letter in letters(rule) if letter.name in wanted}
 
 
 def tree(node: Node) -> Tree:

@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 from lattend.errors import TooLarge
 from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.explain import MOST_HEADS
-from lattend.web.panels.read import letters
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import letters, numbers_of, read
 from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, formula
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.matrices import Row, Rows, Text, literal, literals
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import command, literal, literals, python, show
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lattend.web.matrices import Row, Rows, Text, literal, literals
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python
+from lattend.web.panel import Answer, Numbers, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import call, command, literal, literals, python
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -134,8 +133,7 @@ def arguments(question: WorkQuestion) -> dict[str, Any]:
 
 def letters_of(question: WorkQuestion) -> dict[str, int]:
     """Numbers for the letters of the rule: the question's, and examples for the other parameters."""
-    from lattend.web.panels.read import letters
-    from lattend.web.rules import read
+    from lattend.web.rules import letters, read
 
     return {
         letter.name: question.numbers.get(letter.name, letter.example)
