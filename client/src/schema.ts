@@ -3,2291 +3,272 @@
  * Do not make direct changes to the file.
  */
 
-export interface paths {
-    "/api/start": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The page's menus
-         * @description The catalogue of rules, and the examples.
-         */
-        post: operations["start_api_start_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/questions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The questions of course notes
-         * @description The questions with their answers.
-         */
-        post: operations["questions_api_questions_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/ask": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Questions that have these words
-         * @description The questions that have these words, or other names for the same things.
-         */
-        post: operations["ask_api_ask_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What a rule's text means
-         * @description What the text means: its letters, its axes and its condition as a tree.
-         */
-        post: operations["read_api_read_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/other": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What the text of a second rule means
-         * @description What the text of the second rule means.
-         */
-        post: operations["other_api_other_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/count": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * How many pairs a rule attends
-         * @description The exact number of attended pairs in closed form, with the places where it holds.
-         */
-        post: operations["count_api_count_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/claim": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Whether a formula is the count
-         * @description The verdict on a formula, for every size and parameter at once.
-         */
-        post: operations["claim_api_claim_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/claim/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Whether a formula is the count: the picture */
-        post: operations["claim_picture_api_claim_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Keys of a query, queries of a key
-         * @description The keys of one query and the queries of one key, as formulas in its position, from 0.
-         */
-        post: operations["keys_api_keys_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/growth": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The order of growth of a rule's count
-         * @description The order of growth of the number of attended pairs.
-         */
-        post: operations["growth_api_growth_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/reach": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The attention span of a rule
-         * @description How far back and ahead of a query its keys can be, as formulas.
-         */
-        post: operations["reach_api_reach_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/field": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The receptive field of a stack of layers
-         * @description The receptive field of so many layers, and how many it takes until it grows no more.
-         */
-        post: operations["field_api_field_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/first_layers": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Which layer first connects two positions
-         * @description The map of first layers, at the numbers of the grid.
-         */
-        post: operations["first_layers_api_first_layers_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/cache": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The KV cache that a rule needs
-         * @description How many keys a KV cache holds at most, when each is dropped after the last query that reaches it.
-         */
-        post: operations["cache_api_cache_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/rules": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What a rule is called
-         * @description The names of a rule, whichever way it was written.
-         */
-        post: operations["rules_api_rules_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/code": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A rule as code
-         * @description Attention under the rule in several libraries, and its mask.
-         */
-        post: operations["code_api_code_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/same": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Whether two rules are the same
-         * @description Whether two rules are the same, for all sizes and for all parameters that have no number.
-         */
-        post: operations["same_api_same_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/shared": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * How many pairs two rules share
-         * @description How many pairs both rules attend, and how many only one of them.
-         */
-        post: operations["shared_api_shared_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/draw": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The picture of a rule
-         * @description The picture's title and caption, and the lines that draw it elsewhere.
-         */
-        post: operations["draw_api_draw_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/draw/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The picture of a rule: the picture */
-        post: operations["draw_picture_api_draw_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/tiles": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * How full the tiles of a grid are
-         * @description The fullness of each tile from exact counts.
-         */
-        post: operations["tiles_api_tiles_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A game, step by step
-         * @description Every place of every orbit; a period is proved by the exact return of the state.
-         */
-        post: operations["game_api_game_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A game, step by step: the picture */
-        post: operations["game_picture_api_game_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game_field": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The field of a game
-         * @description The field and the lines of equal f, as the library draws them, and all equilibria that are known.
-         */
-        post: operations["game_field_api_game_field_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game_field/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The field of a game: the picture */
-        post: operations["game_field_picture_api_game_field_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game_outcome": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What a method does at a step
-         * @description The spectral radius of one step's matrix decides, exactly.
-         */
-        post: operations["game_outcome_api_game_outcome_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game_steps": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * For which steps a method converges
-         * @description The analysis near an equilibrium; where several are known and none was chosen, their report.
-         */
-        post: operations["game_steps_api_game_steps_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/game_steps/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** For which steps a method converges: the picture */
-        post: operations["game_steps_picture_api_game_steps_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/steer": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The query for wanted weights
-         * @description The query for the wanted weights, its exact error and bound, and why none is better.
-         */
-        post: operations["steer_api_steer_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/steer/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The query for wanted weights: the picture */
-        post: operations["steer_picture_api_steer_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/try_query": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What a query returns
-         * @description The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins.
-         */
-        post: operations["try_query_api_try_query_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/try_query/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** What a query returns: the picture */
-        post: operations["try_query_picture_api_try_query_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The heads of a convolution
-         * @description Where each head of a kernel attends for one query, and how much of its weight misses its pixel.
-         */
-        post: operations["conv_api_conv_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The heads of a convolution: the picture */
-        post: operations["conv_picture_api_conv_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv_leak": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * How much weight the heads leak
-         * @description The leak of the worst pixel and of the corner against α, below the bound of every pixel.
-         */
-        post: operations["conv_leak_api_conv_leak_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv_error": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Heads in place of the convolution
-         * @description How far soft heads are from the convolution on a small image, in float64, and how far they can be.
-         */
-        post: operations["conv_error_api_conv_error_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv_price": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The price of both
-         * @description What the convolution multiplies, and what its heads do, hard and soft.
-         */
-        post: operations["conv_price_api_conv_price_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/conv_same": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The same price, proved
-         * @description Whether the heads' parameters, multiplies and adds are the convolution's, decided for all sizes.
-         */
-        post: operations["conv_same_api_conv_same_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A 2-D RNN step by step
-         * @description When each cell runs, how many at once, and the receptive field of one pixel.
-         */
-        post: operations["grid_api_grid_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A 2-D RNN step by step: the picture */
-        post: operations["grid_picture_api_grid_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid_price": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The price of a 2-D RNN
-         * @description The price of the 2-D RNN and of the convnet, for all sizes, and here.
-         */
-        post: operations["grid_price_api_grid_price_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid_check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * GridRNN against plain loops
-         * @description lt.nn.GridRNN by each of its CPU kernels, against loops in float64.
-         */
-        post: operations["grid_check_api_grid_check_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid_diagram": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A 2-D RNN as planes
-         * @description The diagram.
-         */
-        post: operations["grid_diagram_api_grid_diagram_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/grid_diagram/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A 2-D RNN as planes: the picture */
-        post: operations["grid_diagram_picture_api_grid_diagram_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/patches": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * An image in patches
-         * @description The grid of tokens, what patches share, and what is left out or added at the edges.
-         */
-        post: operations["patches_api_patches_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/patches/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** An image in patches: the picture */
-        post: operations["patches_picture_api_patches_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/patches_price": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What the tokens cost
-         * @description What the tokens cost, and what they would cost with larger or smaller patches.
-         */
-        post: operations["patches_price_api_patches_price_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/scores": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The score of a positional encoding
-         * @description What a query pixel's score is made of, and where its weight goes.
-         */
-        post: operations["scores_api_scores_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/scores/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The score of a positional encoding: the picture */
-        post: operations["scores_picture_api_scores_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/elbo": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The evidence lower bound, exactly
-         * @description The terms as formulas, with a proof that they add up.
-         */
-        post: operations["elbo_api_elbo_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/elbo/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The evidence lower bound, exactly: the picture */
-        post: operations["elbo_picture_api_elbo_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/elbo_discrete": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The bound where z is summed
-         * @description All z are summed: log p(x), the bound and what it leaves, as formulas.
-         */
-        post: operations["elbo_discrete_api_elbo_discrete_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/elbo_linear": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A linear-Gaussian model
-         * @description ELBO + gap = log p(x) for the posterior, the best diagonal q and the prior.
-         */
-        post: operations["elbo_linear_api_elbo_linear_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/elbo_linear/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** A linear-Gaussian model: the picture */
-        post: operations["elbo_linear_picture_api_elbo_linear_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/explain": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What attention would do
-         * @description What attention would do, found without doing it.
-         */
-        post: operations["explain_api_explain_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/explain/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** What attention would do: the picture */
-        post: operations["explain_picture_api_explain_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/tile_map": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Where a plan computes pairs
-         * @description The map of the plan's tiles.
-         */
-        post: operations["tile_map_api_tile_map_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/rule_cost": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What attention under a rule costs
-         * @description What attention costs: operations of attended, executed and all pairs, memory, the longest path.
-         */
-        post: operations["rule_cost_api_rule_cost_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/work": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Attention worked through
-         * @description Queries, keys, values, scores, exponentials, row sums, weights and outputs, worked out exactly.
-         */
-        post: operations["work_api_work_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/work/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Attention worked through: the picture */
-        post: operations["work_picture_api_work_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * An answer checked
-         * @description Every number of the answer against the exact one, and again with the numbers given before it.
-         */
-        post: operations["check_api_check_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Heads in training
-         * @description All moments of the record.
-         */
-        post: operations["heads_api_heads_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Heads in training: the picture */
-        post: operations["heads_picture_api_heads_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads_moment": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Heads at one moment
-         * @description How far the heads are from the query, how wide they are, and how near to a grid.
-         */
-        post: operations["heads_moment_api_heads_moment_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads_moment/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Heads at one moment: the picture */
-        post: operations["heads_moment_picture_api_heads_moment_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads_findings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What the heads did
-         * @description Whether low layers stay near the query, and whether heads come near the grid of a convolution.
-         */
-        post: operations["heads_findings_api_heads_findings_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/heads_findings/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** What the heads did: the picture */
-        post: operations["heads_findings_picture_api_heads_findings_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/derive": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A derivation, line by line
-         * @description Every line checked for all sizes at once or in exact numbers; one that fails says on what.
-         */
-        post: operations["derive_api_derive_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/layers": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What can be priced
-         * @description The catalogue of layers, and what is asked of them.
-         */
-        post: operations["layers_api_layers_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/cost": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * What a layer costs
-         * @description The price of the layer, of its backward pass, or of one point.
-         */
-        post: operations["cost_api_cost_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/cost/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** What a layer costs: the picture */
-        post: operations["cost_picture_api_cost_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/cost_claim": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Whether a formula is the price
-         * @description Proved for every size at once, or refuted with the smallest counterexample.
-         */
-        post: operations["cost_claim_api_cost_claim_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/cost_check": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * The price, counted by running
-         * @description Plain code runs at small sizes, on numbers that count their own operations.
-         */
-        post: operations["cost_check_api_cost_check_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/compare": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Layers as one size grows
-         * @description The curves of one quantity, and in closed form where they cross.
-         */
-        post: operations["compare_api_compare_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/compare/picture.{form}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Layers as one size grows: the picture */
-        post: operations["compare_picture_api_compare_picture__form__post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/tables": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * CNNs, RNNs and Transformers side by side
-         * @description Parallelism, path length, time and space, in closed form.
-         */
-        post: operations["tables_api_tables_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/model": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * A model from its config.json
-         * @description The price of the model.
-         */
-        post: operations["model_api_model_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-}
+export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * Amount
-         * @description Pairs in digits, and as a share of all: above 1 where tiles reach past the ends.
-         */
+        /** @description Pairs in digits, and as a share of all: above 1 where tiles reach past the ends. */
         Amount: {
-            /** Name */
             name: string;
-            /** Pairs */
             pairs: string;
-            /** Share */
             share: number | null;
-            /** Share Text */
             share_text: string;
         };
-        /**
-         * AskAnswer
-         * @description The numbers of the questions that have all words, or most where `nearest`; words that may be meant.
-         */
+        /** @description The numbers of the questions that have all words, or most where `nearest`; words that may be meant. */
         AskAnswer: {
-            /** Numbers */
             numbers: number[];
-            /** Nearest */
             nearest: boolean;
-            /** Close */
             close: string[];
         };
-        /**
-         * AskQuestion
-         * @description Words to find, as they are typed.
-         */
-        AskQuestion: {
-            /** Words */
-            words: string;
-        };
-        /**
-         * AskedCommand
-         * @description A command, what it prints, and the page that shows the same.
-         */
+        /** @description A command, what it prints, and the page that shows the same. */
         AskedCommand: {
-            /** Line */
             line: string;
-            /** Printed */
             printed: string;
-            place: components["schemas"]["Place"] | null;
+            place: components["schemas"]["PageLink"] | null;
         };
-        /**
-         * AskedQuestion
-         * @description A question, what the notes answer, and what is so.
-         */
+        /** @description A question, the answer of course notes, and the true answer. */
         AskedQuestion: {
-            /** Number */
             number: number;
-            /** Topic */
             topic: string;
-            /** Asks */
             asks: string;
-            /** Notes */
             notes: string;
-            /** Commands */
             commands: components["schemas"]["AskedCommand"][];
-            /** Python */
             python: string;
-            /** Remark */
             remark: string;
-            /** Other Names */
             other_names: string[];
         };
-        /**
-         * BoundTerm
-         * @description reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw.
-         */
+        /** @description reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw. */
         BoundTerm: {
-            /** Name */
             name: string;
-            /** Latex */
             latex: string;
-            /** Text */
             text: string;
-            /** Value */
             value: number;
         };
-        /**
-         * BoundView
-         * @description All terms, and whether ELBO + gap = log p(x) was proved for them.
-         */
+        /** @description All terms, and whether ELBO + gap = log p(x) was proved for them. */
         BoundView: {
-            /** Terms */
             terms: components["schemas"]["BoundTerm"][];
-            /** Proved */
             proved: boolean;
         };
         /**
-         * CacheAnswer
          * @description `most` is the size of the rolling buffer, "" where it grows with the sequence.
          *
          *     `examples` are the numbers taken for letters that have none, and must have one; `no_cache` says why tokens
          *     cannot be decoded one by one.
          */
         CacheAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Examples */
             examples: {
                 [key: string]: number;
             };
-            /** Most */
             most: string;
-            /** Sentence */
             sentence: string;
-            /** No Cache */
             no_cache: string;
         };
-        /**
-         * CacheQuestion
-         * @description A rule, and numbers for its parameters.
-         */
-        CacheQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * CatalogueLayer
-         * @description A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask.
-         */
+        /** @description A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask. */
         CatalogueLayer: {
-            /** Name */
             name: string;
-            /** About */
             about: string;
-            /** Signature */
             signature: string;
-            /** Example */
             example: string;
-            /** Rule */
             rule: boolean;
         };
-        /**
-         * CatalogueRule
-         * @description A rule that has a name.
-         */
+        /** @description A rule that has a name. */
         CatalogueRule: {
-            /** Name */
             name: string;
-            /** Meaning */
             meaning: string;
-            /** Text */
             text: string;
-            /** Parameters */
             parameters: string[];
-            /** Aliases */
             aliases: string[];
         };
-        /**
-         * CertificateView
-         * @description Two mixtures of keys that are one point: `left` and `right` are the keys of either.
-         */
+        /** @description Two mixtures of keys that are one point: `left` and `right` are the keys of either. */
         CertificateView: {
-            /** Left */
             left: number[];
-            /** Right */
             right: number[];
-            /** Meeting */
             meeting: number[];
         };
-        /**
-         * ChartLine
-         * @description A line through points (x, y).
-         */
+        /** @description A line through points (x, y). */
         ChartLine: {
-            /** Name */
             name: string;
-            /** Points */
             points: [
                 number,
                 number
             ][];
         };
-        /**
-         * CheckAnswer
-         * @description The verdicts, and what is said of them; `slips` tell each slip once, with what follows from it.
-         */
+        /** @description The verdicts and their summary; `slips` names each slip once, with what follows from it. */
         CheckAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Right */
             right: boolean;
-            /** Summary */
             summary: string;
-            /** Slips */
             slips: string[];
-            /** Notes */
             notes: string[];
-            /** Numbers */
             numbers: components["schemas"]["NumberCheck"][];
         };
-        /**
-         * CheckQuestion
-         * @description A piece of work, and for some of its steps a table a head; "" where a number is not given.
-         */
-        CheckQuestion: {
-            /** Tokens */
-            tokens?: string[][];
-            /** Wq */
-            wq?: string[][];
-            /** Wk */
-            wk?: string[][];
-            /** Wv */
-            wv?: string[][];
-            /** Wo */
-            wo?: string[][];
-            /** Memory */
-            memory?: string[][];
-            /** Q */
-            q?: string[][];
-            /** K */
-            k?: string[][];
-            /** V */
-            v?: string[][];
-            /**
-             * Rule
-             * @default full
-             */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Scale
-             * @default 1
-             */
-            scale: string;
-            /**
-             * Heads
-             * @default 1
-             */
-            heads: number;
-            /**
-             * Columns
-             * @default false
-             */
-            columns: boolean;
-            /**
-             * Places
-             * @default 4
-             */
-            places: number;
-            /** Answer */
-            answer?: {
-                [key: string]: string[][][];
-            };
-        };
-        /**
-         * ClaimAnswer
-         * @description The verdict, how the formula was read, and the count itself; no verdict while a letter is open.
-         */
+        /** @description The verdict, the formula as it was read, and the count. There is no verdict while a letter is open. */
         ClaimAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Read */
             read: string;
             verdict: components["schemas"]["Judgement"] | null;
             letter: components["schemas"]["OpenLetter"] | null;
             count: components["schemas"]["Formula"];
             drawing: components["schemas"]["CounterexampleGrid"] | null;
         };
-        /**
-         * ClaimQuestion
-         * @description A rule and a formula for its count; `per` counts the keys of a query, or the reverse, from `first`.
-         */
-        ClaimQuestion: {
-            /** Rule */
-            rule: string;
-            /** Claim */
-            claim: string;
-            /**
-             * Per
-             * @default
-             * @enum {string}
-             */
-            per: "" | "query" | "key";
-            /**
-             * First
-             * @default 0
-             * @enum {integer}
-             */
-            first: 0 | 1;
-            /**
-             * Assume
-             * @default
-             */
-            assume: string;
-            /** Rename */
-            rename?: {
-                [key: string]: string;
-            };
-        };
-        /**
-         * CodeAnswer
-         * @description The rule in several libraries.
-         */
+        /** @description The rule in several libraries. */
         CodeAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Snippets */
-            snippets: components["schemas"]["Snippet"][];
+            snippets: components["schemas"]["CodeSample"][];
         };
-        /**
-         * CodeQuestion
-         * @description A rule, and the numbers given so far; letters without one get an example.
-         */
-        CodeQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * CompareAnswer
-         * @description Curves, where they cross, and a table of numbers.
-         */
-        CompareAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
-            late: boolean;
-            /** Title */
+        /** @description Code that runs as it is. */
+        CodeSample: {
             title: string;
-            /** Note */
+            code: string;
+        };
+        /** @description Curves, where they cross, and a table of numbers. */
+        CompareAnswer: {
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
+            late: boolean;
+            title: string;
             note: string;
-            /** Warning */
             warning: string;
-            /** Label */
             label: string;
-            /** Over */
             over: string[];
-            /** Letters */
             letters: components["schemas"]["SizeLetter"][];
-            /** Sizes */
             sizes: number[];
-            /** Layers */
             layers: components["schemas"]["ComparedLayer"][];
-            /** Crossings */
             crossings: components["schemas"]["Crossing"][];
-            /** Sentences */
             sentences: (string | components["schemas"]["Run"][])[];
-            /** Widths */
             widths: string[];
         };
-        /**
-         * CompareQuestion
-         * @description Two layers or more, the size that grows, and what is compared; `span`: from where to where it grows.
-         */
-        CompareQuestion: {
-            /** Layers */
-            layers: string[];
-            /**
-             * Over
-             * @default n
-             */
-            over: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Quantity
-             * @default multiplies
-             */
-            quantity: string;
-            /**
-             * Column
-             * @default needed
-             * @enum {string}
-             */
-            column: "needed" | "dense";
-            /**
-             * Equal
-             * @default false
-             */
-            equal: boolean;
-            /** Span */
-            span?: number[];
-        };
-        /**
-         * ComparedLayer
-         * @description A curve: the layer it is of, its formula, and its values; `texts` are exact.
-         */
+        /** @description The curve of one layer: its formula and its values; `texts` are exact. */
         ComparedLayer: {
-            /** Label */
             label: string;
-            /** Meaning */
             meaning: string;
             formula: components["schemas"]["Formula"];
-            /** Order */
             order: string | components["schemas"]["Run"][];
-            /** Values */
             values: (number | null)[];
-            /** Texts */
             texts: string[];
         };
-        /**
-         * ConeView
-         * @description The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty.
-         */
+        /** @description The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty. */
         ConeView: {
-            /** Keys */
             keys: number[];
-            /** Start */
             start: number[];
-            /** End */
             end: number[];
         };
-        /**
-         * ConvAnswer
-         * @description The heads of one query. The first key is pixel `origin`; `pixel` is stride times the query.
-         */
+        /** @description The heads of one query. The first key is pixel `origin`; `pixel` is stride times the query. */
         ConvAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Words */
             words: string;
-            /** Size */
             size: [
                 number,
                 number
             ];
-            /** Outputs */
             outputs: [
                 number,
                 number
             ];
-            /** Origin */
             origin: [
                 number,
                 number
             ];
-            /** Keys */
             keys: [
                 number,
                 number
             ];
-            /** Query */
             query: [
                 number,
                 number
             ];
-            /** Pixel */
             pixel: [
                 number,
                 number
             ];
-            /** Stride */
             stride: [
                 number,
                 number
             ];
-            /** Heads */
             heads: components["schemas"]["ConvHead"][];
-            /** Radius */
             radius: number;
-            /** Leak */
             leak: string;
-            /** Bound */
             bound: string;
-            /** Latex */
             latex: string;
         };
-        /**
-         * ConvHead
-         * @description A head: its shift Δ, the pixel its centre stands on, the weight of every key, and what leaks.
-         */
+        /** @description A head: its shift Δ, the pixel its centre stands on, the weight of every key, and what leaks. */
         ConvHead: {
-            /** Shift */
             shift: [
                 number,
                 number
             ];
-            /** Tap */
             tap: [
                 number,
                 number
             ];
-            /** Weights */
             weights: number[][];
-            /** Leak */
             leak: string;
         };
-        /**
-         * ConvPriceAnswer
-         * @description The prices in words.
-         */
+        /** @description The prices in words. */
         ConvPriceAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Facts */
             facts: [
                 string,
                 string
             ][];
         };
-        /**
-         * ConvPriceQuestion
-         * @description A kernel, an image, and the channels in and out.
-         */
-        ConvPriceQuestion: {
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: string;
-            /**
-             * Stride
-             * @default 1
-             */
-            stride: string;
-            /**
-             * Dilation
-             * @default 1
-             */
-            dilation: string;
-            /**
-             * Padding
-             * @default
-             */
-            padding: string;
-            /**
-             * Padding Mode
-             * @default zeros
-             */
-            padding_mode: string;
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Channels
-             * @default 16
-             */
-            channels: number;
-            /**
-             * Out Channels
-             * @default 32
-             */
-            out_channels: number;
-        };
-        /**
-         * ConvQuestion
-         * @description A kernel, an image, how sharp its heads are, and the pixel of the output that asks; "" is the middle.
-         *
-         *     A pixel beyond the last one stands for the last.
-         */
-        ConvQuestion: {
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: string;
-            /**
-             * Stride
-             * @default 1
-             */
-            stride: string;
-            /**
-             * Dilation
-             * @default 1
-             */
-            dilation: string;
-            /**
-             * Padding
-             * @default
-             */
-            padding: string;
-            /**
-             * Padding Mode
-             * @default zeros
-             */
-            padding_mode: string;
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Alpha
-             * @default 2
-             */
-            alpha: number;
-            /**
-             * Pixel
-             * @default
-             */
-            pixel: string;
-        };
-        /**
-         * ConvSameAnswer
-         * @description What is proved of the parameters, the multiplies and the adds.
-         */
+        /** @description What is proved about the parameters, the multiplies and the adds. */
         ConvSameAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Same */
             same: components["schemas"]["SamePrice"][];
         };
-        /**
-         * Copies
-         * @description The same question elsewhere, and its answer as LaTeX.
-         */
-        Copies: {
-            /** Python */
-            python: string;
-            /** Command */
-            command: string;
-            /**
-             * Latex
-             * @default
-             */
-            latex: string;
-        };
-        /**
-         * CostAnswer
-         * @description Work in columns (needed and dense, or one for each kind of point), memory, dependences, tables.
-         */
+        /** @description Work in columns (needed and dense, or one for each kind of point), memory, dependences, tables. */
         CostAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Letters */
             letters: components["schemas"]["SizeLetter"][];
-            /** Columns */
             columns: string[];
-            /** Numbers */
             numbers: string[];
-            /** Work */
             work: components["schemas"]["QuantityRow"][];
-            /** Memory */
             memory: components["schemas"]["QuantityRow"][];
-            /** Facts */
             facts: [
                 string,
                 string
             ][];
-            /** Tables */
             tables: components["schemas"]["ReportView"][];
-            /** Times */
             times: components["schemas"]["MachineTime"][];
-            /** Notes */
             notes: string[];
         };
-        /**
-         * CostCheckAnswer
-         * @description What the formulas say, and what was counted.
-         */
+        /** @description The report that compares the formulas with the counted operations. */
         CostCheckAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Equal */
             equal: boolean;
             report: components["schemas"]["ReportView"];
         };
-        /**
-         * CostCheckQuestion
-         * @description A layer that is run at small sizes.
-         */
-        CostCheckQuestion: {
-            /** Layer */
-            layer: string;
-            /**
-             * Rule
-             * @default
-             */
-            rule: string;
-        };
-        /**
-         * CostClaimAnswer
-         * @description The verdict.
-         */
+        /** @description The verdict. */
         CostClaimAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Quantity */
             quantity: string;
             verdict: components["schemas"]["Judgement"];
         };
         /**
-         * CostClaimQuestion
-         * @description A layer, and what is said of one of its quantities: `multiplies: n^2 h c + 2n(n - 1)h^2`.
-         */
-        CostClaimQuestion: {
-            /** Layer */
-            layer: string;
-            /** Claim */
-            claim: string;
-            /**
-             * Rule
-             * @default
-             */
-            rule: string;
-            /**
-             * Backward
-             * @default false
-             */
-            backward: boolean;
-            /**
-             * Per
-             * @default
-             * @enum {string}
-             */
-            per: "" | "score" | "cell" | "step";
-            /**
-             * Assume
-             * @default
-             */
-            assume: string;
-            /** Rename */
-            rename?: {
-                [key: string]: string;
-            };
-        };
-        /**
-         * CostQuestion
-         * @description A layer, its attention mask where the text has none, and the numbers given so far.
-         *
-         *     `per` asks for the price of one score, one cell or one decoding step instead of all of it.
-         */
-        CostQuestion: {
-            /** Layer */
-            layer: string;
-            /**
-             * Rule
-             * @default
-             */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Backward
-             * @default false
-             */
-            backward: boolean;
-            /**
-             * Per
-             * @default
-             * @enum {string}
-             */
-            per: "" | "score" | "cell" | "step";
-        };
-        /**
-         * CountAnswer
          * @description The closed form, or why there is none, and where it is defined.
          *
          *     `partly` is the form with the numbers given so far. Once every letter has one, `value` is the count in
@@ -2295,1372 +276,477 @@ export interface components {
          *     a closed form it is there at once, with the numbers of `examples` for letters that have none.
          */
         CountAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             formula: components["schemas"]["Formula"] | null;
-            /** No Formula */
             no_formula: string;
-            /** Domain */
             domain: string;
             partly: components["schemas"]["Formula"] | null;
-            /** Value */
             value: string;
-            /** Examples */
             examples: {
                 [key: string]: number;
             };
-            /** Dense */
             dense: string;
-            /** Share */
             share: string;
         };
-        /**
-         * CountQuestion
-         * @description A rule, and the numbers given so far.
-         */
-        CountQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * Counterexample
-         * @description Numbers at which two sides differ: what the formula says, and what is so; "" where it has no value.
-         */
+        /** @description Numbers at which claim and count differ, with the value of each; "" where it has none. */
         Counterexample: {
-            /** Values */
             values: {
                 [key: string]: number;
             };
-            /** Claimed */
             claimed: string;
-            /** Exact */
             exact: string;
-            /** Sentence */
             sentence: string;
         };
-        /**
-         * CounterexampleGrid
-         * @description The attended pairs there, a text of 0 and 1 a query; `row` or `column` is the one counted.
-         */
+        /** @description The attended pairs at a counterexample, one text of 0 and 1 per query; the counted row or column. */
         CounterexampleGrid: {
-            /** Numbers */
             numbers: {
                 [key: string]: number;
             };
-            /** Squares */
             squares: string[];
-            /** Row */
             row?: number | null;
-            /** Column */
             column?: number | null;
         };
-        /**
-         * Crossing
-         * @description Where two curves cross, in numbers.
-         */
+        /** @description Where two curves cross, in numbers. */
         Crossing: {
-            /** First */
             first: string;
-            /** Second */
             second: string;
-            /** X */
             x: number;
-            /** Y */
             y: number;
-            /** Text */
             text: string;
         };
-        /**
-         * DeriveAnswer
-         * @description The derivation, with a verdict on every line, and all that there are.
-         */
+        /** @description The derivation, with a verdict on every line, and all that there are. */
         DeriveAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Given */
             given: string;
-            /** Definitions */
             definitions: components["schemas"]["LineView"][];
-            /** Lines */
             lines: components["schemas"]["LineView"][];
-            /** Remark */
             remark: string;
-            /** Holds */
             holds: boolean;
-            /** Derivations */
             derivations: components["schemas"]["Listed"][];
         };
-        /**
-         * DeriveQuestion
-         * @description Which derivation; for game its function, method and step; and lines by number that were changed.
-         */
-        DeriveQuestion: {
-            /**
-             * Derivation
-             * @default causal
-             */
-            derivation: string;
-            /**
-             * F
-             * @default p*q
-             */
-            f: string;
-            /**
-             * Method
-             * @default alternating
-             */
-            method: string;
-            /**
-             * Step
-             * @default 1
-             */
-            step: string;
-            /** Changes */
-            changes?: {
-                [key: string]: string;
-            };
-        };
-        /**
-         * DiagramAnswer
-         * @description The picture as SVG, and what it tells.
-         */
+        /** @description The diagram as SVG, and its facts. */
         DiagramAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Svg */
             svg: string;
-            /** Facts */
             facts: [
                 string,
                 string
             ][];
         };
-        /**
-         * DiagramQuestion
-         * @description The net, and the pixel whose arrows are bold.
-         */
-        DiagramQuestion: {
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Directions
-             * @default 1
-             * @enum {integer}
-             */
-            directions: 1 | 2 | 4;
-            /**
-             * Cell
-             * @default rnn
-             * @enum {string}
-             */
-            cell: "rnn" | "lstm" | "gru";
-            /**
-             * Pixel
-             * @default
-             */
-            pixel: string;
-        };
-        /**
-         * DiscreteAnswer
-         * @description The terms and the posterior; `best` is a text that makes q the posterior.
-         */
+        /** @description The terms and the posterior; `best` is a text that makes q the posterior. */
         DiscreteAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             bound: components["schemas"]["BoundView"];
-            /** Best */
             best: string;
-            /** Values */
             values: components["schemas"]["Value"][];
         };
-        /**
-         * DiscreteQuestion
-         * @description Numbers with commas, one for each z: the prior p(z), the likelihood p(x|z), and q(z|x).
-         */
-        DiscreteQuestion: {
-            /**
-             * Prior
-             * @default 1/2, 1/4, 1/4
-             */
-            prior: string;
-            /**
-             * Likelihood
-             * @default 1/10, 3/5, 9/10
-             */
-            likelihood: string;
-            /**
-             * Guess
-             * @default 1/5, 2/5, 2/5
-             */
-            guess: string;
-        };
-        /**
-         * DrawAnswer
-         * @description What is written over the picture and under it.
-         */
+        /** @description The title and the caption of the picture. */
         DrawAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Caption */
             caption: string[];
         };
-        /**
-         * DrawQuestion
-         * @description A rule, a second one drawn over it or "", and numbers.
-         *
-         *     Of an image, the keys of one pixel are drawn, of the one in the middle where `pixel` is none of its own;
-         *     where `flat`, all queries against all keys.
-         */
-        DrawQuestion: {
-            /** Rule */
-            rule: string;
-            /**
-             * Other
-             * @default
-             */
-            other: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Pixel
-             * @default []
-             */
-            pixel: number[];
-            /**
-             * Flat
-             * @default false
-             */
-            flat: boolean;
-        };
-        /**
-         * ElboAnswer
-         * @description The terms; the densities of prior, posterior and q; and the q of equal gap, by mean and variance.
-         */
+        /** @description The terms; the densities of prior, posterior and q; and the q of equal gap, by mean and variance. */
         ElboAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             bound: components["schemas"]["BoundView"];
-            /** Posterior */
             posterior: [
                 string,
                 string
             ];
-            /** Place */
             place: [
                 number,
                 number
             ];
-            /** Best */
             best: [
                 number,
                 number
             ];
-            /** Densities */
             densities: components["schemas"]["ChartLine"][];
-            /** Gaps */
             gaps: components["schemas"]["ChartLine"][];
         };
-        /**
-         * ElboQuestion
-         * @description x = weight·z + bias + noise with z ~ N(0, 1), the x that is seen, and q = N(mean, variance).
-         */
-        ElboQuestion: {
-            /**
-             * Weight
-             * @default 1
-             */
-            weight: string;
-            /**
-             * Bias
-             * @default 0
-             */
-            bias: string;
-            /**
-             * Noise
-             * @default 1
-             */
-            noise: string;
-            /**
-             * X
-             * @default 3/2
-             */
-            x: string;
-            /**
-             * Mean
-             * @default 0
-             */
-            mean: string;
-            /**
-             * Variance
-             * @default 1
-             */
-            variance: string;
-        };
-        /**
-         * ErrorAnswer
-         * @description The image, the convolution of it, what soft heads give, and their difference; the greatest as text.
-         */
+        /** @description The image, the convolution of it, what soft heads give, and their difference; the greatest as text. */
         ErrorAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Image */
             image: number[][];
-            /** Wanted */
             wanted: number[][];
-            /** Soft */
             soft: number[][];
-            /** Difference */
             difference: number[][];
-            /** Error */
             error: string;
-            /** Bound */
             bound: string;
-            /** Hard Error */
             hard_error: string;
-            /** Filter */
             filter: string[][];
         };
-        /**
-         * ErrorQuestion
-         * @description A kernel, an image, how sharp its heads are, and the filter whose weights the taps have.
-         */
-        ErrorQuestion: {
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: string;
-            /**
-             * Stride
-             * @default 1
-             */
-            stride: string;
-            /**
-             * Dilation
-             * @default 1
-             */
-            dilation: string;
-            /**
-             * Padding
-             * @default
-             */
-            padding: string;
-            /**
-             * Padding Mode
-             * @default zeros
-             */
-            padding_mode: string;
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Alpha
-             * @default 2
-             */
-            alpha: number;
-            /**
-             * Filter
-             * @default edges
-             * @enum {string}
-             */
-            filter: "edges" | "average" | "sharpen" | "random";
-        };
-        /**
-         * Example
-         * @description A page and what is filled in there.
-         */
+        /** @description A page and what is filled in there. */
         Example: {
-            /** Title */
             title: string;
-            /** Page */
             page: string;
-            /** State */
             state: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * ExplainAnswer
-         * @description The plan; `at` are its numbers, of which `examples` were given by nobody.
-         */
+        /** @description The plan at the numbers `at`; `examples` are those that the question did not give. */
         ExplainAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** At */
             at: {
                 [key: string]: number;
             };
-            /** Examples */
             examples: string[];
-            /** Tensors */
             tensors: string;
-            /** Of */
             of: string;
-            /** Amounts */
             amounts: components["schemas"]["Amount"][];
-            /** Useful */
             useful: string;
-            /** Why */
             why: string;
-            /** As Written */
             as_written: string;
-            /** Parts */
             parts: components["schemas"]["PlanPart"][];
-            /** Kernels */
             kernels: components["schemas"]["KernelChoice"][];
-            /** Refused */
             refused: string;
-            /** Facts */
             facts: components["schemas"]["PlanFact"][];
-            /** Mapped */
             mapped: boolean;
         };
-        /**
-         * FindingsAnswer
-         * @description Three sentences first, then the curves, then the numbers as a report.
-         */
+        /** @description Three sentences first, then the curves, then the numbers as a report. */
         FindingsAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Findings */
             findings: string[];
-            /** Spreads */
             spreads: components["schemas"]["Spread"][];
             report: components["schemas"]["ReportView"];
         };
-        /**
-         * FirstDifference
-         * @description The first pair that only one of the rules has, and the numbers at which it does.
-         */
+        /** @description The first pair that only one of the rules has, and the numbers at which it does. */
         FirstDifference: {
-            /** Numbers */
             numbers: {
                 [key: string]: number;
             };
-            /** Pair */
             pair: {
                 [key: string]: number;
             };
-            /** Rule */
             rule: string;
         };
         /**
-         * FirstLayersAnswer
          * @description The layer that first connects each query (a row) to each key (a column); -1 where none does.
          *
          *     Of an image: `pixel` to each other pixel. `rows` and `columns` are the positions that are shown; not all
          *     where there are many. `at` are the numbers. Where there is no map, `no_map` says why.
          */
         FirstLayersAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** At */
             at: string;
-            /** Rows */
             rows: number[];
-            /** Columns */
             columns: number[];
-            /** Layers */
             layers: number[][];
-            /** Pixel */
             pixel: number[];
-            /** No Map */
             no_map: string;
         };
-        /**
-         * FirstLayersQuestion
-         * @description A rule, the numbers given so far, and the pixel of an image whose field is shown.
-         */
-        FirstLayersQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Pixel
-             * @default []
-             */
-            pixel: number[];
-        };
-        /**
-         * Fix
-         * @description A whole text that would be right.
-         */
+        /** @description A corrected text. */
         Fix: {
-            /** Label */
             label: string;
-            /** Text */
             text: string;
         };
         /**
-         * Formula
          * @description One or more pieces, and all of it as text and as LaTeX.
          *
          *     `head` says what the pieces are where they are those of one axis of an image, `where` what their short
          *     names stand for, and `more` how many pieces are not there.
          */
         Formula: {
-            /**
-             * Head
-             * @default
-             */
+            /** @default  */
             head: string;
-            /** Pieces */
             pieces: components["schemas"]["Piece"][];
-            /** Where */
             where: string;
-            /**
-             * More
-             * @default
-             */
+            /** @default  */
             more: string;
-            /** Text */
             text: string;
-            /** Latex */
             latex: string;
         };
-        /**
-         * GameFieldAnswer
-         * @description The plane without orbits; `arrows` are (x, y, x, y) from tail to tip.
-         */
+        /** @description The plane without orbits; `arrows` are (x, y, x, y) from tail to tip. */
         GameFieldAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Arrows */
             arrows: [
                 number,
                 number,
                 number,
                 number
             ][];
-            /** Levels */
             levels: components["schemas"]["ChartLine"][];
-            /** Rests */
             rests: components["schemas"]["Rest"][];
-            /** Summary */
             summary: string;
         };
-        /**
-         * GameFieldQuestion
-         * @description A game, and the part of the plane that is shown.
-         */
-        GameFieldQuestion: {
-            /** Game */
-            game: string;
-            /**
-             * Minimise
-             * @default
-             */
-            minimise: string;
-            /**
-             * Loss
-             * @default logistic
-             * @enum {string}
-             */
-            loss: "logistic" | "linear";
-            /**
-             * View
-             * @default [
-             *       0,
-             *       0,
-             *       3
-             *     ]
-             */
-            view: [
-                number,
-                number,
-                number
-            ];
-        };
-        /**
-         * GridAnswer
-         * @description Steps, receptive fields as 0 and 1, and the layer of the convnet that first sees a pixel, or -1.
-         */
+        /** @description Steps, receptive fields as 0 and 1, and the layer of the convnet that first sees a pixel, or -1. */
         GridAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Size */
             size: [
                 number,
                 number
             ];
-            /** Sweeps */
             sweeps: components["schemas"]["Sweep"][];
-            /** At Once */
             at_once: number[];
-            /** Depth */
             depth: number;
             depth_formula: components["schemas"]["Formula"];
-            /** Equation */
             equation: string[];
-            /** Pixel */
             pixel: [
                 number,
                 number
             ];
-            /** Field */
             field: number[][];
-            /** Raster */
             raster: number[][];
-            /** Convnet */
             convnet: number[][];
-            /** Seen */
             seen: number[];
-            /** Words */
             words: string;
         };
-        /**
-         * GridCheckAnswer
-         * @description Whether they are equal up to rounding, the equation in LaTeX, and each tensor's difference.
-         */
+        /** @description Whether they are equal up to rounding, the equation in LaTeX, and each tensor's difference. */
         GridCheckAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Equal */
             equal: boolean;
-            /** Equation */
             equation: string[];
             report: components["schemas"]["ReportView"];
         };
-        /**
-         * GridFieldQuestion
-         * @description And a pixel ("" for the middle), and the convnet beside the net: layers of K × K.
-         */
-        GridFieldQuestion: {
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Directions
-             * @default 1
-             * @enum {integer}
-             */
-            directions: 1 | 2 | 4;
-            /**
-             * Cell
-             * @default rnn
-             * @enum {string}
-             */
-            cell: "rnn" | "lstm" | "gru";
-            /**
-             * Pixel
-             * @default
-             */
-            pixel: string;
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: number;
-            /**
-             * Layers
-             * @default 3
-             */
-            layers: number;
-        };
-        /**
-         * GridPriceAnswer
-         * @description Multiplies, parameters and sequential steps of both nets.
-         */
+        /** @description Multiplies, parameters and sequential steps of both nets. */
         GridPriceAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Prices */
             prices: components["schemas"]["NetPrice"][];
         };
-        /**
-         * GridPriceQuestion
-         * @description The nets, the channels of a pixel and of a state.
-         */
-        GridPriceQuestion: {
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Directions
-             * @default 1
-             * @enum {integer}
-             */
-            directions: 1 | 2 | 4;
-            /**
-             * Cell
-             * @default rnn
-             * @enum {string}
-             */
-            cell: "rnn" | "lstm" | "gru";
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: number;
-            /**
-             * Layers
-             * @default 3
-             */
-            layers: number;
-            /**
-             * C
-             * @default 3
-             */
-            c: number;
-            /**
-             * H
-             * @default 64
-             */
-            h: number;
-        };
-        /**
-         * GridQuestion
-         * @description The image (8, or 8x12), the corners that the net begins at, and what runs at each pixel.
-         */
-        GridQuestion: {
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Directions
-             * @default 1
-             * @enum {integer}
-             */
-            directions: 1 | 2 | 4;
-            /**
-             * Cell
-             * @default rnn
-             * @enum {string}
-             */
-            cell: "rnn" | "lstm" | "gru";
-        };
-        /**
-         * Growth
-         * @description The weights of each key, as the query is made shorter and longer; 1 is the query as given.
-         */
+        /** @description The weights of each key, as the query is made shorter and longer; 1 is the query as given. */
         Growth: {
-            /** Lengths */
             lengths: number[];
-            /** Weights */
             weights: number[][];
         };
-        /**
-         * GrowthAnswer
-         * @description The order of growth, by region where it differs.
-         */
+        /** @description The order of growth, by region where it differs. */
         GrowthAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             order: components["schemas"]["Formula"];
         };
-        /**
-         * GrowthQuestion
-         * @description A rule.
-         */
-        GrowthQuestion: {
-            /** Rule */
-            rule: string;
-        };
-        /**
-         * HeadsAnswer
-         * @description The runs; a frame of `reach` positions to each side of the query holds all heads but the widest.
-         */
+        /** @description The runs; a frame of `reach` positions to each side of the query holds all heads but the widest. */
         HeadsAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Reach */
             reach: number;
-            /** Kernel */
             kernel: number;
-            /** Runs */
             runs: components["schemas"]["RunView"][];
         };
-        /**
-         * Judgement
-         * @description The verdict on a claim, on a link of a chain, or on another reading of it, which `how` names.
-         */
+        /** @description The verdict on a claim, on one equation of a chain, or on another reading, which `how` names. */
         Judgement: {
-            /** Claim */
             claim: string;
-            /**
-             * Status
-             * @enum {string}
-             */
+            /** @enum {string} */
             status: "holds" | "holds only where" | "fails" | "undecided";
-            /** Sentence */
             sentence: string;
-            /** Where */
             where: string;
             example: components["schemas"]["Counterexample"] | null;
-            /** Remaining */
             remaining: string;
-            /** Because */
             because: string;
-            /**
-             * How
-             * @default
-             */
+            /** @default  */
             how: string;
-            /**
-             * Readings
-             * @default []
-             */
+            /** @default [] */
             readings: string[];
-            /**
-             * Links
-             * @default []
-             */
+            /** @default [] */
             links: components["schemas"]["Judgement"][];
-            /**
-             * Instead
-             * @default []
-             */
+            /** @default [] */
             instead: components["schemas"]["Judgement"][];
         };
-        /**
-         * KernelChoice
-         * @description A kernel, and why it cannot run this; "" where it can.
-         */
+        /** @description A kernel, and why it cannot run this; "" where it can. */
         KernelChoice: {
-            /** Name */
             name: string;
-            /** Reason */
             reason: string;
-            /** Chosen */
             chosen: boolean;
         };
-        /**
-         * KeyWeight
-         * @description What one key gets: in numbers, for bars, and in the limit of a long query in this direction.
-         */
+        /** @description What one key gets: in numbers, for bars, and in the limit of a long query in this direction. */
         KeyWeight: {
-            /** Logit */
             logit: string;
-            /** Weight */
             weight: string;
-            /** Share */
             share: number;
-            /** Limit */
             limit: number;
-            /** Wanted */
             wanted: number;
         };
-        /**
-         * KeysAnswer
-         * @description Formulas in the position of the query, and in that of the key.
-         */
+        /** @description Formulas in the position of the query, and in that of the key. */
         KeysAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             per_query: components["schemas"]["Formula"];
             per_key: components["schemas"]["Formula"];
         };
-        /**
-         * KeysQuestion
-         * @description A rule, and the numbers given so far.
-         */
-        KeysQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * LayersAnswer
-         * @description The menus of the price page.
-         */
+        /** @description The menus of the price page. */
         LayersAnswer: {
-            /** Layers */
             layers: components["schemas"]["CatalogueLayer"][];
-            /** Quantities */
             quantities: components["schemas"]["NamedQuantity"][];
-            /** Machines */
             machines: string[];
-            /** Models */
             models: components["schemas"]["NamedModel"][];
         };
-        /**
-         * LayersQuestion
-         * @description Nothing is asked.
-         */
-        LayersQuestion: Record<string, never>;
-        /**
-         * LeakAnswer
-         * @description The curves, the leak at this α beside its bound, and the α that small leaks need.
-         */
+        /** @description The curves, the leak at this α beside its bound, and the α that small leaks need. */
         LeakAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Alphas */
             alphas: number[];
-            /** Curves */
             curves: components["schemas"]["LeakCurve"][];
-            /** Leak */
             leak: string;
-            /** Level */
             level: number;
-            /** Corner */
             corner: string;
-            /** Bound */
             bound: string;
-            /** Needed */
             needed: components["schemas"]["NeededAlpha"][];
-            /** Latex */
             latex: string;
         };
-        /**
-         * LeakCurve
-         * @description A leak at each α of the answer; what is too small for a number is left out.
-         */
+        /** @description A leak at each α of the answer; what is too small for a number is left out. */
         LeakCurve: {
-            /** Name */
             name: string;
-            /** Values */
             values: (number | null)[];
         };
-        /**
-         * LeakQuestion
-         * @description A kernel, an image, and how sharp its heads are.
-         */
-        LeakQuestion: {
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: string;
-            /**
-             * Stride
-             * @default 1
-             */
-            stride: string;
-            /**
-             * Dilation
-             * @default 1
-             */
-            dilation: string;
-            /**
-             * Padding
-             * @default
-             */
-            padding: string;
-            /**
-             * Padding Mode
-             * @default zeros
-             */
-            padding_mode: string;
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Alpha
-             * @default 2
-             */
-            alpha: number;
-        };
-        /**
-         * Letter
-         * @description A size or a parameter: its least number, and the one at which the picture is drawn without any.
-         */
+        /** @description A size or a parameter: its least number, and the one at which the picture is drawn without any. */
         Letter: {
-            /** Name */
             name: string;
-            /** Size */
             size: boolean;
-            /** Least */
             least: number;
-            /** Example */
             example: number;
-            /** Value */
             value: number | null;
         };
         /**
-         * LineView
          * @description A line in LaTeX, why it holds, the text it was read from, and the verdict in words.
          *
          *     `start` to `end` are the characters that the words speak of.
          */
         LineView: {
-            /** Left */
             left: string;
-            /** Relation */
             relation: string;
-            /** Right */
             right: string;
-            /** Reason */
             reason: string;
-            /** Text */
             text: string;
-            /**
-             * Verdict
-             * @enum {string}
-             */
+            /** @enum {string} */
             verdict: "holds" | "refuted" | "unread" | "definition";
-            /** Sentence */
             sentence: string;
-            /** Domain */
             domain: string;
-            /**
-             * Changed
-             * @default false
-             */
+            /** @default false */
             changed: boolean;
-            /**
-             * Start
-             * @default 0
-             */
+            /** @default 0 */
             start: number;
-            /**
-             * End
-             * @default 0
-             */
+            /** @default 0 */
             end: number;
         };
-        /**
-         * LinearAnswer
-         * @description The terms for three q, and how far the importance bound is below log p(x) at each k.
-         */
+        /** @description The terms for three q, and how far the importance bound is below log p(x) at each k. */
         LinearAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Parts */
             parts: components["schemas"]["ReportPart"][];
-            /** Bounds */
             bounds: components["schemas"]["ChartLine"][];
-            /** Log */
             log: boolean;
         };
-        /**
-         * LinearQuestion
-         * @description Numbers in an example, in z, the noise's variance, how many examples, and the seed of the model.
-         */
-        LinearQuestion: {
-            /**
-             * Size
-             * @default 6
-             */
-            size: number;
-            /**
-             * Latent
-             * @default 2
-             */
-            latent: number;
-            /**
-             * Noise Variance
-             * @default 1
-             */
-            noise_variance: number;
-            /**
-             * Examples
-             * @default 5
-             */
-            examples: number;
-            /**
-             * Seed
-             * @default 0
-             */
-            seed: number;
-        };
-        /**
-         * Listed
-         * @description A derivation that there is.
-         */
+        /** @description The name and the summary of a derivation. */
         Listed: {
-            /** Name */
             name: string;
-            /** Summary */
             summary: string;
         };
-        /**
-         * MachineTime
-         * @description The least time on a machine, and what it is bound by.
-         */
+        /** @description The lower bound on the time on a machine, and what binds it. */
         MachineTime: {
-            /** Machine */
             machine: string;
-            /** Time */
             time: string;
-            /** Binds */
             binds: string;
-            /** About */
             about: string;
         };
-        /**
-         * ModelAnswer
-         * @description The model, its work at the length asked for, and what becomes of it as the length grows.
-         */
+        /** @description The model, its work at the length asked for, and what becomes of it as the length grows. */
         ModelAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Parameters */
             parameters: string;
-            /** Active */
             active: string;
-            /** Weights */
             weights: string;
-            /** Cache */
             cache: string;
-            /** Multiply Adds */
             multiply_adds: string[];
-            /** Work Title */
             work_title: string;
-            /** Parts */
             parts: components["schemas"]["PartOfWork"][];
             formulas: components["schemas"]["ReportView"];
-            /** Times */
             times: components["schemas"]["ModelTime"][];
             about: components["schemas"]["ReportView"];
-            /** Lengths */
             lengths: number[];
-            /** Curves */
             curves: components["schemas"]["WorkCurve"][];
             cached: components["schemas"]["WorkCurve"] | null;
             passes: components["schemas"]["Passes"] | null;
-            /** Passes Text */
             passes_text: string;
-            /** Length */
             length: number;
-            /** Longest */
             longest: number | null;
-            /** Fixed */
             fixed: boolean;
-            /** Config */
             config: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * ModelQuestion
-         * @description The fields of a config.json, and how many sequences of how many tokens run through the model.
-         */
-        ModelQuestion: {
-            /** Config */
-            config: {
-                [key: string]: unknown;
-            };
-            /**
-             * Length
-             * @default 4096
-             */
-            length: number;
-            /**
-             * Batch
-             * @default 1
-             */
-            batch: number;
-            /**
-             * Training
-             * @default false
-             */
-            training: boolean;
-        };
-        /**
-         * ModelTime
-         * @description The least time on a machine, of the run and of one more token, "" where none is made.
-         */
+        /** @description Lower bounds on a machine for the run and for one more token; "" where the model generates none. */
         ModelTime: {
-            /** Machine */
             machine: string;
-            /** About */
             about: string;
-            /** Run */
             run: string;
-            /** Run Binds */
             run_binds: string;
-            /** Token */
             token: string;
-            /** Token Binds */
             token_binds: string;
         };
         /**
-         * Moment
-         * @description After so many epochs, of each layer and head: (row, column) of its centre, and its radius.
+         * @description All heads after some epochs: the center (row, column) and the radius of each, by layer.
          *
          *     Inside the radius lies half of the head's Gaussian.
          */
         Moment: {
-            /** Epoch */
             epoch: number;
-            /** Epoch Text */
             epoch_text: string;
-            /** Centres */
             centres: [
                 number,
                 number
             ][][];
-            /** Radii */
             radii: number[][];
         };
-        /**
-         * MomentAnswer
-         * @description When it is, and a table with a row for each layer.
-         */
+        /** @description The epoch, and a table with a row for each layer. */
         MomentAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
             table: components["schemas"]["ReportPart"];
         };
-        /**
-         * MomentQuestion
-         * @description One moment of one of the runs: the first is 0, the last −1.
-         */
-        MomentQuestion: {
-            /**
-             * Record
-             * @default
-             */
-            record: string;
-            /**
-             * Run
-             * @default trained
-             * @enum {string}
-             */
-            run: "trained" | "control";
-            /**
-             * Moment
-             * @default -1
-             */
-            moment: number;
-        };
-        /**
-         * NamedModel
-         * @description A model that everybody knows, by the fields of its config.json that its price is made from.
-         */
+        /** @description A well-known model: the fields of its config.json that determine its cost. */
         NamedModel: {
-            /** Name */
             name: string;
-            /** Config */
             config: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * NamedQuantity
-         * @description What can be asked of a layer, as it is typed and as people read it.
-         */
+        /** @description A quantity of a layer: its name as it is typed, and its label. */
         NamedQuantity: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
         };
         /**
-         * NamesAnswer
-         * @description The rule of the catalogue that this is, proved for all sizes, and what others call it.
+         * @description The catalogue's rule that equals this one, proved for all sizes, and its names elsewhere.
          *
          *     `common` is what most people call it, where that is not its name here.
          *     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
@@ -3668,1551 +754,552 @@ export interface components {
          *     they have none; `unknown` says why there is none.
          */
         NamesAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Name */
             name: string;
-            /** Common */
             common: string;
-            /** Call */
             call: string;
-            /** Arguments */
             arguments: {
                 [key: string]: string;
             };
-            /** Meaning */
             meaning: string;
-            /** Keys */
             keys: string;
-            /** Aliases */
             aliases: string[];
-            /** Elsewhere */
             elsewhere: string[];
-            /** Reference */
             reference: string;
-            /** Domain */
             domain: string;
-            /** Canonical */
             canonical: string;
-            /** Unknown */
             unknown: string;
-            /** Examples */
             examples: {
                 [key: string]: number;
             };
         };
-        /**
-         * NamesQuestion
-         * @description A rule, and the numbers given so far.
-         */
-        NamesQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * NeededAlpha
-         * @description A leak, the least α that keeps it, and the closed form that is enough.
-         */
+        /** @description A leak, the least α that keeps it, and the closed form that is enough. */
         NeededAlpha: {
-            /** Error */
             error: string;
-            /** Smallest */
             smallest: string;
-            /** Sufficient */
             sufficient: string;
-            /** Alpha */
             alpha: number;
         };
-        /**
-         * NetPrice
-         * @description A quantity of a net: its formula, and the number at this image.
-         */
+        /** @description A quantity of a net: its formula, and the number at this image. */
         NetPrice: {
-            /** Net */
             net: string;
-            /** Quantity */
             quantity: string;
             formula: components["schemas"]["Formula"];
-            /** Number */
             number: string;
         };
-        /**
-         * NumberCheck
-         * @description The verdict on one number: "right", "rounded", "follows" or "slip"; `roots` are the slips behind it.
-         */
+        /** @description The verdict on one number: "right", "rounded", "follows" or "slip"; `roots` are the slips behind it. */
         NumberCheck: {
-            /** Step */
             step: string;
-            /** Head */
             head: number;
-            /** Row */
             row: number;
-            /** Column */
             column: number;
-            /** Given */
             given: string;
-            /** Exact */
             exact: string;
-            /** Verdict */
             verdict: string;
-            /** Roots */
             roots: components["schemas"]["PlaceView"][];
         };
-        /**
-         * NumberView
-         * @description A number: its exact form in LaTeX and as one types it, "" where too long; its decimal; its origin.
-         */
+        /** @description A number: its exact form in LaTeX and as one types it, "" where too long; its decimal; its origin. */
         NumberView: {
-            /** Exact */
             exact: string;
-            /** Text */
             text: string;
-            /** Decimal */
             decimal: string;
-            /** Share */
             share?: number | null;
-            /**
-             * Origin
-             * @default
-             */
+            /** @default  */
             origin: string;
-            /**
-             * Sources
-             * @default []
-             */
+            /** @default [] */
             sources: components["schemas"]["SourceView"][];
         };
-        /**
-         * OpenLetter
-         * @description A letter of the formula that the count has not, where it stands, and what it may stand for.
-         */
+        /** @description A letter of the formula that the count does not have, its position, and what it may mean. */
         OpenLetter: {
-            /** Name */
             name: string;
-            /** Start */
             start: number;
-            /** End */
             end: number;
-            /** Offers */
             offers: string[];
-            /** Message */
             message: string;
         };
         /**
-         * OrbitAnswer
          * @description The orbits, and a report of the first in exact numbers where there are such.
          *
          *     `tracks` is empty where places are formulas; `fit` is a view that holds the orbits while they are near.
          */
         OrbitAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Title */
             title: string;
-            /** Names */
             names: string[];
-            /** Axes */
             axes: [
                 number,
                 number
             ];
-            /** Start */
             start: string[];
-            /** Step Value */
             step_value: number;
-            /** Tracks */
             tracks: components["schemas"]["Track"][];
-            /** Distances */
             distances: components["schemas"]["ChartLine"][];
             report: components["schemas"]["ReportView"];
-            /** Fit */
             fit: [
                 number,
                 number,
                 number
             ];
         };
-        /**
-         * OrbitQuestion
-         * @description Where both begin, a number for each name, 1 if left out; how many steps, and what the plane shows.
-         *
-         *     A start may have letters in it, p0 and q0: the places are then formulas.
-         */
-        OrbitQuestion: {
-            /** Game */
-            game: string;
-            /**
-             * Minimise
-             * @default
-             */
-            minimise: string;
-            /**
-             * Loss
-             * @default logistic
-             * @enum {string}
-             */
-            loss: "logistic" | "linear";
-            /**
-             * Method
-             * @default alternating
-             */
-            method: string;
-            /**
-             * First
-             * @default
-             * @enum {string}
-             */
-            first: "" | "p" | "q";
-            /**
-             * Mass
-             * @default
-             */
-            mass: string;
-            /**
-             * Weight
-             * @default
-             */
-            weight: string;
-            /** Also */
-            also?: string[];
-            /**
-             * Step
-             * @default 1
-             */
-            step: string;
-            /** Start */
-            start?: string[];
-            /**
-             * Steps
-             * @default 12
-             */
-            steps: number;
-            /**
-             * View
-             * @default [
-             *       0,
-             *       0,
-             *       3
-             *     ]
-             */
-            view: [
-                number,
-                number,
-                number
-            ];
-        };
-        /**
-         * OtherQuestion
-         * @description The second rule, as typed.
-         */
-        OtherQuestion: {
-            /** Other */
-            other: string;
-        };
-        /**
-         * Outcome
-         * @description converges, settles, cycles, grows, diverges or undecided, and the words for it.
-         */
+        /** @description converges, settles, cycles, grows, diverges or undecided, and the words for it. */
         Outcome: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
-            /** Kind */
             kind: string;
-            /** Words */
             words: string | components["schemas"]["Run"][];
-            /** Period */
             period: number | null;
         };
-        /**
-         * OutcomeAnswer
-         * @description What happens for each method; `reach` says from which starts that holds.
-         */
+        /** @description What happens for each method; `reach` says from which starts that holds. */
         OutcomeAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Outcomes */
             outcomes: components["schemas"]["Outcome"][];
-            /** Reach */
             reach: string;
         };
-        /**
-         * OutcomeQuestion
-         * @description A game, its methods and their step, near the equilibrium `at`; "" for the only one.
-         */
-        OutcomeQuestion: {
-            /** Game */
-            game: string;
-            /**
-             * Minimise
-             * @default
-             */
-            minimise: string;
-            /**
-             * Loss
-             * @default logistic
-             * @enum {string}
-             */
-            loss: "logistic" | "linear";
-            /**
-             * Method
-             * @default alternating
-             */
-            method: string;
-            /**
-             * First
-             * @default
-             * @enum {string}
-             */
-            first: "" | "p" | "q";
-            /**
-             * Mass
-             * @default
-             */
-            mass: string;
-            /**
-             * Weight
-             * @default
-             */
-            weight: string;
-            /** Also */
-            also?: string[];
-            /**
-             * Step
-             * @default 1
-             */
-            step: string;
-            /**
-             * At
-             * @default
-             */
-            at: string;
-        };
-        /**
-         * PartOfWork
-         * @description One kind of part: its multiply-adds in three columns, and its share of those needed.
-         */
-        PartOfWork: {
-            /** Name */
-            name: string;
-            /** Needed */
-            needed: string;
-            /** Executed */
-            executed: string;
-            /** Dense */
-            dense: string;
-            /** Share */
-            share: number;
-            /** Percent */
-            percent: string;
-        };
-        /**
-         * PartPrice
-         * @description A part of the model: its parameters and multiplies, "" where it has none.
-         */
-        PartPrice: {
-            /** Name */
-            name: string;
-            /** Parameters */
-            parameters: string;
-            /** Multiplies */
-            multiplies: string;
-        };
-        /**
-         * Passes
-         * @description The length from which on attention needs more than all matrices together, and what it needs there.
-         */
-        Passes: {
-            /** Length */
-            length: number;
-            /** Value */
-            value: number;
-        };
-        /**
-         * PatchAxis
-         * @description Patches along one axis, in pixels; the formula says how many.
-         */
-        PatchAxis: {
-            /** Size */
-            size: number;
-            /** Patch */
-            patch: number;
-            /** Stride */
-            stride: number;
-            /** Tokens */
-            tokens: number;
-            /** Overlap */
-            overlap: number;
-            /** Skipped */
-            skipped: number;
-            /** Cropped */
-            cropped: number;
-            /** Added */
-            added: number;
-            /** Latex */
-            latex: string;
-        };
-        /**
-         * PatchFact
-         * @description A fact, as `lattend patches` tells it.
-         */
-        PatchFact: {
-            /** Name */
-            name: string;
-            /** Words */
-            words: string;
-        };
-        /**
-         * PatchesAnswer
-         * @description The patches along rows and columns, how many tokens they are, and the numbers of one.
-         */
-        PatchesAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
-            late: boolean;
-            rows: components["schemas"]["PatchAxis"];
-            cols: components["schemas"]["PatchAxis"];
-            /** Tokens */
-            tokens: number;
-            /** Numbers */
-            numbers: string;
-            /** Facts */
-            facts: components["schemas"]["PatchFact"][];
-        };
-        /**
-         * PatchesPriceAnswer
-         * @description The parts, the formula of the attention layer in n tokens, and the same at other sizes of patches.
-         */
-        PatchesPriceAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
-            late: boolean;
-            /** Parts */
-            parts: components["schemas"]["PartPrice"][];
-            attention: components["schemas"]["Formula"];
-            /** Sizes */
-            sizes: components["schemas"]["SizePrice"][];
-            mark: components["schemas"]["SizePrice"];
-        };
-        /**
-         * PatchesPriceQuestion
-         * @description And the heads of a layer of attention over the tokens.
-         */
-        PatchesPriceQuestion: {
-            /**
-             * Image
-             * @default 224
-             */
-            image: string;
-            /**
-             * Patch
-             * @default 16
-             */
-            patch: string;
-            /**
-             * Stride
-             * @default
-             */
-            stride: string;
-            /**
-             * Padding
-             * @default error
-             * @enum {string}
-             */
-            padding: "error" | "crop" | "zeros";
-            /**
-             * Channels
-             * @default 3
-             */
-            channels: number;
-            /**
-             * Width
-             * @default 768
-             */
-            width: number;
-            /**
-             * Heads
-             * @default 12
-             */
-            heads: number;
-        };
-        /**
-         * PatchesQuestion
-         * @description Sizes are 16, or rows by columns as in 8x16; a stride of "" is the patch.
-         */
-        PatchesQuestion: {
-            /**
-             * Image
-             * @default 224
-             */
-            image: string;
-            /**
-             * Patch
-             * @default 16
-             */
-            patch: string;
-            /**
-             * Stride
-             * @default
-             */
-            stride: string;
-            /**
-             * Padding
-             * @default error
-             * @enum {string}
-             */
-            padding: "error" | "crop" | "zeros";
-            /**
-             * Channels
-             * @default 3
-             */
-            channels: number;
-            /**
-             * Width
-             * @default 768
-             */
-            width: number;
-        };
-        /**
-         * Period
-         * @description A step at which every start comes back after so many steps.
-         */
-        Period: {
-            /** Period */
-            period: number;
-            /** Step */
-            step: string;
-        };
-        /**
-         * Piece
-         * @description A formula and the places where it holds, "" for everywhere else.
-         */
-        Piece: {
-            /** Latex */
-            latex: string;
-            /** When */
-            when: string;
-        };
-        /**
-         * Place
-         * @description A page, and the fields of its state that differ from those it begins with.
-         */
-        Place: {
-            /** Page */
+        /** @description A page, and the fields of its state that differ from those it begins with. */
+        PageLink: {
             page: string;
-            /** State */
             state: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * PlaceView
-         * @description A number of a step, counted from 0.
-         */
-        PlaceView: {
-            /** Step */
-            step: string;
-            /** Head */
-            head: number;
-            /** Row */
-            row: number;
-            /** Column */
-            column: number;
-        };
-        /**
-         * PlanFact
-         * @description A name and words.
-         */
-        PlanFact: {
-            /** Name */
+        /** @description One kind of part: its multiply-adds in three columns, and its share of those needed. */
+        PartOfWork: {
             name: string;
-            /** Words */
+            needed: string;
+            executed: string;
+            dense: string;
+            share: number;
+            percent: string;
+        };
+        /** @description A part of the model: its parameters and multiplies, "" where it has none. */
+        PartPrice: {
+            name: string;
+            parameters: string;
+            multiplies: string;
+        };
+        /** @description The length from which attention needs more than all matrices together, and its work there. */
+        Passes: {
+            length: number;
+            value: number;
+        };
+        /** @description Patches along one axis, in pixels; the formula says how many. */
+        PatchAxis: {
+            size: number;
+            patch: number;
+            stride: number;
+            tokens: number;
+            overlap: number;
+            skipped: number;
+            cropped: number;
+            added: number;
+            latex: string;
+        };
+        /** @description A fact, as `lattend patches` tells it. */
+        PatchFact: {
+            name: string;
             words: string;
         };
-        /**
-         * PlanPart
-         * @description One part of the plan, in words.
-         */
+        /** @description The patches along rows and columns, how many tokens they are, and the numbers of one. */
+        PatchesAnswer: {
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
+            late: boolean;
+            rows: components["schemas"]["PatchAxis"];
+            cols: components["schemas"]["PatchAxis"];
+            tokens: number;
+            numbers: string;
+            facts: components["schemas"]["PatchFact"][];
+        };
+        /** @description The parts, the formula of the attention layer in n tokens, and the same at other sizes of patches. */
+        PatchesPriceAnswer: {
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
+            late: boolean;
+            parts: components["schemas"]["PartPrice"][];
+            attention: components["schemas"]["Formula"];
+            sizes: components["schemas"]["SizePrice"][];
+            mark: components["schemas"]["SizePrice"];
+        };
+        /** @description A step at which every start comes back after so many steps. */
+        Period: {
+            period: number;
+            step: string;
+        };
+        /** @description A formula and the places where it holds, "" for everywhere else. */
+        Piece: {
+            latex: string;
+            when: string;
+        };
+        /** @description A number of a step, counted from 0. */
+        PlaceView: {
+            step: string;
+            head: number;
+            row: number;
+            column: number;
+        };
+        /** @description A fact: its name and its words. */
+        PlanFact: {
+            name: string;
+            words: string;
+        };
+        /** @description One part of the plan, in words. */
         PlanPart: {
-            /** Condition */
             condition: string;
-            /** Layout */
             layout: string;
-            /** Checked */
             checked: string;
-            /** Tiles */
             tiles: string;
-            /** Steps */
             steps: string;
-            /** Executed */
             executed: string;
         };
         /**
-         * PlanQuestion
-         * @description A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0.
-         */
-        PlanQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Device
-             * @default cpu
-             * @enum {string}
-             */
-            device: "cpu" | "cuda";
-            /**
-             * Dtype
-             * @default float32
-             * @enum {string}
-             */
-            dtype: "bfloat16" | "float16" | "float32" | "float64";
-            /**
-             * Head Dim
-             * @default 64
-             */
-            head_dim: number;
-            /**
-             * Heads
-             * @default 8
-             */
-            heads: number;
-            /**
-             * Kv Heads
-             * @default 0
-             */
-            kv_heads: number;
-            /**
-             * Batch
-             * @default 1
-             */
-            batch: number;
-            /**
-             * Kernel
-             * @default
-             * @enum {string}
-             */
-            kernel: "" | "sdpa" | "triton" | "native" | "cpu" | "dense" | "reference";
-        };
-        /**
-         * PricedQuantity
          * @description One quantity: its formula, None where there is none, and its numbers; "" where it has none.
          *
          *     Memory and paths have one number, in `needed`.
          */
         PricedQuantity: {
-            /** Name */
             name: string;
             formula: components["schemas"]["Formula"] | null;
-            /** Needed */
             needed: string;
-            /**
-             * Executed
-             * @default
-             */
+            /** @default  */
             executed: string;
-            /**
-             * Dense
-             * @default
-             */
+            /** @default  */
             dense: string;
         };
         /**
-         * Problem
          * @description Why there is no answer: what was asked, what was found, where, and what to do.
          *
          *     The kind "no formula" is of rules that have none at all, whichever of their formulas was asked for.
          *     `field` is the field of the question that the message speaks of, and `start` to `end` its characters.
          */
         Problem: {
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "input" | "no answer" | "no formula" | "busy" | "mistake";
-            /** Message */
             message: string;
-            /**
-             * Field
-             * @default
-             */
+            /** @default  */
             field: string;
-            /**
-             * Text
-             * @default
-             */
+            /** @default  */
             text: string;
-            /**
-             * Start
-             * @default 0
-             */
+            /** @default 0 */
             start: number;
-            /**
-             * End
-             * @default 0
-             */
+            /** @default 0 */
             end: number;
-            /**
-             * Fixes
-             * @default []
-             */
+            /** @default [] */
             fixes: components["schemas"]["Fix"][];
         };
         /**
-         * QuantityRow
          * @description A quantity: its formulas, one a column, and its numbers once every letter has one.
          *
          *     A column that is None is the same as the first; `words` stand where there is no formula.
          */
         QuantityRow: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
-            /** Formulas */
             formulas: (components["schemas"]["Formula"] | null)[];
-            /** Numbers */
             numbers: string[];
-            /**
-             * Words
-             * @default
-             */
+            /** @default  */
             words: string;
         };
-        /**
-         * QuestionsAnswer
-         * @description All questions, by topic in the order of a course.
-         */
+        /** @description All questions, by topic in the order of a course. */
         QuestionsAnswer: {
-            /** Questions */
             questions: components["schemas"]["AskedQuestion"][];
         };
-        /**
-         * QuestionsQuestion
-         * @description Nothing is asked: all questions come at once.
-         */
-        QuestionsQuestion: Record<string, never>;
-        /**
-         * ReachAnswer
-         * @description The spans, two for each axis.
-         */
+        /** @description The spans, two for each axis. */
         ReachAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Spans */
             spans: components["schemas"]["SpanView"][];
         };
-        /**
-         * ReachQuestion
-         * @description A rule, and the numbers given so far.
-         */
-        ReachQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * ReadAnswer
-         * @description The rule that was meant. `tree` is its condition, for the page to draw at any numbers.
-         */
+        /** @description The rule as it was read. The page draws it at any numbers from `tree`, its condition. */
         ReadAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Text */
             text: string;
-            /** Name */
             name: string;
-            /** Meaning */
             meaning: string;
-            /** Axes */
             axes: string[][];
-            /** Letters */
             letters: components["schemas"]["Letter"][];
-            /** Slips */
             slips: components["schemas"]["ReadSlip"][];
-            /** Positions */
             positions: string[];
-            /** Tree */
             tree: unknown[];
-            /** Data */
             data: {
                 [key: string]: unknown[];
             };
-            /** Source */
             source: boolean;
-            /** Written */
             written: string;
         };
-        /**
-         * ReadQuestion
-         * @description A rule, as typed.
-         */
-        ReadQuestion: {
-            /** Rule */
-            rule: string;
-        };
-        /**
-         * ReadSlip
-         * @description A letter that is read as a new one, what may be meant by it, and the whole text with that.
-         */
+        /** @description A letter that may be a typo, the name that may be meant, and the corrected text. */
         ReadSlip: {
-            /** Name */
             name: string;
-            /** Meant */
             meant: string;
-            /** Text */
             text: string;
         };
         /**
-         * ReceptiveFieldAnswer
-         * @description The pairs that the layers connect, as a rule; the keys that a query sees, and how far they are.
+         * @description The pairs that the layers connect as a rule, the number of keys that a query sees, and their distances.
          *
          *     `until` is after how many layers that grows no more, and `sees` what a query sees then; where that is not
          *     known, `unknown` says why.
          */
         ReceptiveFieldAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Text */
             text: string;
             keys: components["schemas"]["Formula"];
-            /** Spans */
             spans: components["schemas"]["SpanView"][];
             until: components["schemas"]["Formula"] | null;
-            /** Sees */
             sees: string;
-            /** All Reached */
             all_reached: boolean;
-            /** Unknown */
             unknown: string;
         };
-        /**
-         * ReceptiveFieldQuestion
-         * @description A rule, the numbers given so far, and how many layers of it are stacked.
-         */
-        ReceptiveFieldQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Layers
-             * @default 2
-             */
-            layers: number;
-        };
-        /**
-         * RecordQuestion
-         * @description The text of record.json, as `lattend heads train` writes it; "" for the record of the package.
-         */
-        RecordQuestion: {
-            /**
-             * Record
-             * @default
-             */
-            record: string;
-        };
-        /**
-         * ReportPart
-         * @description A sentence, facts as rows of (name, words), or a table with its head; `right`: columns of numbers.
-         */
+        /** @description A sentence, facts as rows of (name, words), or a table with its head; `right`: columns of numbers. */
         ReportPart: {
-            /**
-             * Kind
-             * @enum {string}
-             */
+            /** @enum {string} */
             kind: "text" | "facts" | "table";
-            /**
-             * Text
-             * @default
-             */
+            /** @default  */
             text: string | components["schemas"]["Run"][];
-            /**
-             * Head
-             * @default []
-             */
+            /** @default [] */
             head: string[];
-            /**
-             * Rows
-             * @default []
-             */
+            /** @default [] */
             rows: (string | components["schemas"]["Run"][])[][];
-            /**
-             * Right
-             * @default []
-             */
+            /** @default [] */
             right: boolean[];
-            /**
-             * Gap
-             * @default false
-             */
+            /** @default false */
             gap: boolean;
         };
-        /**
-         * ReportView
-         * @description A title and its parts.
-         */
+        /** @description A title and its parts. */
         ReportView: {
-            /** Title */
             title: string;
-            /** Parts */
             parts: components["schemas"]["ReportPart"][];
         };
-        /**
-         * Rest
-         * @description A place where both gradients are 0, and what it is to the players.
-         */
+        /** @description A point where both gradients are 0, and whether it is an equilibrium. */
         Rest: {
-            /** Place */
             place: [
                 number,
                 number
             ];
-            /** Text */
             text: string;
-            /** Solves */
             solves: boolean;
         };
-        /**
-         * RuleCostAnswer
-         * @description The quantities, the numbers at which they are worked out, and the least time a machine needs.
-         */
+        /** @description The quantities, the numbers at which they are evaluated, and a lower bound on the time. */
         RuleCostAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** At */
             at: {
                 [key: string]: number;
             };
-            /** Quantities */
             quantities: components["schemas"]["PricedQuantity"][];
-            /** Time */
             time: string;
-            /** Note */
             note: string;
         };
-        /**
-         * RuleCostQuestion
-         * @description A rule, its numbers, and the heads of a layer; `kv_heads` are as many as heads where it is 0.
-         */
-        RuleCostQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Heads
-             * @default 8
-             */
-            heads: number;
-            /**
-             * Kv Heads
-             * @default 0
-             */
-            kv_heads: number;
-            /**
-             * Head Dim
-             * @default 64
-             */
-            head_dim: number;
-        };
-        /**
-         * Run
-         * @description Words, or a formula, which has LaTeX.
-         */
+        /** @description A part of a text: words, or a formula with its LaTeX. */
         Run: {
-            /** Text */
             text: string;
-            /**
-             * Latex
-             * @default
-             */
+            /** @default  */
             latex: string;
         };
-        /**
-         * RunView
-         * @description One network: its heads over time, and loss and share of right test images after every epoch.
-         */
+        /** @description One network: its heads over time, and loss and share of right test images after every epoch. */
         RunView: {
-            /** Name */
             name: string;
-            /** Moments */
             moments: components["schemas"]["Moment"][];
-            /** Epochs */
             epochs: number[];
-            /** Loss */
             loss: number[];
-            /** Accuracy */
             accuracy: number[];
         };
         /**
-         * SameAnswer
-         * @description Whether the sets are the same for all numbers left open; `at` are those that were put in.
+         * @description Whether the sets are equal for all open numbers; `at` are the fixed ones.
          *
          *     `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
          *     `drawn`: None where they are the same there.
          */
         SameAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Same */
             same: boolean;
-            /** At */
             at: {
                 [key: string]: number;
             };
             first: components["schemas"]["FirstDifference"] | null;
             here: components["schemas"]["FirstDifference"] | null;
-            /** Drawn */
             drawn: {
                 [key: string]: number;
             };
         };
-        /**
-         * SamePrice
-         * @description Whether heads and convolution cost the same, at all sizes of the image; and how much at this one.
-         */
+        /** @description Whether heads and convolution cost the same, at all sizes of the image; and how much at this one. */
         SamePrice: {
-            /** Quantity */
             quantity: string;
-            /** Holds */
             holds: boolean;
-            /** Words */
             words: string;
-            /** Number */
             number: string;
         };
-        /**
-         * SameQuestion
-         * @description Two rules; numbers of parameters are put in, those of sizes only give the counts a value.
-         */
-        SameQuestion: {
-            /** Rule */
-            rule: string;
-            /** Other */
-            other: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-        };
-        /**
-         * ScoreMap
-         * @description A summand of the score: its formula, and its value for every key.
-         */
+        /** @description A summand of the score: its formula, and its value for every key. */
         ScoreMap: {
-            /** Name */
             name: string;
-            /** Formula */
             formula: string;
-            /** Values */
             values: number[][];
         };
-        /**
-         * ScoresAnswer
-         * @description The four terms, their sum, and the weights; what of it is exact and what random, and facts.
-         */
+        /** @description The four terms, their sum, and the weights; what of it is exact and what random, and facts. */
         ScoresAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Made */
             made: string;
-            /** Pixel */
             pixel: [
                 number,
                 number
             ];
-            /** Terms */
             terms: components["schemas"]["ScoreMap"][];
-            /** Sum */
             sum: number[][];
-            /** Weights */
             weights: number[][];
-            /** Facts */
             facts: [
                 string,
                 string
             ][];
         };
-        /**
-         * ScoresQuestion
-         * @description An encoding, an image and its query ("" for the middle), and the quadratic one's centre and α.
-         *
-         *     The contents and weights of the others are random: so many channels a pixel, drawn from a seed.
-         */
-        ScoresQuestion: {
-            /**
-             * Encoding
-             * @default quadratic
-             * @enum {string}
-             */
-            encoding: "absolute" | "sinusoidal" | "relative" | "quadratic";
-            /**
-             * Size
-             * @default 9
-             */
-            size: string;
-            /**
-             * Pixel
-             * @default
-             */
-            pixel: string;
-            /**
-             * Dy
-             * @default 1
-             */
-            dy: number;
-            /**
-             * Dx
-             * @default 2
-             */
-            dx: number;
-            /**
-             * Alpha
-             * @default 1
-             */
-            alpha: number;
-            /**
-             * Channels
-             * @default 16
-             */
-            channels: number;
-            /**
-             * Seed
-             * @default 0
-             */
-            seed: number;
-        };
-        /**
-         * SharedAnswer
-         * @description The counts of the parts of two rules.
-         */
+        /** @description The counts of the parts of two rules. */
         SharedAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Parts */
             parts: components["schemas"]["SharedCount"][];
         };
-        /**
-         * SharedCount
-         * @description So many pairs are attended by both or by one only; no formula where there is none, which `why` says.
-         */
+        /** @description The number of pairs of both rules or of one only; `why` says why there is no formula. */
         SharedCount: {
-            /** Whose */
             whose: string;
             formula: components["schemas"]["Formula"] | null;
-            /** Value */
             value: string;
-            /** Why */
             why: string;
         };
-        /**
-         * SizeLetter
-         * @description A size of a layer that is open, and the number at which its slider stands until it has one.
-         */
+        /** @description An open size of a layer, and the number at which its slider starts. */
         SizeLetter: {
-            /** Name */
             name: string;
-            /** Example */
             example: number;
         };
-        /**
-         * SizePrice
-         * @description A size of patches, how many tokens they are, and the multiplies, as numbers and as text.
-         */
+        /** @description A size of patches, how many tokens they are, and the multiplies, as numbers and as text. */
         SizePrice: {
-            /** Patch */
             patch: number;
-            /** Tokens */
             tokens: number;
-            /** Embedding */
             embedding: number;
-            /** Attention */
             attention: number;
-            /** Texts */
             texts: string[];
         };
-        /**
-         * Snippet
-         * @description Lines that run as they stand.
-         */
-        Snippet: {
-            /** Title */
-            title: string;
-            /** Code */
-            code: string;
+        /** @description The question as Python and as a command, and its answer as LaTeX. */
+        Snippets: {
+            python: string;
+            command: string;
+            /** @default  */
+            latex: string;
         };
-        /**
-         * SourceView
-         * @description Numbers of another table: one, or a whole row or column where the other is null.
-         */
+        /** @description Numbers of another table: one, or a whole row or column where the other is null. */
         SourceView: {
-            /** Name */
             name: string;
-            /** Head */
             head: number;
-            /** Row */
             row: number | null;
-            /** Column */
             column: number | null;
         };
-        /**
-         * SpanView
-         * @description The greatest distance of an attended key along one axis, from the query or towards it.
-         */
+        /** @description The greatest distance of an attended key along one axis, from the query or towards it. */
         SpanView: {
-            /** Distance */
             distance: string;
-            /** Direction */
             direction: string;
             most: components["schemas"]["Formula"];
         };
-        /**
-         * Spread
-         * @description A number of each layer over the epochs.
-         */
+        /** @description A number of each layer over the epochs. */
         Spread: {
-            /** Title */
             title: string;
-            /** Unit */
             unit: string;
-            /** Lines */
             lines: components["schemas"]["ChartLine"][];
         };
-        /**
-         * StartAnswer
-         * @description The page's menus.
-         */
+        /** @description The page's menus. */
         StartAnswer: {
-            /** Version */
             version: string;
-            /** Catalogue */
             catalogue: components["schemas"]["CatalogueRule"][];
-            /** Examples */
             examples: components["schemas"]["Example"][];
         };
-        /**
-         * StartQuestion
-         * @description Nothing is asked.
-         */
-        StartQuestion: Record<string, never>;
-        /**
-         * SteerAnswer
-         * @description How the weights are reached, "exactly", "in the limit" or "never"; `query` as texts, to be typed.
-         */
+        /** @description How the weights are reached, "exactly", "in the limit" or "never"; `query` as texts, to be typed. */
         SteerAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Reach */
             reach: string;
-            /** How */
             how: string;
             report: components["schemas"]["ReportView"];
-            /** Query */
             query: string[];
-            /** Place */
             place: number[];
-            /** Keys */
             keys: number[][];
-            /** Wanted */
             wanted: string[];
-            /** Weights */
             weights: number[];
-            /** Mixture */
             mixture: number[];
-            /** Face */
             face: number[];
-            /** Sharp */
             sharp: boolean;
             certificate: components["schemas"]["CertificateView"] | null;
         };
-        /**
-         * SteerQuestion
-         * @description Keys [m, D] and wanted weights as parts of their sum; `sharpness` β, or "" for an error of 0.001.
-         */
-        SteerQuestion: {
-            /** Keys */
-            keys: string[][];
-            /** Wanted */
-            wanted: string[];
-            /** Values */
-            values?: string[][];
-            /**
-             * Scale
-             * @default 1
-             */
-            scale: string;
-            /**
-             * Sharpness
-             * @default
-             */
-            sharpness: string;
-        };
-        /**
-         * StepView
-         * @description A step: a table a head, rows of numbers; `formula` is LaTeX over whole matrices.
-         */
+        /** @description A step: a table a head, rows of numbers; `formula` is LaTeX over whole matrices. */
         StepView: {
-            /** Name */
             name: string;
-            /** Title */
             title: string;
-            /** Formula */
             formula: string;
-            /** Down */
             down: string;
-            /** Across */
             across: string;
-            /** Tables */
             tables: components["schemas"]["NumberView"][][][];
         };
         /**
-         * StepsAnswer
          * @description What is proved of all steps h at once: ranges, eigenvalues, the best step, and steps with a period.
          *
          *     `points` are the equilibria to choose from where there are several.
          */
         StepsAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             report: components["schemas"]["ReportView"];
-            /** Factors */
             factors: components["schemas"]["ChartLine"][];
-            /** Best */
             best: string;
-            /** Periods */
             periods: components["schemas"]["Period"][];
-            /** Points */
             points: string[];
         };
-        /**
-         * StepsQuestion
-         * @description A game, a method, and the equilibrium that is looked at, as 0,0; "" for the only one.
-         */
-        StepsQuestion: {
-            /** Game */
-            game: string;
-            /**
-             * Minimise
-             * @default
-             */
-            minimise: string;
-            /**
-             * Loss
-             * @default logistic
-             * @enum {string}
-             */
-            loss: "logistic" | "linear";
-            /**
-             * Method
-             * @default alternating
-             */
-            method: string;
-            /**
-             * First
-             * @default
-             * @enum {string}
-             */
-            first: "" | "p" | "q";
-            /**
-             * Mass
-             * @default
-             */
-            mass: string;
-            /**
-             * Weight
-             * @default
-             */
-            weight: string;
-            /**
-             * At
-             * @default
-             */
-            at: string;
-        };
-        /**
-         * Sweep
-         * @description One direction, and the step at which each cell runs; cells wait for those `waits` away from them.
-         */
+        /** @description The steps of one direction: when each cell runs, and the offsets of the cells that it waits for. */
         Sweep: {
-            /** Name */
             name: string;
-            /** Steps */
             steps: number[][];
-            /** Waits */
             waits: [
                 number,
                 number
             ][];
         };
-        /**
-         * TablesAnswer
-         * @description The two tables, each derived from the costs of its layers.
-         */
+        /** @description The two tables, each derived from the costs of its layers. */
         TablesAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
             architectures: components["schemas"]["ReportView"];
             train_test: components["schemas"]["ReportView"];
         };
         /**
-         * TablesQuestion
-         * @description Nothing is asked: the tables are formulas.
-         */
-        TablesQuestion: Record<string, never>;
-        /**
-         * TileMapAnswer
-         * @description Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
+         * @description The map row by row: the executed and the attended pairs of each box between edges.
          *
          *     `needed` is empty where attended pairs cannot be counted box by box.
          */
         TileMapAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Query Edges */
             query_edges: number[];
-            /** Key Edges */
             key_edges: number[];
-            /** Executed */
             executed: number[][];
-            /** Needed */
             needed: number[][];
-            /** Queries */
             queries: number;
-            /** Keys */
             keys: number;
         };
         /**
-         * TileMapQuestion
-         * @description A plan, and what is shown of it: first query, end of queries, first key, end of keys; all if empty.
-         */
-        TileMapQuestion: {
-            /** Rule */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Device
-             * @default cpu
-             * @enum {string}
-             */
-            device: "cpu" | "cuda";
-            /**
-             * Dtype
-             * @default float32
-             * @enum {string}
-             */
-            dtype: "bfloat16" | "float16" | "float32" | "float64";
-            /**
-             * Head Dim
-             * @default 64
-             */
-            head_dim: number;
-            /**
-             * Heads
-             * @default 8
-             */
-            heads: number;
-            /**
-             * Kv Heads
-             * @default 0
-             */
-            kv_heads: number;
-            /**
-             * Batch
-             * @default 1
-             */
-            batch: number;
-            /**
-             * Kernel
-             * @default
-             * @enum {string}
-             */
-            kernel: "" | "sdpa" | "triton" | "native" | "cpu" | "dense" | "reference";
-            /** Tiles View */
-            tiles_view?: number[];
-        };
-        /**
-         * TilesAnswer
          * @description A text for every row of tiles, a letter for every tile.
          *
          *     Of one rule, "a" is empty and the next 20 letters are steps of fullness: "b" holds up to 1/20 of its
@@ -5220,235 +1307,60 @@ export interface components {
          *     `counts` are the pairs in all tiles: attended ones, or only A, only B and both; `pairs` is all there are.
          */
         TilesAnswer: {
-            /** Cells */
             cells: string[];
-            /** Counts */
             counts: string[];
-            /** Pairs */
             pairs: string;
-            /** Share */
             share: string;
         };
-        /**
-         * TilesQuestion
-         * @description A rule, a second one or "", numbers, and the tiles: where they begin, how large, how many.
-         *
-         *     Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
-         */
-        TilesQuestion: {
-            /** Rule */
-            rule: string;
-            /**
-             * Other
-             * @default
-             */
-            other: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Head
-             * @default 0
-             */
-            head: number;
-            /**
-             * Pixel
-             * @default []
-             */
-            pixel: number[];
-            /**
-             * Slice
-             * @default 0
-             */
-            slice: number;
-            /**
-             * Top
-             * @default 0
-             */
-            top: number;
-            /**
-             * Left
-             * @default 0
-             */
-            left: number;
-            /** Height */
-            height: number;
-            /** Width */
-            width: number;
-            /** Rows */
-            rows: number;
-            /** Cols */
-            cols: number;
-        };
-        /**
-         * Track
-         * @description One method's orbit: each player's first number after every step, and f there.
-         */
+        /** @description The orbit of one method: each player's first number after every step, and f there. */
         Track: {
-            /** Name */
             name: string;
-            /** Label */
             label: string;
-            /** Points */
             points: [
                 number,
                 number
             ][];
-            /** Values */
             values: (number | null)[];
-            /** Period */
             period: number | null;
-            /** Kept */
             kept: components["schemas"]["ChartLine"][];
         };
-        /**
-         * TryQueryAnswer
-         * @description `keys`, `values` and `query` are the numbers that were typed, for the plane.
-         */
+        /** @description `keys`, `values` and `query` are the numbers that were typed, for the plane. */
         TryQueryAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Keys */
             keys: number[][];
-            /** Values */
             values: number[][];
-            /** Query */
             query: number[];
-            /** Weights */
             weights: components["schemas"]["KeyWeight"][];
-            /** How */
             how: string;
             report: components["schemas"]["ReportView"];
-            /** Output */
             output: number[];
-            /** Wanted Output */
             wanted_output: number[];
-            /** Cones */
             cones: components["schemas"]["ConeView"][];
             growth: components["schemas"]["Growth"];
         };
-        /**
-         * TryQueryQuestion
-         * @description A query [D] over keys [m, D]. `wanted` are wished weights as parts of their sum; none, or one a key.
-         */
-        TryQueryQuestion: {
-            /** Keys */
-            keys: string[][];
-            /** Query */
-            query: string[];
-            /** Wanted */
-            wanted?: string[];
-            /** Values */
-            values?: string[][];
-            /**
-             * Scale
-             * @default 1
-             */
-            scale: string;
-        };
-        /**
-         * Value
-         * @description One value of z: its probabilities as texts and as numbers to draw.
-         */
+        /** @description One value of z: its probabilities as texts and as numbers to draw. */
         Value: {
-            /** Prior */
             prior: number;
-            /** Posterior */
             posterior: number;
-            /** Guess */
             guess: number;
-            /** Text */
             text: string;
         };
-        /**
-         * WorkAnswer
-         * @description All steps, and the statements of what was given.
-         */
+        /** @description All steps, and the statements of what was given. */
         WorkAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
+            copies: components["schemas"]["Snippets"];
+            /** @default false */
             late: boolean;
-            /** Facts */
             facts: string[];
-            /** Steps */
             steps: components["schemas"]["StepView"][];
-            /** Markdown */
             markdown: string;
         };
-        /**
-         * WorkCurve
-         * @description The multiply-adds needed, or the bytes cached, as the length grows; `texts` are exact.
-         */
+        /** @description The multiply-adds needed, or the bytes cached, as the length grows; `texts` are exact. */
         WorkCurve: {
-            /** Name */
             name: string;
-            /** Values */
             values: number[];
-            /** Texts */
             texts: string[];
-        };
-        /**
-         * WorkQuestion
-         * @description Tokens, rows of numbers, and matrices; those that are empty are left out, and are the identity.
-         *
-         *     Where `q`, `k` and `v` are given, they take the place of tokens and matrices, which the page may keep.
-         */
-        WorkQuestion: {
-            /** Tokens */
-            tokens?: string[][];
-            /** Wq */
-            wq?: string[][];
-            /** Wk */
-            wk?: string[][];
-            /** Wv */
-            wv?: string[][];
-            /** Wo */
-            wo?: string[][];
-            /** Memory */
-            memory?: string[][];
-            /** Q */
-            q?: string[][];
-            /** K */
-            k?: string[][];
-            /** V */
-            v?: string[][];
-            /**
-             * Rule
-             * @default full
-             */
-            rule: string;
-            /** Numbers */
-            numbers?: {
-                [key: string]: number;
-            };
-            /**
-             * Scale
-             * @default 1
-             */
-            scale: string;
-            /**
-             * Heads
-             * @default 1
-             */
-            heads: number;
-            /**
-             * Columns
-             * @default false
-             */
-            columns: boolean;
-            /**
-             * Places
-             * @default 4
-             */
-            places: number;
         };
     };
     responses: never;
@@ -5459,114 +1371,81 @@ export interface components {
 }
 export type Amount = components['schemas']['Amount'];
 export type AskAnswer = components['schemas']['AskAnswer'];
-export type AskQuestion = components['schemas']['AskQuestion'];
 export type AskedCommand = components['schemas']['AskedCommand'];
 export type AskedQuestion = components['schemas']['AskedQuestion'];
 export type BoundTerm = components['schemas']['BoundTerm'];
 export type BoundView = components['schemas']['BoundView'];
 export type CacheAnswer = components['schemas']['CacheAnswer'];
-export type CacheQuestion = components['schemas']['CacheQuestion'];
 export type CatalogueLayer = components['schemas']['CatalogueLayer'];
 export type CatalogueRule = components['schemas']['CatalogueRule'];
 export type CertificateView = components['schemas']['CertificateView'];
 export type ChartLine = components['schemas']['ChartLine'];
 export type CheckAnswer = components['schemas']['CheckAnswer'];
-export type CheckQuestion = components['schemas']['CheckQuestion'];
 export type ClaimAnswer = components['schemas']['ClaimAnswer'];
-export type ClaimQuestion = components['schemas']['ClaimQuestion'];
 export type CodeAnswer = components['schemas']['CodeAnswer'];
-export type CodeQuestion = components['schemas']['CodeQuestion'];
+export type CodeSample = components['schemas']['CodeSample'];
 export type CompareAnswer = components['schemas']['CompareAnswer'];
-export type CompareQuestion = components['schemas']['CompareQuestion'];
 export type ComparedLayer = components['schemas']['ComparedLayer'];
 export type ConeView = components['schemas']['ConeView'];
 export type ConvAnswer = components['schemas']['ConvAnswer'];
 export type ConvHead = components['schemas']['ConvHead'];
 export type ConvPriceAnswer = components['schemas']['ConvPriceAnswer'];
-export type ConvPriceQuestion = components['schemas']['ConvPriceQuestion'];
-export type ConvQuestion = components['schemas']['ConvQuestion'];
 export type ConvSameAnswer = components['schemas']['ConvSameAnswer'];
-export type Copies = components['schemas']['Copies'];
 export type CostAnswer = components['schemas']['CostAnswer'];
 export type CostCheckAnswer = components['schemas']['CostCheckAnswer'];
-export type CostCheckQuestion = components['schemas']['CostCheckQuestion'];
 export type CostClaimAnswer = components['schemas']['CostClaimAnswer'];
-export type CostClaimQuestion = components['schemas']['CostClaimQuestion'];
-export type CostQuestion = components['schemas']['CostQuestion'];
 export type CountAnswer = components['schemas']['CountAnswer'];
-export type CountQuestion = components['schemas']['CountQuestion'];
 export type Counterexample = components['schemas']['Counterexample'];
 export type CounterexampleGrid = components['schemas']['CounterexampleGrid'];
 export type Crossing = components['schemas']['Crossing'];
 export type DeriveAnswer = components['schemas']['DeriveAnswer'];
-export type DeriveQuestion = components['schemas']['DeriveQuestion'];
 export type DiagramAnswer = components['schemas']['DiagramAnswer'];
-export type DiagramQuestion = components['schemas']['DiagramQuestion'];
 export type DiscreteAnswer = components['schemas']['DiscreteAnswer'];
-export type DiscreteQuestion = components['schemas']['DiscreteQuestion'];
 export type DrawAnswer = components['schemas']['DrawAnswer'];
-export type DrawQuestion = components['schemas']['DrawQuestion'];
 export type ElboAnswer = components['schemas']['ElboAnswer'];
-export type ElboQuestion = components['schemas']['ElboQuestion'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
-export type ErrorQuestion = components['schemas']['ErrorQuestion'];
 export type Example = components['schemas']['Example'];
 export type ExplainAnswer = components['schemas']['ExplainAnswer'];
 export type FindingsAnswer = components['schemas']['FindingsAnswer'];
 export type FirstDifference = components['schemas']['FirstDifference'];
 export type FirstLayersAnswer = components['schemas']['FirstLayersAnswer'];
-export type FirstLayersQuestion = components['schemas']['FirstLayersQuestion'];
 export type Fix = components['schemas']['Fix'];
 export type Formula = components['schemas']['Formula'];
 export type GameFieldAnswer = components['schemas']['GameFieldAnswer'];
-export type GameFieldQuestion = components['schemas']['GameFieldQuestion'];
 export type GridAnswer = components['schemas']['GridAnswer'];
 export type GridCheckAnswer = components['schemas']['GridCheckAnswer'];
-export type GridFieldQuestion = components['schemas']['GridFieldQuestion'];
 export type GridPriceAnswer = components['schemas']['GridPriceAnswer'];
-export type GridPriceQuestion = components['schemas']['GridPriceQuestion'];
-export type GridQuestion = components['schemas']['GridQuestion'];
 export type Growth = components['schemas']['Growth'];
 export type GrowthAnswer = components['schemas']['GrowthAnswer'];
-export type GrowthQuestion = components['schemas']['GrowthQuestion'];
 export type HeadsAnswer = components['schemas']['HeadsAnswer'];
 export type Judgement = components['schemas']['Judgement'];
 export type KernelChoice = components['schemas']['KernelChoice'];
 export type KeyWeight = components['schemas']['KeyWeight'];
 export type KeysAnswer = components['schemas']['KeysAnswer'];
-export type KeysQuestion = components['schemas']['KeysQuestion'];
 export type LayersAnswer = components['schemas']['LayersAnswer'];
-export type LayersQuestion = components['schemas']['LayersQuestion'];
 export type LeakAnswer = components['schemas']['LeakAnswer'];
 export type LeakCurve = components['schemas']['LeakCurve'];
-export type LeakQuestion = components['schemas']['LeakQuestion'];
 export type Letter = components['schemas']['Letter'];
 export type LineView = components['schemas']['LineView'];
 export type LinearAnswer = components['schemas']['LinearAnswer'];
-export type LinearQuestion = components['schemas']['LinearQuestion'];
 export type Listed = components['schemas']['Listed'];
 export type MachineTime = components['schemas']['MachineTime'];
 export type ModelAnswer = components['schemas']['ModelAnswer'];
-export type ModelQuestion = components['schemas']['ModelQuestion'];
 export type ModelTime = components['schemas']['ModelTime'];
 export type Moment = components['schemas']['Moment'];
 export type MomentAnswer = components['schemas']['MomentAnswer'];
-export type MomentQuestion = components['schemas']['MomentQuestion'];
 export type NamedModel = components['schemas']['NamedModel'];
 export type NamedQuantity = components['schemas']['NamedQuantity'];
 export type NamesAnswer = components['schemas']['NamesAnswer'];
-export type NamesQuestion = components['schemas']['NamesQuestion'];
 export type NeededAlpha = components['schemas']['NeededAlpha'];
 export type NetPrice = components['schemas']['NetPrice'];
 export type NumberCheck = components['schemas']['NumberCheck'];
 export type NumberView = components['schemas']['NumberView'];
 export type OpenLetter = components['schemas']['OpenLetter'];
 export type OrbitAnswer = components['schemas']['OrbitAnswer'];
-export type OrbitQuestion = components['schemas']['OrbitQuestion'];
-export type OtherQuestion = components['schemas']['OtherQuestion'];
 export type Outcome = components['schemas']['Outcome'];
 export type OutcomeAnswer = components['schemas']['OutcomeAnswer'];
-export type OutcomeQuestion = components['schemas']['OutcomeQuestion'];
+export type PageLink = components['schemas']['PageLink'];
 export type PartOfWork = components['schemas']['PartOfWork'];
 export type PartPrice = components['schemas']['PartPrice'];
 export type Passes = components['schemas']['Passes'];
@@ -5574,5131 +1453,161 @@ export type PatchAxis = components['schemas']['PatchAxis'];
 export type PatchFact = components['schemas']['PatchFact'];
 export type PatchesAnswer = components['schemas']['PatchesAnswer'];
 export type PatchesPriceAnswer = components['schemas']['PatchesPriceAnswer'];
-export type PatchesPriceQuestion = components['schemas']['PatchesPriceQuestion'];
-export type PatchesQuestion = components['schemas']['PatchesQuestion'];
 export type Period = components['schemas']['Period'];
 export type Piece = components['schemas']['Piece'];
-export type Place = components['schemas']['Place'];
 export type PlaceView = components['schemas']['PlaceView'];
 export type PlanFact = components['schemas']['PlanFact'];
 export type PlanPart = components['schemas']['PlanPart'];
-export type PlanQuestion = components['schemas']['PlanQuestion'];
 export type PricedQuantity = components['schemas']['PricedQuantity'];
 export type Problem = components['schemas']['Problem'];
 export type QuantityRow = components['schemas']['QuantityRow'];
 export type QuestionsAnswer = components['schemas']['QuestionsAnswer'];
-export type QuestionsQuestion = components['schemas']['QuestionsQuestion'];
 export type ReachAnswer = components['schemas']['ReachAnswer'];
-export type ReachQuestion = components['schemas']['ReachQuestion'];
 export type ReadAnswer = components['schemas']['ReadAnswer'];
-export type ReadQuestion = components['schemas']['ReadQuestion'];
 export type ReadSlip = components['schemas']['ReadSlip'];
 export type ReceptiveFieldAnswer = components['schemas']['ReceptiveFieldAnswer'];
-export type ReceptiveFieldQuestion = components['schemas']['ReceptiveFieldQuestion'];
-export type RecordQuestion = components['schemas']['RecordQuestion'];
 export type ReportPart = components['schemas']['ReportPart'];
 export type ReportView = components['schemas']['ReportView'];
 export type Rest = components['schemas']['Rest'];
 export type RuleCostAnswer = components['schemas']['RuleCostAnswer'];
-export type RuleCostQuestion = components['schemas']['RuleCostQuestion'];
 export type Run = components['schemas']['Run'];
 export type RunView = components['schemas']['RunView'];
 export type SameAnswer = components['schemas']['SameAnswer'];
 export type SamePrice = components['schemas']['SamePrice'];
-export type SameQuestion = components['schemas']['SameQuestion'];
 export type ScoreMap = components['schemas']['ScoreMap'];
 export type ScoresAnswer = components['schemas']['ScoresAnswer'];
-export type ScoresQuestion = components['schemas']['ScoresQuestion'];
 export type SharedAnswer = components['schemas']['SharedAnswer'];
 export type SharedCount = components['schemas']['SharedCount'];
 export type SizeLetter = components['schemas']['SizeLetter'];
 export type SizePrice = components['schemas']['SizePrice'];
-export type Snippet = components['schemas']['Snippet'];
+export type Snippets = components['schemas']['Snippets'];
 export type SourceView = components['schemas']['SourceView'];
 export type SpanView = components['schemas']['SpanView'];
 export type Spread = components['schemas']['Spread'];
 export type StartAnswer = components['schemas']['StartAnswer'];
-export type StartQuestion = components['schemas']['StartQuestion'];
 export type SteerAnswer = components['schemas']['SteerAnswer'];
-export type SteerQuestion = components['schemas']['SteerQuestion'];
 export type StepView = components['schemas']['StepView'];
 export type StepsAnswer = components['schemas']['StepsAnswer'];
-export type StepsQuestion = components['schemas']['StepsQuestion'];
 export type Sweep = components['schemas']['Sweep'];
 export type TablesAnswer = components['schemas']['TablesAnswer'];
-export type TablesQuestion = components['schemas']['TablesQuestion'];
 export type TileMapAnswer = components['schemas']['TileMapAnswer'];
-export type TileMapQuestion = components['schemas']['TileMapQuestion'];
 export type TilesAnswer = components['schemas']['TilesAnswer'];
-export type TilesQuestion = components['schemas']['TilesQuestion'];
 export type Track = components['schemas']['Track'];
 export type TryQueryAnswer = components['schemas']['TryQueryAnswer'];
-export type TryQueryQuestion = components['schemas']['TryQueryQuestion'];
 export type Value = components['schemas']['Value'];
 export type WorkAnswer = components['schemas']['WorkAnswer'];
 export type WorkCurve = components['schemas']['WorkCurve'];
-export type WorkQuestion = components['schemas']['WorkQuestion'];
 export type $defs = Record<string, never>;
-export interface operations {
-    start_api_start_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StartAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    questions_api_questions_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["QuestionsQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QuestionsAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    ask_api_ask_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AskQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AskAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_api_read_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReadQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReadAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    other_api_other_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["OtherQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReadAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    count_api_count_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CountQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CountAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    claim_api_claim_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ClaimQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ClaimAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    claim_picture_api_claim_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ClaimQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    keys_api_keys_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["KeysQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["KeysAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    growth_api_growth_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GrowthQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GrowthAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    reach_api_reach_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReachQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReachAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    field_api_field_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReceptiveFieldQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReceptiveFieldAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    first_layers_api_first_layers_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["FirstLayersQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FirstLayersAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cache_api_cache_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CacheQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CacheAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    rules_api_rules_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NamesQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NamesAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    code_api_code_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CodeQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CodeAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    same_api_same_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SameQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SameAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    shared_api_shared_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SameQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SharedAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    draw_api_draw_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DrawQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DrawAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    draw_picture_api_draw_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DrawQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    tiles_api_tiles_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TilesQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TilesAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_api_game_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["OrbitQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OrbitAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_picture_api_game_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["OrbitQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_field_api_game_field_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GameFieldQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GameFieldAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_field_picture_api_game_field_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GameFieldQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_outcome_api_game_outcome_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["OutcomeQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OutcomeAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_steps_api_game_steps_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StepsQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StepsAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    game_steps_picture_api_game_steps_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StepsQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    steer_api_steer_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SteerQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SteerAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    steer_picture_api_steer_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SteerQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    try_query_api_try_query_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TryQueryQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TryQueryAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    try_query_picture_api_try_query_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TryQueryQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_api_conv_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ConvQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConvAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_picture_api_conv_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ConvQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_leak_api_conv_leak_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["LeakQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LeakAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_error_api_conv_error_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ErrorQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_price_api_conv_price_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ConvPriceQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConvPriceAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    conv_same_api_conv_same_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ConvPriceQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConvSameAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_api_grid_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GridFieldQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GridAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_picture_api_grid_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GridFieldQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_price_api_grid_price_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GridPriceQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GridPriceAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_check_api_grid_check_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["GridQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["GridCheckAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_diagram_api_grid_diagram_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DiagramQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DiagramAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    grid_diagram_picture_api_grid_diagram_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DiagramQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    patches_api_patches_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PatchesQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PatchesAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    patches_picture_api_patches_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PatchesQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    patches_price_api_patches_price_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PatchesPriceQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PatchesPriceAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    scores_api_scores_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ScoresQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ScoresAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    scores_picture_api_scores_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ScoresQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    elbo_api_elbo_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ElboQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ElboAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    elbo_picture_api_elbo_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ElboQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    elbo_discrete_api_elbo_discrete_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DiscreteQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DiscreteAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    elbo_linear_api_elbo_linear_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["LinearQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LinearAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    elbo_linear_picture_api_elbo_linear_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["LinearQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    explain_api_explain_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PlanQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExplainAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    explain_picture_api_explain_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PlanQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    tile_map_api_tile_map_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TileMapQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TileMapAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    rule_cost_api_rule_cost_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RuleCostQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RuleCostAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    work_api_work_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WorkQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WorkAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    work_picture_api_work_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WorkQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    check_api_check_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CheckQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CheckAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_api_heads_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecordQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HeadsAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_picture_api_heads_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecordQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_moment_api_heads_moment_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MomentQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MomentAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_moment_picture_api_heads_moment_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MomentQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_findings_api_heads_findings_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecordQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FindingsAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    heads_findings_picture_api_heads_findings_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecordQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    derive_api_derive_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["DeriveQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["DeriveAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    layers_api_layers_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["LayersQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LayersAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cost_api_cost_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CostQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CostAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cost_picture_api_cost_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CostQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cost_claim_api_cost_claim_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CostClaimQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CostClaimAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cost_check_api_cost_check_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CostCheckQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CostCheckAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    compare_api_compare_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CompareQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CompareAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    compare_picture_api_compare_picture__form__post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                form: "svg" | "png";
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CompareQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    tables_api_tables_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TablesQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TablesAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    model_api_model_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ModelQuestion"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ModelAnswer"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too Many Requests */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Internal Server Error */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Gateway Timeout */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
+export type operations = Record<string, never>;
+export interface Answers {
+  start: StartAnswer;
+  questions: QuestionsAnswer;
+  ask: AskAnswer;
+  read: ReadAnswer;
+  other: ReadAnswer;
+  count: CountAnswer;
+  keys: KeysAnswer;
+  growth: GrowthAnswer;
+  claim: ClaimAnswer;
+  cost_claim: CostClaimAnswer;
+  cost_check: CostCheckAnswer;
+  reach: ReachAnswer;
+  field: ReceptiveFieldAnswer;
+  first_layers: FirstLayersAnswer;
+  cache: CacheAnswer;
+  rules: NamesAnswer;
+  code: CodeAnswer;
+  same: SameAnswer;
+  shared: SharedAnswer;
+  draw: DrawAnswer;
+  tiles: TilesAnswer;
+  explain: ExplainAnswer;
+  tile_map: TileMapAnswer;
+  rule_cost: RuleCostAnswer;
+  game: OrbitAnswer;
+  game_field: GameFieldAnswer;
+  game_outcome: OutcomeAnswer;
+  game_steps: StepsAnswer;
+  steer: SteerAnswer;
+  try_query: TryQueryAnswer;
+  conv: ConvAnswer;
+  conv_price: ConvPriceAnswer;
+  conv_same: ConvSameAnswer;
+  conv_leak: LeakAnswer;
+  conv_error: ErrorAnswer;
+  grid: GridAnswer;
+  grid_price: GridPriceAnswer;
+  grid_check: GridCheckAnswer;
+  grid_diagram: DiagramAnswer;
+  patches: PatchesAnswer;
+  patches_price: PatchesPriceAnswer;
+  scores: ScoresAnswer;
+  elbo: ElboAnswer;
+  elbo_discrete: DiscreteAnswer;
+  elbo_linear: LinearAnswer;
+  work: WorkAnswer;
+  check: CheckAnswer;
+  heads: HeadsAnswer;
+  heads_moment: MomentAnswer;
+  heads_findings: FindingsAnswer;
+  derive: DeriveAnswer;
+  layers: LayersAnswer;
+  cost: CostAnswer;
+  compare: CompareAnswer;
+  tables: TablesAnswer;
+  model: ModelAnswer;
 }
+export const FIELDS = {
+  ask: ["words"],
+  read: ["rule"],
+  other: ["other"],
+  count: ["rule", "numbers"],
+  keys: ["rule", "numbers"],
+  growth: ["rule"],
+  claim: ["rule", "claim", "per", "first", "assume", "rename"],
+  cost_claim: ["layer", "claim", "rule", "backward", "per", "assume", "rename"],
+  cost_check: ["layer", "rule"],
+  reach: ["rule", "numbers"],
+  field: ["rule", "numbers", "layers"],
+  first_layers: ["rule", "numbers", "pixel"],
+  cache: ["rule", "numbers"],
+  rules: ["rule", "numbers"],
+  code: ["rule", "numbers"],
+  same: ["rule", "other", "numbers"],
+  shared: ["rule", "other", "numbers"],
+  draw: ["rule", "other", "numbers", "pixel", "flat"],
+  tiles: ["rule", "other", "numbers", "head", "pixel", "slice", "top", "left", "height", "width", "rows", "cols"],
+  explain: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel"],
+  tile_map: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel", "tiles_view"],
+  rule_cost: ["rule", "numbers", "heads", "kv_heads", "head_dim"],
+  game: ["game", "minimise", "loss", "method", "first", "mass", "weight", "also", "step", "start", "steps", "view"],
+  game_field: ["game", "minimise", "loss", "view"],
+  game_outcome: ["game", "minimise", "loss", "method", "first", "mass", "weight", "also", "step", "at"],
+  game_steps: ["game", "minimise", "loss", "method", "first", "mass", "weight", "at"],
+  steer: ["keys", "wanted", "values", "scale", "sharpness"],
+  try_query: ["keys", "query", "wanted", "values", "scale"],
+  conv: ["kernel", "stride", "dilation", "padding", "padding_mode", "size", "alpha", "pixel"],
+  conv_price: ["kernel", "stride", "dilation", "padding", "padding_mode", "size", "channels", "out_channels"],
+  conv_same: ["kernel", "stride", "dilation", "padding", "padding_mode", "size", "channels", "out_channels"],
+  conv_leak: ["kernel", "stride", "dilation", "padding", "padding_mode", "size", "alpha"],
+  conv_error: ["kernel", "stride", "dilation", "padding", "padding_mode", "size", "alpha", "filter"],
+  grid: ["size", "directions", "cell", "pixel", "kernel", "layers"],
+  grid_price: ["size", "directions", "cell", "kernel", "layers", "c", "h"],
+  grid_check: ["size", "directions", "cell"],
+  grid_diagram: ["size", "directions", "cell", "pixel"],
+  patches: ["image", "patch", "stride", "padding", "channels", "width"],
+  patches_price: ["image", "patch", "stride", "padding", "channels", "width", "heads"],
+  scores: ["encoding", "size", "pixel", "dy", "dx", "alpha", "channels", "seed"],
+  elbo: ["weight", "bias", "noise", "x", "mean", "variance"],
+  elbo_discrete: ["prior", "likelihood", "guess"],
+  elbo_linear: ["size", "latent", "noise_variance", "examples", "seed"],
+  work: ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v", "rule", "numbers", "scale", "heads", "columns", "places"],
+  check: ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v", "rule", "numbers", "scale", "heads", "columns", "places", "answer"],
+  heads: ["record"],
+  heads_moment: ["record", "run", "moment"],
+  heads_findings: ["record"],
+  derive: ["derivation", "f", "method", "step", "changes"],
+  cost: ["layer", "rule", "numbers", "backward", "per"],
+  compare: ["layers", "over", "numbers", "quantity", "column", "equal", "span"],
+  model: ["config", "length", "batch", "training"],
+} as const;

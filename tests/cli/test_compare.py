@@ -153,10 +153,7 @@ def test_a_comparison_as_markdown(lattend, tmp_path):
         (("rnn", RNN, "--over", "z"), None),
         ((RNN, FULL, "--over", "z"), "none of these has z: give over= one of n, t"),
         (("rnn", "attention", "--quantity", "flops"), "a cost has no flops"),
-        (
-            ("rnn", "attention", "--column", "marked"),
-            "--column is needed or dense, not marked",
-        ),
+        (("rnn", "attention", "--column", "marked"), "--column is needed or dense, not marked"),
         (("rnn", "attention", "--equal", "parameters"), "as a number: give --at d=…"),
         (("rnn", "attention", "--sizes", "a"), "--sizes takes whole numbers, as in 64,128, not a"),
         (("rnn", "attention", "--out", "f.doc"), "the ending is not one of"),

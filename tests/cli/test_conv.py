@@ -87,10 +87,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("--padding", "full"), "--padding is same, valid, a whole number, or rows by columns as in 1x2"),
         (("--padding", "same", "--stride", "2"), "--padding same keeps the size of the image"),
         (("--padding-mode", "reflect"), 'padding_mode is "zeros" or "replicate", not "reflect"'),
-        (
-            ("--size", "2", "--padding", "0"),
-            "rows = 2 with padding 0 + 0 is less than the 3 the kernel",
-        ),
+        (("--size", "2", "--padding", "0"), "rows = 2 with padding 0 + 0 is less than the 3 the kernel"),
         (("--alpha", "0"), "α = 0: it must be positive and finite"),
         (("--error", "2"), "error = 2: a leak is a share"),
         (("--alpha", "sharp"), "--alpha is a number, got sharp"),

@@ -10,10 +10,7 @@ from lattend.errors import DeadlineError
 def test_formula(lattend):
     ran = lattend("count", "k <= q and q - k <= t")
     assert ran.code == 0
-    assert ran.out.splitlines() == [
-        "(2n - t)(t + 1)/2  when t <= n",
-        "n(n + 1)/2         when t > n",
-    ]
+    assert ran.out.splitlines() == ["(2n - t)(t + 1)/2  when t <= n", "n(n + 1)/2         when t > n"]
     assert ran.err == ""
 
 

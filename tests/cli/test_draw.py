@@ -62,8 +62,7 @@ def test_narrow(lattend, columns):
 
 
 @pytest.mark.parametrize(
-    ("ending", "start"),
-    [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("tex", b"% needs")],
+    ("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("tex", b"% needs")]
 )
 def test_files(lattend, tmp_path, ending, start):
     path = tmp_path / f"band.{ending}"

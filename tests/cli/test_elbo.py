@@ -132,10 +132,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("digits", "--epochs", "0"), "epochs must be a whole number from 1 on, got 0"),
         (("digits", "--latent", "0"), "--latent must be from 1 to 1,024, got 0"),
         (("digits", "--latent", "99999999"), "--latent must be from 1 to 1,024, got 99,999,999"),
-        (
-            ("linear", "--noise", "1e-17"),
-            "noise 1e-17 is lost in the rounding of torch.float64 beside W",
-        ),
+        (("linear", "--noise", "1e-17"), "noise 1e-17 is lost in the rounding of torch.float64 beside W"),
         (("linear", "--seed", str(10**23)), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1000"),
         (("digits", "--seed", str(10**23)), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1000"),
         (("linear", *QUICK, "--out", "x.gif"), 'cannot save a picture as "x.gif"'),

@@ -209,10 +209,7 @@ def test_the_command_and_the_method_take_as_many_steps(lattend):
             "lattend: optimistic and extragradient have no use for --first\n",
         ),
         (["p*q", "--out", "x.svg", "--portrait"], "lattend: a file has no use for --portrait\n"),
-        (
-            ["p^2"],
-            "lattend: a game needs two players, one that minimises and",
-        ),
+        (["p^2"], "lattend: a game needs two players, one that minimises and"),
         (["Dirac"], 'lattend: there is no game "Dirac"; did you mean dirac?\n'),
         (["rings"], 'lattend: there is no game "rings"; did you mean ring?\n'),
         (["p*q*r"], "lattend: f has p, q, r: say which of them minimise, as in --minimise x,y\n"),

@@ -98,10 +98,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("--kernel", "99999"), "9,999,800,001 heads are more than a picture shows"),
         (("--kernel", "3", "--alpha", "0"), "alpha must be above 0, got 0"),
         (("--kernel", "3", "--alpha", "1,2"), "9 heads have one alpha, or one each, not 2"),
-        (
-            ("--centres", "0,1;2"),
-            "--centres has 2 numbers between semicolons, as in 1,0;1,0\n  0,1;2\n",
-        ),
+        (("--centres", "0,1;2"), "--centres has 2 numbers between semicolons, as in 1,0;1,0\n  0,1;2\n"),
         (("--centres", "0,a"), "--centres: a is no number\n  0,a\n    ^\n"),
         (("--centres", ""), "--centres: nothing is no number"),
         (("--centres", "0,1", "--dilation", "2"), "dilation is the distance from tap to tap of a kernel"),
@@ -111,10 +108,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("--kernel", "3", "--pixel", "9,1", "--size", "4"), "pixel (9, 1) lies outside an image of 4 × 4"),
         (("--kernel", "3", "--seed", "1"), "--seed is for --scores; leave it out"),
         (("--scores", "absolute", "--kernel", "3"), "--kernel is not for --scores; leave it out"),
-        (
-            ("--scores", "rotary"),
-            "an encoding is one of absolute, relative, quadratic, sinusoidal, not",
-        ),
+        (("--scores", "rotary"), "an encoding is one of absolute, relative, quadratic, sinusoidal, not"),
         (("--scores", "absolute", "--channels", "5"), "width is a multiple of 4"),
         (("--scores", "absolute", "--alpha", "5"), "centres and alpha are for the quadratic encoding"),
         (("none.json",), 'there is no file "none.json"'),

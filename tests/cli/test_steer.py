@@ -146,19 +146,13 @@ KEYS = ("--keys", "1,0;0,1")
         (KEYS, "steer needs --weights, the wanted weight of each key, such as --weights 1,0"),
         (("--keys", "1,0;0", "--weights", "1,0"), "--keys has 2 numbers in its first row and 1 in this one"),
         (("--keys", "1,x;0,1", "--weights", "1,0"), '--keys: "x" is not a number: x is not known'),
-        (
-            ("--keys", "1e999999999;1", "--weights", "1,0"),
-            '--keys: "1e999999999" is not a number',
-        ),
+        (("--keys", "1e999999999;1", "--weights", "1,0"), '--keys: "1e999999999" is not a number'),
         (("--keys", "1e-400,1;0,1", "--weights", "1,0"), "--keys: 1e-400 is beyond floats"),
         (
             ("--keys", "keys.txt", "--weights", "1,0"),
             '"keys.txt" is not a number: . is not part of a formula; files end in',
         ),
-        (
-            ("--keys", "1," * 999, "--weights", "1,0"),
-            "--keys: a number is missing; files end in .json,",
-        ),
+        (("--keys", "1," * 999, "--weights", "1,0"), "--keys: a number is missing; files end in .json,"),
         (
             (*KEYS, "--weights", "1,"),
             "--weights: a number is missing; files end in .json, .csv, .npy or .npz",

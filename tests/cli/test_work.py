@@ -233,10 +233,7 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
         (("deep.json",), '"deep.json" has too many brackets inside one another'),
         ((".",), 'the folder "." has no tokens'),
         (("head.json", "--example"), "FILE and --example are two pieces of work; give one"),
-        (
-            ("--tokens", "1,2;;", *ROWS),
-            "--tokens: a number is missing; files end in .json, .csv",
-        ),
+        (("--tokens", "1,2;;", *ROWS), "--tokens: a number is missing; files end in .json, .csv"),
         (("--tokens", "1,2;3", *ROWS), "--tokens has 2 numbers in its first row and 1 in this one"),
         (("--tokens", "1,a", *ROWS), '--tokens: "a" is not a number: a is not known'),
         (("--tokens", "no.csv", *ROWS), '--tokens: there is no file "no.csv"'),

@@ -70,4 +70,4 @@ def fail(question: Odd) -> Told:
 def register() -> None:
     """Add these to the panels of this process."""
     for answer in (wait, wait_in_sets, tell, die, swallow, fail):
-        PANELS[answer.__name__] = Panel(answer.__name__, "", Odd, Told, answer)
+        PANELS[answer.__name__] = Panel(answer.__name__, "", answer)

@@ -45,9 +45,7 @@ class Asker:
         begun = time.monotonic()
         while True:
             found = self.client.post(
-                f"/api/{path}",
-                content=json.dumps(question),
-                headers={"content-type": "application/json"},
+                f"/api/{path}", content=json.dumps(question), headers={"content-type": "application/json"}
             )
             if found.status_code != 429:
                 break

@@ -9,7 +9,7 @@ import pytest
 
 import lattend as lt
 from lattend.counts import Count
-from lattend.web.formulas import formula
+from lattend.web.views import formula
 from lattend.web.worker import reply
 
 

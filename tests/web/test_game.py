@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web.words import text_of
+from web.page_texts import text_of
 
 from lattend.study.games.game import Game, dirac
 from lattend.study.games.methods import METHODS

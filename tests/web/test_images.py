@@ -17,7 +17,7 @@ from lattend.nn.images.patch_grid import patch_grid
 from lattend.nn.pictures.grid import draw_grid, grid_nets
 from lattend.nn.pictures.patches import draw_patches
 from lattend.nn.pictures.scores import draw_scores
-from lattend.web.reports import view
+from lattend.web.views import report_view
 from lattend.web.worker import reply
 
 sides = st.integers(1, 9)
@@ -77,7 +77,7 @@ def test_the_check_and_the_diagram_are_the_librarys():
     _, found = ask("grid_check", size="3x4", cell="gru")
     run = check_grid((3, 4), cell="gru", c=2, h=2)
     assert found["equal"] and found["report"] == json.loads(
-        view(run.report(equation=False)).model_dump_json()
+        report_view(run.report(equation=False)).model_dump_json()
     )
     assert found["equation"] == ask("grid", size="3x4", cell="gru")[1]["equation"]
     _, diagram = ask("grid_diagram", size="3x4", pixel="99,0")

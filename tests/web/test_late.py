@@ -12,9 +12,8 @@ from web.questions import good_questions
 from lattend.budget import Budget
 from lattend.errors import DeadlineError
 from lattend.sets import guard
-from lattend.web import formulas, rules
-from lattend.web.answers import Answers
-from lattend.web.meaning import Meaning
+from lattend.web import rules, views
+from lattend.web.answer_cache import Answers, Meaning
 from lattend.web.panels import PANELS, cost, rule_cost
 from lattend.web.pool import Reply
 from lattend.web.worker import LATE, reply
@@ -37,7 +36,7 @@ def no_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def forget() -> None:
         guard.forget_sets()
-        for known in (formulas.KNOWN, cost.KNOWN):
+        for known in (views.KNOWN_FORMULAS, cost.KNOWN):
             known.clear()
         for function in (rules.read, rule_cost._formulas):
             function.cache_clear()
@@ -81,6 +80,8 @@ def test_only_what_stays_so_is_kept(status: int) -> None:
 
 
 def test_a_mistake_in_the_mask_is_shown_in_the_mask() -> None:
-    for rule, field in (("q*k % 7 == 1", ""), ("k <= ", "rule")):  # what is not affine is written anew
+    for rule, marked in (("q*k % 7 == 1", "q*k"), ("k <= ", "<=")):
         status, _, body = reply("cost", "", json.dumps({"layer": "attention", "rule": rule}).encode())
-        assert (status, json.loads(body)["field"]) == (422, field), body
+        problem = json.loads(body)
+        assert (status, problem["field"]) == (422, "rule"), body
+        assert rule[problem["start"] : problem["end"]] == marked

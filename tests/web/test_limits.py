@@ -6,16 +6,17 @@ import asyncio
 import json
 import socket
 import time
+from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import pytest
 import uvicorn
 from web.questions import good_questions
 
-from lattend.web import fork_server, meaning, worker
-from lattend.web.answers import OVERHEAD, Answers
+from lattend.web import answer_cache, fork_server, worker
+from lattend.web.answer_cache import OVERHEAD, Answers, Meaning, meaning_of
 from lattend.web.fork_server import ForkServer
-from lattend.web.meaning import Meaning, meaning_of
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, QueuedQuestion, Reply
 from lattend.web.serve import SETTINGS
@@ -49,24 +50,25 @@ def test_a_model_that_is_too_large_is_refused(field: str) -> None:
 
 @pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "/srv/x"), ImportError("/srv/y")])
 def test_a_mistake_names_no_file_of_the_machine(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    count = PANELS["count"]
+
+    @wraps(count.answer)
     def fail(_: object) -> None:
         raise error
 
-    monkeypatch.setitem(
-        worker.PANELS, "count", PANELS["count"].__class__(**{**vars(PANELS["count"]), "answer": fail})
-    )
+    monkeypatch.setitem(worker.PANELS, "count", replace(count, answer=fail))
     status, found = ask("count", rule="causal")
     assert status == 500
     assert found["message"].endswith(type(error).__name__)
 
 
 def test_a_long_rule_is_neither_read_nor_remembered_by_the_server() -> None:
-    before = meaning._spelling.cache_info()  # pyright: ignore[reportPrivateUsage]
+    before = answer_cache._one_spelling.cache_info()  # pyright: ignore[reportPrivateUsage]
     long = " and ".join(["k <= q"] * 200)
     panel = PANELS["count"]
     found = meaning_of(panel, "", panel.question.model_validate({"rule": long}))
     assert json.loads(found.key)["rule"] == long
-    assert meaning._spelling.cache_info() == before  # pyright: ignore[reportPrivateUsage]
+    assert answer_cache._one_spelling.cache_info() == before  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_rules_as_typed_count_as_kept_bytes() -> None:

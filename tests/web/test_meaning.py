@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from web.questions import good_questions
 
-from lattend.web.answers import Answers
-from lattend.web.meaning import Meaning, meaning_of, retyped
+from lattend.web.answer_cache import Answers, Meaning, meaning_of, retyped
 from lattend.web.panels import PANELS
 from lattend.web.pool import Reply
 from lattend.web.worker import reply

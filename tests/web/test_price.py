@@ -9,7 +9,7 @@ import pytest
 from cost.models.published import PUBLISHED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web.words import text_of
+from web.page_texts import text_of
 
 import lattend as lt
 from lattend.cost.comparison import compare
@@ -19,7 +19,7 @@ from lattend.cost.models.times import run_time
 from lattend.cost.reader import from_text, layer_names
 from lattend.machines import compared_machines
 from lattend.web.panels import cost as cost_panel
-from lattend.web.panels.layers import models
+from lattend.web.panels.cost import models
 from lattend.web.worker import LATE, reply
 
 T5 = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lattend.ask import questions, search
-from lattend.ask.index import OTHER_NAMES
+from lattend.ask.question import OTHER_NAMES
 from lattend.web.worker import reply
 
 

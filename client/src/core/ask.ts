@@ -1,6 +1,6 @@
 // Asks the server: one question a panel at a time, the newest first; the last answer stays until the next is here.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Problem } from "../schema";
+import type { Answers, Problem } from "../schema";
 import { HEADERS, send } from "./batch";
 import { keep, recall } from "./answer-cache";
 import { recorded } from "./recorded";
@@ -26,7 +26,8 @@ export class Refused extends Error {
 }
 
 /** The answer of a panel, or Refused with the reason. Of one asker's questions only the newest is worked on. */
-export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal, asker = ++askers): Promise<Answer> {
+export async function ask<Panel extends keyof Answers>(panel: Panel, question: object, signal?: AbortSignal, asker = ++askers): Promise<Answers[Panel]> {
+  type Answer = Answers[Panel];
   const key = panel + JSON.stringify(question);
   const known = recall(key);
   if (known) return known.answer as Answer;
@@ -54,8 +55,8 @@ export async function askPicture(panel: string, question: object, form: "svg" | 
 
 /** What a panel answers to a question, as the question changes. null asks nothing; undefined asks nothing now, and
  * what was answered before stays. */
-export function useAnswer<Answer>(panel: string, question: object | null | undefined): Reading<Answer> {
-  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, to: null, problem: null, busy: Boolean(question) });
+export function useAnswer<Panel extends keyof Answers>(panel: Panel, question: object | null | undefined): Reading<Answers[Panel]> {
+  const [reading, setReading] = useState<Reading<Answers[Panel]>>({ answer: null, to: null, problem: null, busy: Boolean(question) });
   const asker = useRef(0);
   asker.current ||= ++askers;
   const running = useRef<{ abort: AbortController; begun: number; done: Promise<void> } | null>(null);
@@ -76,7 +77,7 @@ export function useAnswer<Answer>(panel: string, question: object | null | undef
         if (!newest) return;
         before.abort.abort();
       }
-      const asking = ask<Answer>(panel, question, abort.signal, asker.current).then(
+      const asking = ask(panel, question, abort.signal, asker.current).then(
         (answer) => newest && setReading({ answer, to: key ?? null, problem: null, busy: false }),
         (error: unknown) => {
           if (!newest || abort.signal.aborted) return;

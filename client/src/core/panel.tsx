@@ -1,7 +1,7 @@
 // The frame of a panel: title, what it is, ways to take it along, the problem if there is one.
 import type { ComponentChildren } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
-import type { Copies, Problem } from "../schema";
+import type { Snippets, Problem } from "../schema";
 import { askPicture, current, Refused, type Reading } from "./ask";
 import { Guard } from "./guard";
 import { copy, say, useAnnounced } from "./live";
@@ -16,7 +16,7 @@ interface Props {
   about: ComponentChildren; // what am I looking at
   panel: string;
   question: object | null | undefined; // undefined: what is shown belongs to an older one
-  reading: Reading<{ copies: Copies }>;
+  reading: Reading<{ copies: Snippets }>;
   stale?: boolean; // whether what is shown belongs to an older question, where that is not seen from the reading
   picture?: boolean; // whether the server draws it
   controls?: ComponentChildren; // what a person sets; never dimmed

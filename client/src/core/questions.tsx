@@ -1,6 +1,6 @@
 // Questions from course notes on attention: found by words, answered by what the commands print, opened on their page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { AskAnswer, AskedCommand, AskedQuestion, QuestionsAnswer } from "../schema";
+import type { AskedCommand, AskedQuestion } from "../schema";
 import { current, useAnswer } from "./ask";
 import { titleOf } from "./menus";
 import { Copy } from "./panel";
@@ -35,10 +35,10 @@ export function Questions() {
 function Browser({ close }: { close: () => void }) {
   const [words, setWords] = useState("");
   const [chosen, setChosen] = useState(0);
-  const { answer: all, problem } = useAnswer<QuestionsAnswer>("questions", {});
+  const { answer: all, problem } = useAnswer("questions", {});
   const asked = words.trim();
   const question = asked ? { words: asked } : null;
-  const finding = useAnswer<AskAnswer>("ask", question);
+  const finding = useAnswer("ask", question);
   const { answer: found, problem: lost } = finding;
   const shown = !all ? [] : !asked ? all.questions : lost ? containing(all.questions, asked) : all.questions.filter((one) => found?.numbers.includes(one.number));
   const topics = [...new Set(shown.map((one) => one.topic))];

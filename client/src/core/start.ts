@@ -11,7 +11,7 @@ export const startFailed = signal(false);
 /** Asks for them, again and again until they are here. */
 export async function loadStart(): Promise<void> {
   try {
-    start.value = await ask<StartAnswer>("start", {});
+    start.value = await ask("start", {});
     startFailed.value = false;
   } catch {
     startFailed.value = true;

@@ -1,5 +1,6 @@
 // What the page shows: one page at a time, each with its own state. A link carries the state, undo goes back.
 import { computed, signal } from "@preact/signals";
+import { FIELDS } from "../schema";
 import { wholeNumber } from "./whole-number";
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
@@ -82,9 +83,13 @@ function step(from: typeof done, to: typeof done): void {
   writeLink(turned ? "push" : "replace");
 }
 
-/** The question of a panel: these fields of a page's state, and no others. */
-export function pick<S extends State, Field extends keyof S>(state: S, fields: readonly Field[]): Pick<S, Field> {
-  return Object.fromEntries(fields.map((field) => [field, state[field]])) as Pick<S, Field>;
+type Asked<Panel extends keyof typeof FIELDS, S> = Pick<S, Extract<(typeof FIELDS)[Panel][number], keyof S>>;
+
+/** The question of a panel: the fields of a page's state that the question has. */
+export function questionOf<Panel extends keyof typeof FIELDS, S extends object>(panel: Panel, state: S): Asked<Panel, S> {
+  const fields: readonly string[] = FIELDS[panel];
+  const held = fields.filter((field) => field in state);
+  return Object.fromEntries(held.map((field) => [field, state[field as keyof S]])) as Asked<Panel, S>;
 }
 
 /** `#rule?rule=causal&numbers={"n":8}`: the fields that differ from those a page begins with. */

@@ -1,7 +1,6 @@
 // The cells of what is seen: worked out in the page where that is quick, else counted by the server and sampled until then.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { current, useAnswer } from "../core/ask";
-import type { TilesAnswer } from "../schema";
 import { filled, pairsOf, received, type Cells, type Tiling } from "./cells";
 import { Unable } from "./evaluate";
 import { rowsOf, type Model } from "./model";
@@ -37,7 +36,7 @@ export function useCells(model: Model, view: View, pixels: [number, number], ask
   const small = pairsOf(fine, down, across) <= AT_ONCE;
   const direct = useMemo(() => (small ? attempt(model, fine, Infinity) : null), [model, JSON.stringify(fine), small]);
   const question = direct?.cells || model.kind === "matrix" || !asked ? null : { ...asked, ...tiling };
-  const reading = useAnswer<TilesAnswer>("tiles", question);
+  const reading = useAnswer("tiles", question);
   const answer = current(reading, question);
   const key = JSON.stringify(tiling);
   const counted = useMemo(() => answer && { cells: received(tiling, answer), exact: true, reason: "" }, [answer, key]);
@@ -84,7 +83,7 @@ export function useCount(model: Model, part: Tiling | null, asked: Asked | null)
   const most = model.kind === "matrix" ? AT_REST : ROW;
   const small = part !== null && pairsOf(part, model.down.length, model.across.length) <= most;
   const question = part === null || small || model.kind === "matrix" || !asked ? null : { ...asked, ...part };
-  const reading = useAnswer<TilesAnswer>("tiles", question);
+  const reading = useAnswer("tiles", question);
   return useMemo(() => {
     if (question) return current(reading, question) ?? (reading.problem ? undefined : null);
     const cells = small && attempt(model, part, Infinity).cells;

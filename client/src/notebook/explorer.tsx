@@ -8,7 +8,7 @@ import { spanAt } from "../grid/clauses";
 import { Grid } from "../grid/grid";
 import { modelOrReason } from "../grid/model";
 import { completions } from "../pages/rule/completion";
-import type { CountAnswer, ReadAnswer, StartAnswer } from "../schema";
+import type { CountAnswer } from "../schema";
 import type { WidgetModel } from "./channel";
 import "./style.css";
 
@@ -22,9 +22,9 @@ export function Explorer({ model: held }: { model: WidgetModel }) {
   const [view, setView] = useState<number[]>([]);
   const [pixel, setPixel] = useState<number[]>([]);
   const [spoken, setSpoken] = useState<[number, number] | null>(null);
-  const start = useAnswer<StartAnswer>("start", NOTHING);
-  const read = useAnswer<ReadAnswer>("read", { rule });
-  const count = useAnswer<CountAnswer>("count", read.problem ? undefined : { rule, numbers });
+  const start = useAnswer("start", NOTHING);
+  const read = useAnswer("read", { rule });
+  const count = useAnswer("count", read.problem ? undefined : { rule, numbers });
   const { model, reason } = useMemo(
     () => modelOrReason(read.answer ? [read.answer] : [], { numbers, pixel, head: 0, slice: -1, flat: false }),
     [read.answer, JSON.stringify([numbers, pixel])],

@@ -21,7 +21,7 @@ lines left out, and Python begins with `import lattend as lt`.
 
 
 def save(questions: Sequence[Question], path: str) -> Path:
-    """The page or the notebook in this file, by the ending of its name."""
+    """Write the questions into a file: Markdown or a notebook, by the ending of its name."""
     writers = {".md": markdown, ".ipynb": notebook}
     target = Path(path)
     if target.suffix not in writers:
@@ -31,7 +31,7 @@ def save(questions: Sequence[Question], path: str) -> Path:
 
 
 def markdown(questions: Sequence[Question]) -> str:
-    """The page, as docs/questions.md has it."""
+    """The questions as Markdown, as in docs/questions.md."""
     parts = [HEAD.format(count=len(questions))]
     for topic, group in groupby(questions, key=lambda one: one.topic):
         parts += [f"## {topic}\n", *("\n".join(_markdown(one)) for one in group)]
@@ -52,7 +52,7 @@ def _markdown(one: Question) -> Iterator[str]:
 
 
 def notebook(questions: Sequence[Question]) -> str:
-    """A notebook: each question in words, then its Python in a cell of its own, to run and to change."""
+    """The questions as a notebook: each in words, then its Python in a cell."""
     cells = [_cell("markdown", HEAD.format(count=len(questions))), _cell("code", "import lattend as lt")]
     for topic, group in groupby(questions, key=lambda one: one.topic):
         cells.append(_cell("markdown", f"## {topic}"))
@@ -65,8 +65,8 @@ def notebook(questions: Sequence[Question]) -> str:
                 cells.append(_cell("code", _source(one.python)))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     data = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    for place, cell in enumerate(cells):
-        cell["id"] = f"cell-{place}"
+    for index, cell in enumerate(cells):
+        cell["id"] = f"cell-{index}"
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -76,13 +76,13 @@ def _cell(kind: str, source: str) -> dict[str, object]:
 
 
 def _source(python: str) -> str:
-    """What was typed at the prompt, without what was printed; a value at the prompt is displayed."""
+    """The code typed at the prompt, without its output; values are displayed."""
     import doctest
 
     examples = doctest.DocTestParser().get_examples(python)
     lines: list[str] = []
-    for place, example in enumerate(examples):
+    for index, example in enumerate(examples):
         source = example.source.rstrip()
-        shown = example.want and place < len(examples) - 1 and not source.startswith("print(")
+        shown = example.want and index < len(examples) - 1 and not source.startswith("print(")
         lines.append(f"display({source})" if shown and "\n" not in source else source)
     return "\n".join(lines)

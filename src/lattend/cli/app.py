@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import ModuleType
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from lattend import __version__
 from lattend.cli import (
     ask,
-    cache,
-    check,
     claim,
     compare,
     complete,
@@ -24,15 +22,11 @@ from lattend.cli import (
     derive,
     draw,
     elbo,
-    elbo_discrete,
-    elbo_gaussian,
     explain,
     game,
     gradients,
     grid,
     heads,
-    heads_show,
-    heads_train,
     patches,
     reach,
     rules,
@@ -42,9 +36,59 @@ from lattend.cli import (
     steer,
     work,
 )
-from lattend.cli.command import Command
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
+from lattend.errors import DeadlineError
+
+
+class Command(TyperCommand):
+    """A command that accepts formulas with a leading minus: `claim strided "-t^2/2 + n*t"`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put a space before a formula's minus, so that it is not read as an option, and remove it later."""
+        rest = super().parse_args(ctx, list(self._with_spaces(ctx, args)))
+        ctx.params = {
+            name: value[1:] if isinstance(value, str) and value.startswith(" -") else value
+            for name, value in ctx.params.items()
+        }
+        return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A late answer advises a longer deadline only if there is an option for it."""
+        try:
+            return super().invoke(ctx)
+        except DeadlineError as error:
+            if any("--deadline" in param.opts for param in self.get_params(ctx)):
+                raise
+            raise DeadlineError(error.reason) from None
+
+    def _with_spaces(self, ctx: Any, args: list[str]) -> Iterator[str]:
+        params: list[Any] = self.get_params(ctx)
+        missing = sum(param.param_type_name == "argument" for param in params)
+        flags: dict[str, bool] = {  # every option, and whether it is one without a value
+            name: param.is_flag
+            for param in params
+            if param.param_type_name == "option"
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        words = iter(args)
+        for word in words:
+            short = word[:2]
+            if word == "--":
+                yield word
+                yield from words
+            elif word in flags:
+                yield word
+                if not flags[word]:
+                    yield from (value for value in (next(words, None),) if value is not None)
+            elif word.startswith("--") or (short in flags and not flags[short]):  # --at=n=3, -ofile
+                yield word
+            elif missing > 0:
+                missing -= 1
+                yield f" {word}" if word.startswith("-") and word != "-" else word
+            else:
+                yield word
+
 
 LONGEST = 1000  # characters of a first sentence
 EXAMPLES = (
@@ -65,7 +109,7 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands with their first sentences whole, however narrow the terminal is."""
+        """List the commands with their whole first sentences, however narrow the terminal is."""
         listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -84,28 +128,47 @@ app = typer.Typer(
 
 
 def _help(about: object, examples: tuple[str, ...]) -> str:
-    """The docstring, and below it the examples as they are written."""
+    """The help text: the docstring, then the examples."""
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
-def name_of(module: ModuleType) -> str:
-    """What is typed for the command of a module: `heads train` for heads_train."""
-    return module.__name__.rpartition(".")[2].replace("_", " ")
+COMMANDS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
+    "serve": (serve.serve, serve.EXAMPLES),
+    "ask": (ask.ask, ask.EXAMPLES),
+    "rules": (rules.rules, rules.EXAMPLES),
+    "draw": (draw.draw, draw.EXAMPLES),
+    "count": (count.count, count.EXAMPLES),
+    "claim": (claim.claim, claim.EXAMPLES),
+    "reach": (reach.reach, reach.EXAMPLES),
+    "cache": (reach.cache, reach.CACHE_EXAMPLES),
+    "same": (same.same, same.EXAMPLES),
+    "check": (claim.check, claim.CHECK_EXAMPLES),
+    "explain": (explain.explain, explain.EXAMPLES),
+    "shard": (shard.shard, shard.EXAMPLES),
+    "cost": (cost.cost, cost.EXAMPLES),
+    "compare": (compare.compare, compare.EXAMPLES),
+    "patches": (patches.patches, patches.EXAMPLES),
+    "heads": (heads.heads, heads.EXAMPLES),
+    "heads train": (heads.heads_train, heads.TRAIN_EXAMPLES),
+    "heads show": (heads.heads_show, heads.SHOW_EXAMPLES),
+    "conv": (conv.conv, conv.EXAMPLES),
+    "grid": (grid.grid, grid.EXAMPLES),
+    "complete": (complete.complete, complete.EXAMPLES),
+    "work": (work.work, work.EXAMPLES),
+    "steer": (steer.steer, steer.EXAMPLES),
+    "gradients": (gradients.gradients, gradients.EXAMPLES),
+    "derive": (derive.derive, derive.EXAMPLES),
+    "elbo": (elbo.elbo, elbo.EXAMPLES),
+    "elbo gaussian": (elbo.elbo_gaussian, elbo.GAUSSIAN_EXAMPLES),
+    "elbo discrete": (elbo.elbo_discrete, elbo.DISCRETE_EXAMPLES),
+    "game": (game.game, game.EXAMPLES),
+}
+for name, (command, examples) in COMMANDS.items():
+    app.command(name, cls=Command, help=_help(command, examples))(command)
 
 
-COMMANDS = (
-    *(serve, ask, rules, draw, count, claim, reach, cache, same, check, explain, shard),
-    *(cost, compare, patches),
-    *(heads, heads_train, heads_show, conv, grid, complete),
-    *(work, steer, gradients, derive, elbo, elbo_gaussian, elbo_discrete, game),
-)
-for module in COMMANDS:
-    command = getattr(module, module.__name__.rpartition(".")[2])
-    app.command(name_of(module), cls=Command, help=_help(command, module.EXAMPLES))(command)
-
-
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         say(f"lattend {__version__}")
         raise typer.Exit
 

@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
 
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
-    """The catalogue names, aliases among them, that begin so, with their meanings."""
+    """Catalogue names and aliases with this beginning, and their meanings."""
     from lattend.draw.grid.samples import catalogue
 
     known = catalogue()
@@ -31,7 +31,7 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
 
 
 def option(metavar: str, about: str, *names: str, **more: Any) -> Any:
-    """An option that says its default in its help, if it has one."""
+    """An option. Its help text names the default."""
     return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
 
 
@@ -58,15 +58,15 @@ Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def refuse(given: Mapping[str, object], names: Iterable[str], why: str) -> None:
-    """Raises where one of these options is given, which would change nothing: `--seed is for --scores`."""
-    unused = [name for name in names if given[name] is not None and given[name] is not False]
+def refuse(options: Mapping[str, object], names: Iterable[str], why: str) -> None:
+    """Raise if one of these options is given that would have no effect: `--seed is for --scores`."""
+    unused = [name for name in names if options[name] is not None and options[name] is not False]
     if unused:
         raise NamingError(f"{unused[0]} {why}")
 
 
 def read_rule(text: str) -> Rule:
-    """The rule a person means."""
+    """Read a rule: a catalogue name or a condition."""
     if text.strip() in ("", "-"):
         raise LattendError(f'"{text}" is no rule. RULE is {RULE_HELP}')
     from lattend.rules import reader
@@ -75,17 +75,17 @@ def read_rule(text: str) -> Rule:
 
 
 def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:
-    """`n=12,t=3` as a dictionary; the option may be repeated."""
+    """Read `n=12,t=3` as a dictionary. The option may be repeated."""
     return _named("--at", texts, "n=12,t=3", _integer)
 
 
 def read_sizes(texts: Sequence[str] | None) -> dict[str, int | str]:
-    """`n=12,kernel=k` as a dictionary of numbers and letters; the option may be repeated."""
+    """Read `n=12,kernel=k` as a dictionary of numbers and letters. The option may be repeated."""
     return _named("--at", texts, "n=12,kernel=k", _integer_or_letter)
 
 
 def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
-    """`L=n,i=q+1` as a dictionary from the formula's names to the count's; the option may be repeated."""
+    """Read `L=n,i=q+1` as a dictionary from the formula's names to the count's."""
     return _named("--rename", texts, "L=n or i=q+1", _new_name)
 
 
@@ -98,30 +98,30 @@ def read_pixel(text: str | None) -> tuple[int, ...] | None:
 
 
 def read_place(text: str | None) -> tuple[int, int] | None:
-    """`3,4` as (3, 4), which must be two."""
-    found = read_pixel(text)
-    if found is None or text is None:
+    """Read `3,4` as (3, 4): exactly two numbers."""
+    pixel = read_pixel(text)
+    if pixel is None or text is None:
         return None
-    if len(found) != 2:
+    if len(pixel) != 2:
         raise TextError("--pixel is a row and a column, as in 3,4", text, 0, len(text))
-    return found[0], found[1]
+    return pixel[0], pixel[1]
 
 
 def read_points(name: str, text: str | None, length: int) -> list[tuple[float, ...]] | None:
-    """`0,1;1,0` as [(0.0, 1.0), (1.0, 0.0)], each of so many numbers."""
+    """Read `0,1;1,0` as [(0.0, 1.0), (1.0, 0.0)]; each point has `length` numbers."""
     if text is None:
         return None
-    found: list[tuple[float, ...]] = []
-    place = 0
+    points: list[tuple[float, ...]] = []
+    start = 0
     for part in text.split(";"):
-        numbers, end = _numbers(name, part, text, place), place + len(part)
+        numbers, end = _numbers(name, part, text, start), start + len(part)
         if len(numbers) != length:
             example = ";".join([",".join("102"[:length])] * 2)
-            said = f"{name} has {length} numbers between semicolons, as in {example}"
-            raise TextError(said, text, place, end)
-        found.append(numbers)
-        place += len(part) + 1
-    return found
+            message = f"{name} has {length} numbers between semicolons, as in {example}"
+            raise TextError(message, text, start, end)
+        points.append(numbers)
+        start += len(part) + 1
+    return points
 
 
 def read_numbers_of(name: str, text: str | None) -> list[float] | None:
@@ -130,15 +130,15 @@ def read_numbers_of(name: str, text: str | None) -> list[float] | None:
 
 
 def _numbers(name: str, part: str, text: str, place: int) -> tuple[float, ...]:
-    found: list[float] = []
+    numbers: list[float] = []
     for number, start, end in comma_parts(part):
         try:
-            found.append(float(number))
+            numbers.append(float(number))
         except ValueError:
             raise TextError(
                 f"{name}: {number or 'nothing'} is no number", text, place + start, place + end
             ) from None
-    return tuple(found)
+    return tuple(numbers)
 
 
 def read_names(text: str | None) -> list[str]:
@@ -147,33 +147,33 @@ def read_names(text: str | None) -> list[str]:
 
 
 def comma_parts(text: str) -> Iterator[tuple[str, int, int]]:
-    """The parts between commas without the spaces around them, and where they are."""
-    place = 0
+    """The parts between commas without surrounding spaces, and their positions."""
+    offset = 0
     for part in text.split(","):
-        start = place + len(part) - len(part.lstrip())
+        start = offset + len(part) - len(part.lstrip())
         yield part.strip(), start, start + len(part.strip())
-        place += len(part) + 1
+        offset += len(part) + 1
 
 
 def space_parts(text: str) -> Iterator[tuple[str, int, int]]:
-    """The parts between spaces, and where they are."""
-    return ((found[0], found.start(), found.end()) for found in re.finditer(r"\S+", text))
+    """The parts between spaces, and their positions."""
+    return ((word[0], word.start(), word.end()) for word in re.finditer(r"\S+", text))
 
 
 def _named(
     option: str, texts: Sequence[str] | None, example: str, read: Callable[[str, str, str, int, int], T]
 ) -> dict[str, T]:
     """`name=value` between commas, as a dictionary."""
-    found: dict[str, T] = {}
+    values: dict[str, T] = {}
     for text in texts or ():
         for part, start, end in comma_parts(text):
             name, equals, value = (side.strip() for side in part.partition("="))
             if not equals or not _NAME.fullmatch(name) or not value:
                 raise TextError(f"{option}: write name=value, as in {example}", text, start, end)
-            if name in found:
+            if name in values:
                 raise TextError(f"{option}: {name} is given twice; give it once", text, start, end)
-            found[name] = read(name, value, text, end - len(value), end)
-    return found
+            values[name] = read(name, value, text, end - len(value), end)
+    return values
 
 
 def _new_name(name: str, value: str, text: str, start: int, end: int) -> str:

@@ -43,26 +43,26 @@ def ask(
     from lattend.ask import search
 
     numbered = bool(words) and all(word.isdecimal() for word in words)
-    found = _numbered(words) if words and numbered else search(words or [])
+    matches = _numbered(words) if words and numbered else search(words or [])
     if out is not None:
         refuse({"--json": json, "--python": python}, ("--json", "--python"), "does not go with --out")
         from lattend.ask.pages import save
 
-        say(f"{save(found, out)}: {len(found)} questions")
+        say(f"{save(matches, out)}: {len(matches)} questions")
     elif json:
-        say_json([one.json() for one in found])
-    elif numbered or len(found) == 1:
+        say_json([one.json() for one in matches])
+    elif numbered or len(matches) == 1:
         codes: list[int] = []
-        for place, one in enumerate(found):
-            if place:
+        for index, one in enumerate(matches):
+            if index:
                 say("")
             codes.append(_answer(one, python))
         return max(codes)
-    elif not found:
+    elif not matches:
         _list_nearest(words or [])
         return NO
     else:
-        _list(found)
+        _list(matches)
     return None
 
 
@@ -91,9 +91,9 @@ def _list_nearest(words: Sequence[str]) -> None:
         _list(near)
 
 
-def _list(found: Sequence[Question]) -> None:
+def _list(matches: Sequence[Question]) -> None:
     """Print questions by topic, in their order."""
-    for topic, group in groupby(sorted(found, key=lambda one: one.number), key=lambda one: one.topic):
+    for topic, group in groupby(sorted(matches, key=lambda one: one.number), key=lambda one: one.topic):
         say("\n".join(wrap_text(topic, width())))
         for one in group:
             first, *rest = wrap_text(one.asks, width() - 5)

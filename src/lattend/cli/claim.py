@@ -1,8 +1,12 @@
-"""lattend claim: whether a formula is the rule's count."""
+"""lattend claim, lattend check: a formula against a count, and closed forms against enumeration."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,8 +25,11 @@ from lattend.cli.arguments import (
     read_rule,
 )
 from lattend.cli.failures import NO, NO_ANSWER, YES, with_options
-from lattend.cli.output import say, say_json
-from lattend.counts.claim import judge_number
+from lattend.cli.output import say, say_json, show_report
+
+if TYPE_CHECKING:
+    from lattend.counts.check import Progress
+
 
 EXAMPLES = (
     'lattend claim causal "n*(n + 1)/2"',
@@ -58,18 +65,73 @@ def claim(
     somewhere, 3 when that stays undecided.
     """
     numbers, attended = read_numbers(at), read_rule(rule)
-    places = {name: value for name, value in numbers.items() if per and name in attended.positions}
-    bound = attended.at(**{name: value for name, value in numbers.items() if name not in places})
-    found = bound.count(per=per, first=first, method="closed", deadline=deadline, **places)
-    if isinstance(found, int):
-        values = {**bound.values, **places}
-        verdict = judge_number(found, formula, values, read_renames(rename), assume or (), exact=exact)
+    positions = {name: value for name, value in numbers.items() if per and name in attended.positions}
+    bound = attended.at(**{name: value for name, value in numbers.items() if name not in positions})
+    count = bound.count(per=per, first=first, method="closed", deadline=deadline, **positions)
+    if isinstance(count, int):
+        from lattend.counts.claim import judge_number
+
+        values = {**bound.values, **positions}
+        verdict = judge_number(count, formula, values, read_renames(rename), assume or (), exact=exact)
     else:
         for text in assume or ():
-            found = found.assuming(text)
-        verdict = found.claim(formula, rename=read_renames(rename), exact=exact)
+            count = count.assuming(text)
+        verdict = count.claim(formula, rename=read_renames(rename), exact=exact)
     if json:
         say_json(verdict.json())
     else:
         say(with_options(str(verdict)))
     return YES if verdict.holds else NO_ANSWER if verdict.status == "undecided" else NO
+
+
+PROGRESS_AFTER = 0.7  # seconds before a progress bar appears
+
+
+CHECK_EXAMPLES = ("lattend check strided", 'lattend check "k <= q and (q - k) % w == 0" --upto 20')
+
+
+def check(
+    rule: RuleText,
+    upto: Annotated[
+        int, typer.Option(min=0, max=64, metavar="N", help="Sizes and parameters up to this number.")
+    ] = 12,
+    at: At = None,
+    json: Json = False,
+) -> int:
+    """Whether the closed forms equal enumeration.
+
+    Everything small is counted twice, by the closed form and pair by pair: all pairs,
+    the keys of each query and the queries of each key, at all sizes and parameters up to N.
+    The exit code is 0 when all agree and 1 at the first mismatch.
+    """
+    from lattend.counts.check import check as compare
+
+    bound = read_rule(rule).at(**read_numbers(at))
+    with _progress() as progress:
+        result = compare(bound, upto, progress)
+    show_report(result, json)
+    return YES if result else NO
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A progress bar on standard error, if that is a terminal and the check takes long."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    bar = Bar(console=Console(stderr=True), transient=True)
+    task = bar.add_task("pairs")
+    begun = time.monotonic()
+
+    def update(done: int, total: int) -> None:
+        if time.monotonic() - begun > PROGRESS_AFTER:
+            bar.start()
+            bar.update(task, completed=done, total=total)
+
+    try:
+        yield update
+    finally:
+        bar.stop()

@@ -38,8 +38,7 @@ def compare(
     at: At = None,
     sizes: Annotated[str | None, option("64,128", "The sizes to show, powers of two if not given.")] = None,
     quantity: Annotated[
-        str,
-        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, operations, depth, …"),
+        str, typer.Option(metavar="QUANTITY", help="What to compare: multiplies, operations, depth, …")
     ] = "multiplies",
     column: Annotated[
         str, typer.Option(metavar="needed|dense", help="Attended pairs only, or all.")
@@ -63,10 +62,10 @@ def compare(
     unless --equal asks for it.
     """
     if architectures or tables:
-        given = {"--architectures": architectures and tables, "--over": over, "--sizes": sizes}
-        given |= {"--equal": equal, "--quantity": quantity != "multiplies", "--column": column != "needed"}
+        options = {"--architectures": architectures and tables, "--over": over, "--sizes": sizes}
+        options |= {"--equal": equal, "--quantity": quantity != "multiplies", "--column": column != "needed"}
         what = "--tables" if tables else "--architectures"
-        refuse(given, given, f"does not go with {what}")
+        refuse(options, options, f"does not go with {what}")
         if layers:
             raise LattendError(f"{what} compares layers of its own; leave {layers[0]} out")
         _table(_tables(read_numbers(at)) if tables else _architectures(read_numbers(at)), out, json)
@@ -84,16 +83,16 @@ def compare(
     if sizes is not None:
         numbers[grows] = _sizes(sizes)
     chosen = {label: getattr(cost, column) for label, cost in costs.items()}
-    found = compared(chosen, over=grows, quantity=quantity, at=numbers, equal=equal)
-    file = None if out is None else str(found.save(out))
+    comparison = compared(chosen, over=grows, quantity=quantity, at=numbers, equal=equal)
+    file = None if out is None else str(comparison.save(out))
     if json:
         more = {"meanings": meanings, **({"note": note} if note else {})}
-        say_json({**found.json(), **more, **({} if file is None else {"file": file})})
+        say_json({**comparison.json(), **more, **({} if file is None else {"file": file})})
     elif file is not None:
-        told = (note, found.warning, f"{file}: {found.draw().title}")
-        say("\n".join(line for line in told if line))
+        lines = (note, comparison.warning, f"{file}: {comparison.draw().title}")
+        say("\n".join(line for line in lines if line))
     else:
-        report, legend = found.report(), [f"{label} is {meaning}" for label, meaning in meanings.items()]
+        report, legend = comparison.report(), [f"{label} is {meaning}" for label, meaning in meanings.items()]
         parts = [*([report.title] if note else []), *report.parts, *([""] if legend else []), *legend]
         say(replace(report, title=note or report.title, parts=parts).text(width()))
 
@@ -114,26 +113,26 @@ def _tables(numbers: dict[str, int]) -> TrainTest:
     return train_test(**numbers)
 
 
-def _table(found: Architectures | TrainTest, out: str | None, json: bool) -> None:
-    """Print a table of our own, or write it: as Markdown, or the chart of what it compares."""
+def _table(result: Architectures | TrainTest, out: str | None, json: bool) -> None:
+    """Print a table, or write it as Markdown or as a chart."""
     file = None
     if out is not None and Path(out).suffix.lower() == ".md":
-        Path(out).write_text(found.markdown(), encoding="utf-8")
+        Path(out).write_text(result.markdown(), encoding="utf-8")
         file = out
     elif out is not None:
-        file = str(found.comparison.save(out))
+        file = str(result.comparison.save(out))
     if json:
-        say_json({**found.json(), **({} if file is None else {"file": file})})
+        say_json({**result.json(), **({} if file is None else {"file": file})})
     else:
-        say(found.text(width()) if file is None else f"{file}: {found.title}")
+        say(result.text(width()) if file is None else f"{file}: {result.title}")
 
 
 def _sizes(text: str) -> list[int]:
     """`64,128` as a list."""
-    found = read_names(text)
-    wrong = [size for size in found if not size.isdigit()]
-    if wrong or not found:
+    names = read_names(text)
+    wrong = [size for size in names if not size.isdigit()]
+    if wrong or not names:
         raise NamingError(
             f"--sizes takes whole numbers, as in 64,128, not {wrong[0] if wrong else 'nothing'}"
         )
-    return [int(size) for size in found]
+    return [int(size) for size in names]

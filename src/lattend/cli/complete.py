@@ -36,14 +36,14 @@ def complete(
 
     half(given)  # which may be wrong, and training takes a while
     try:
-        found = complete_digits(epochs, seed=seed, progress=_tell)
+        result = complete_digits(epochs, seed=seed, progress=_tell)
     except KeyboardInterrupt:
         complain("stopped")
         raise
-    show(found.draw(given, samples, particles), out, json)
+    show(result.draw(given, samples, particles), out, json)
 
 
 def _tell(epoch: CompletionEpoch) -> None:
-    """Prints an epoch on standard error, away from the answer."""
+    """Print an epoch on standard error."""
     if epoch.epochs <= 20 or epoch.epoch % (epoch.epochs // 10) == 0:
         tell(epoch)

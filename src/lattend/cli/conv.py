@@ -73,7 +73,7 @@ def conv(
         "padding_mode": padding_mode,
     }
     image = pair("size", read_size("--size", size))
-    found = draw_conv(
+    figure = draw_conv(
         **shape,
         size=image,
         c_in="c_in" if channels is None else channels,
@@ -93,14 +93,14 @@ def conv(
             raise NamingError("--prove needs numbers of channels: give --channels and --out-channels")
         facts, data["same_price"] = _proof(read_geometry(**shape), image, channels, out_channels)
         more += facts
-    found = replace(found, facts=(*found.facts, *more), data={**found.data, **data})
-    show(found, out, json)
+    figure = replace(figure, facts=(*figure.facts, *more), data={**figure.data, **data})
+    show(figure, out, json)
 
 
 def _trial(
     geometry: Geometry, image: tuple[int, int], alpha: float, name: str
 ) -> tuple[Facts, dict[str, Any]]:
-    """How far soft heads are from the convolution on an image, and how far they can be."""
+    """Print the error of soft heads against the convolution on an image, and its bound."""
     from lattend.nn.convolution.trial import try_heads
     from lattend.report.numbers import format_number
 
@@ -110,26 +110,26 @@ def _trial(
             f"--filter runs {geometry.heads:,} heads on {keys:,} rows or columns with the padding; "
             f"at most {MOST_HEADS} heads and {MOST_KEYS} rows and columns: take a smaller --size or --kernel"
         )
-    found = try_heads(geometry, *image, alpha, name)
-    numbers = {"error": found.error, "bound": float(found.bound.max()), "hard_error": found.hard_error}
+    trial = try_heads(geometry, *image, alpha, name)
+    numbers = {"error": trial.error, "bound": float(trial.bound.max()), "hard_error": trial.hard_error}
     error, bound, hard = map(format_number, numbers.values())
-    said = f"soft heads differ from the convolution by {error}, at most {bound}; hard heads by {hard}"
-    return [(f"filter {name}", said)], {"name": name, **numbers}
+    sentence = f"soft heads differ from the convolution by {error}, at most {bound}; hard heads by {hard}"
+    return [(f"filter {name}", sentence)], {"name": name, **numbers}
 
 
 def _proof(
     geometry: Geometry, image: tuple[int, int], channels: int, out_channels: int
 ) -> tuple[Facts, dict[str, Any]]:
-    """Whether hard heads cost what the convolution costs, on images of every size; and how much here."""
+    """Print whether hard heads cost as much as the convolution, for all image sizes."""
     from lattend.nn.convolution.convert import priced_heads
     from lattend.nn.convolution.price import QUANTITIES, of_conv
     from lattend.report.numbers import format_value
 
     layer = priced_heads(geometry, channels, out_channels)
-    here = of_conv(layer, *image)
+    price = of_conv(layer, *image)
     verdicts = {quantity: layer.same_price(quantity) for quantity in QUANTITIES}
     facts = [
-        (f"same {quantity}", f"{verdict}; here {format_value(here.value(quantity))}")
+        (f"same {quantity}", f"{verdict}; here {format_value(price.value(quantity))}")
         for quantity, verdict in verdicts.items()
     ]
     return facts, {quantity: verdict.holds for quantity, verdict in verdicts.items()}
@@ -141,5 +141,5 @@ def _padding(text: str | None) -> int | tuple[int, int] | str | None:
     try:
         return read_size("--padding", text)
     except TextError:
-        said = "--padding is same, valid, a whole number, or rows by columns as in 1x2"
-        raise TextError(said, text, 0, len(text)) from None
+        message = "--padding is same, valid, a whole number, or rows by columns as in 1x2"
+        raise TextError(message, text, 0, len(text)) from None

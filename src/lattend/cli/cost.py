@@ -115,12 +115,14 @@ def cost(
     A config.json of Hugging Face, or the folder that holds it, is priced as a whole model, and for those who
     serve it: FLOPs a token, bytes of weights and KV cache, least times on a machine, what fits.
     """
-    given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-    given |= {"--assume": assume}
-    given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
-    given |= {"--parameters": parameters, "--per": per}
+    options = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
+    options |= {"--assume": assume}
+    options |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
+    options |= {"--parameters": parameters, "--per": per}
     if layer is None:
-        refuse(given, given, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers")
+        refuse(
+            options, options, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers"
+        )
         from lattend.cost.layer_catalogue import catalogue
 
         show_report(catalogue(), json)
@@ -130,92 +132,92 @@ def cost(
     of_model |= {"--weights": weights, "--cache": cache, "--layers": layers}
     of_model |= {"--encoder-length": encoder_length}
     if is_model(layer):
-        of_layers = [name for name in given if name not in ("--rule", "--out")]
+        of_layers = [name for name in options if name not in ("--rule", "--out")]
         refuse(
-            given, of_layers, "is for a layer, not for a model; a model takes --length, --batch, --machine"
+            options, of_layers, "is for a layer, not for a model; a model takes --length, --batch, --machine"
         )
         return price_model(layer, {**of_model, "--rule": rule, "--out": out}, json)
     refuse(of_model, of_model, "is for a config.json; a layer takes its sizes from --at n=…")
     for alone, takes in ALONE.items():
-        if given[alone]:
-            others = [name for name in given if name not in (alone, "--rule", "--at", *takes)]
-            refuse(given, others, f"does not go with {alone}; ask for one of the two")
+        if options[alone]:
+            others = [name for name in options if name not in (alone, "--rule", "--at", *takes)]
+            refuse(options, others, f"does not go with {alone}; ask for one of the two")
     if assume and not claim:
         raise LattendError("--assume is what a claim may take for granted; give --claim too")
     sizes = read_sizes(at)
     if check:
         return _check(layer, rule, sizes, json)
-    found = _layer(layer, rule, sizes)
+    whole_cost = _layer(layer, rule, sizes)
     if parameters:
-        show_report(found.parameters_by_matrix(), json)
+        show_report(whole_cost.parameters_by_matrix(), json)
     elif statements:
         from lattend.cost.summary import statements as sets
 
-        say(sets(found, width()))
+        say(sets(whole_cost, width()))
     elif out is not None:
-        chosen = found.backward if backward else found
+        chosen = whole_cost.backward if backward else whole_cost
         show(replace(chosen.draw(), data=chosen.json()), out, json)
     else:
-        asked = found.per(per) if per is not None else found.backward if backward else found
-        verdicts = _judged(asked, claim or [], read_renames(rename), " and ".join(assume or ()))
-        return _answer(asked, verdicts, order, latex, json)
+        part = whole_cost.per(per) if per is not None else whole_cost.backward if backward else whole_cost
+        verdicts = _judged(part, claim or [], read_renames(rename), " and ".join(assume or ()))
+        return _answer(part, verdicts, order, latex, json)
     return YES
 
 
 def _answer(
-    found: Cost | PerPoint,
+    cost: Cost | PerPoint,
     verdicts: list[tuple[str, Verdict]],
     order: str | None,
     latex: str | None,
     json: bool,
 ) -> int:
-    """What was asked of a price: claims, orders and formulas, or all of it."""
+    """Print what was asked about a cost: claims, orders, formulas, or all of it."""
     if not verdicts and order is None and latex is None:
-        show_report(found, json)
+        show_report(cost, json)
         return YES
-    asked = {"order": str(found.order(order))} if order is not None else {}
-    asked |= {"latex": found.latex(latex)} if latex is not None else {}
+    data = {"order": str(cost.order(order))} if order is not None else {}
+    data |= {"latex": cost.latex(latex)} if latex is not None else {}
     if json:
-        told = [{"quantity": quantity, **verdict.json()} for quantity, verdict in verdicts]
-        say_json({"claims": told, **asked} if told and asked else told or asked)
+        judged = [{"quantity": quantity, **verdict.json()} for quantity, verdict in verdicts]
+        say_json({"claims": judged, **data} if judged and data else judged or data)
     else:
         lines = [f"{quantity}: {verdict}" for quantity, verdict in verdicts]
-        say("\n".join([*lines, *asked.values()]))
+        say("\n".join([*lines, *data.values()]))
     if all(verdict.holds for _, verdict in verdicts):
         return YES
     return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
 
 
 def _layer(text: str, rule: str | None, values: Mapping[str, int | str]) -> Cost:
-    """The layer with its numbers: those it takes as arguments first, so that tiles can be counted."""
+    """The layer at these numbers. Its own arguments come first, so that tiles can be counted."""
     from lattend.cost.reader import from_text
 
-    given: dict[str, Any] = dict(values)
+    arguments: dict[str, Any] = dict(values)
     if rule is not None:
-        given["rule"] = rule
-    return from_text(text, given)
+        arguments["rule"] = rule
+    return from_text(text, arguments)
 
 
 def _check(text: str, rule: str | None, values: dict[str, int | str], json: bool) -> int:
-    """Formulas keep their symbols, which get numbers after; the other numbers are arguments of the layer."""
+    """Check a layer by running it. Numbers of open sizes are put into its formulas."""
     letters = {name: value for name, value in values.items() if isinstance(value, str)}
     symbols = _layer(text, rule, letters).names
     numbers = {name: value for name, value in values.items() if name in symbols and isinstance(value, int)}
     rest = {name: value for name, value in values.items() if name not in numbers}
-    found = _layer(text, rule, rest).check(**numbers)
-    show_report(found, json)
-    return YES if found else NO
+    result = _layer(text, rule, rest).check(**numbers)
+    show_report(result, json)
+    return YES if result else NO
 
 
 def _judged(
-    found: Cost | PerPoint, claims: list[str], rename: dict[str, str], assuming: str
+    cost: Cost | PerPoint, claims: list[str], rename: dict[str, str], assuming: str
 ) -> list[tuple[str, Verdict]]:
-    """Each claim's quantity, and the verdict on it."""
+    """The quantity of each claim, and the verdict."""
     verdicts: list[tuple[str, Verdict]] = []
     for text in claims:
         quantity, colon, formula = (part.strip() for part in text.partition(":"))
         if not colon or not formula:
             raise LattendError(f'--claim: name the quantity too, as in "multiplies: {cut(text)}"')
-        verdict = found.claim(quantity, formula, assuming=assuming or None, rename=rename)
+        verdict = cost.claim(quantity, formula, assuming=assuming or None, rename=rename)
         verdicts.append((quantity, verdict))
     return verdicts

@@ -63,45 +63,45 @@ def count(
 
         letters = {name for text in assume for name in expr.names(parse_assumption(text))}
         numbers = {name: values[name] for name in values.keys() - letters if name in chosen.parameters}
-        found = chosen.at(**numbers).count(**how)
+        result = chosen.at(**numbers).count(**how)
         for text in assume:
-            found = found.assuming(text)
+            result = result.assuming(text)
         rest = {name: value for name, value in values.items() if name not in numbers}
-        found = found.at(**rest) if rest else found
+        result = result.at(**rest) if rest else result
     else:
-        places: dict[str, Any] = {
+        positions: dict[str, Any] = {
             name: value for name, value in values.items() if per and name in chosen.positions
         }
-        bound = chosen.at(**{name: value for name, value in values.items() if name not in places})
-        found = bound.count(**how, **places)
-    growth = None if order is None else str(_formula(chosen, found, how).order(*read_names(order)))
+        bound = chosen.at(**{name: value for name, value in values.items() if name not in positions})
+        result = bound.count(**how, **positions)
+    growth = None if order is None else str(_formula(chosen, result, how).order(*read_names(order)))
     if json:
-        say_json(_data(chosen, found, how, values) | ({} if growth is None else {"order": growth}))
+        say_json(_data(chosen, result, how, values) | ({} if growth is None else {"order": growth}))
     elif growth is not None:
         say(growth)
     else:
-        say(found.latex() if latex and not isinstance(found, int) else _pieces(str(found)))
+        say(result.latex() if latex and not isinstance(result, int) else _pieces(str(result)))
 
 
 def _pieces(text: str) -> str:
-    """A formula in several pieces, those that are too long for the terminal in lines of their own."""
+    """The formula, with long pieces split over several lines."""
     lines = text.splitlines()
     return "\n".join(part for line in lines for part in (fitted(line, width()) if len(lines) > 1 else [line]))
 
 
-def _formula(chosen: Rule, found: Count | int, how: dict[str, Any]) -> Count:
-    """The count as a formula, also where all numbers were given."""
-    return chosen.count(**how) if isinstance(found, int) else found
+def _formula(chosen: Rule, result: Count | int, how: dict[str, Any]) -> Count:
+    """The count as a formula, even if all letters have numbers."""
+    return chosen.count(**how) if isinstance(result, int) else result
 
 
-def _data(chosen: Rule, found: Count | int, how: dict[str, Any], values: dict[str, int]) -> dict[str, Any]:
+def _data(chosen: Rule, result: Count | int, how: dict[str, Any], values: dict[str, int]) -> dict[str, Any]:
     """`parameters` are the names the pieces are written in; `value` is null until all have a number.
 
     Where there are no pieces, `no_formula` says why.
     """
     formula, why = None, {}
     try:
-        formula = _formula(chosen, found, {**how, "method": "closed"})
+        formula = _formula(chosen, result, {**how, "method": "closed"})
     except (NoClosedForm, NotAffineError) as reason:
         why = {"no_formula": str(reason)}
     known = formula.json() if formula is not None and not isinstance(formula, int) else {}
@@ -110,6 +110,6 @@ def _data(chosen: Rule, found: Count | int, how: dict[str, Any], values: dict[st
         "parameters": known.get("parameters", chosen.free),
         "pieces": known.get("pieces", []),
         "at": {**chosen.values, **values},
-        "value": found if isinstance(found, int) else None,
+        "value": result if isinstance(result, int) else None,
         **why,
     }

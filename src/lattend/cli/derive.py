@@ -23,10 +23,10 @@ GAME = "game"
 
 
 def complete_name(incomplete: str) -> list[tuple[str, str]]:
-    """The derivations that begin so, with what they derive."""
+    """Derivations with this beginning, and their summaries."""
     from lattend.study.derivations.catalogue import listed
 
-    return [(name, said) for name, said in listed().items() if name.startswith(incomplete)]
+    return [(name, summary) for name, summary in listed().items() if name.startswith(incomplete)]
 
 
 def derive(
@@ -50,14 +50,18 @@ def derive(
     from lattend.study.derivations.catalogue import derive as derived
     from lattend.study.derivations.catalogue import listed
 
-    given = [said for said, is_given in (("--latex", latex), ("--html", html), ("--json", json)) if is_given]
+    forms = [
+        option_name
+        for option_name, is_given in (("--latex", latex), ("--html", html), ("--json", json))
+        if is_given
+    ]
     if out is not None:
-        given.append("--out")
-    if len(given) > 1:
-        raise NamingError(f"{' and '.join(given)} are two forms of one derivation; give one")
+        forms.append("--out")
+    if len(forms) > 1:
+        raise NamingError(f"{' and '.join(forms)} are two forms of one derivation; give one")
     if name is None:
-        if given and not json:
-            raise NamingError(f"{given[0]} needs NAME; `lattend derive` lists the names")
+        if forms and not json:
+            raise NamingError(f"{forms[0]} needs NAME; `lattend derive` lists the names")
         show_report(Report("Derivations", [Facts(list(listed().items()))], {"derivations": listed()}), json)
         return
     options = {"f": formula, "method": method, "step": step, "first": first}
@@ -65,12 +69,12 @@ def derive(
     if options and name != GAME:
         given_too = "F" if formula is not None else f"--{next(iter(options))}"
         raise NamingError(f"{given_too} belongs to `lattend derive {GAME}`; leave it out")
-    found = derived(name, **options)
+    derivation = derived(name, **options)
     if json:
-        say_json(found.json())
+        say_json(derivation.json())
     elif out is not None:
-        say(f"{found.save(out)}: {found.title}")
+        say(f"{derivation.save(out)}: {derivation.title}")
     elif latex or html:
-        say((found.latex() if latex else found.html()).rstrip())
+        say((derivation.latex() if latex else derivation.html()).rstrip())
     else:
-        say(found.text(width()))
+        say(derivation.text(width()))

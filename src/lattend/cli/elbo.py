@@ -1,4 +1,4 @@
-"""lattend elbo: the bound where it is known exactly, and a VAE trained on handwritten digits."""
+"""lattend elbo: evidence lower bounds, exact for small models and of a VAE trained on handwritten digits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Json, Out, argument, option, read_numbers_of
+from lattend.cli.arguments import Json, Out, argument, option, read_names, read_numbers_of
 from lattend.cli.output import check_out, complain, show, show_report, tell
 from lattend.errors import DomainError, NamingError, TextError
 from lattend.report.report import Report
@@ -16,6 +16,7 @@ from lattend.study.generative import PICTURES
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
     from lattend.study.generative.training import Epoch
+
 
 EXAMPLES = (
     "lattend elbo linear",
@@ -69,9 +70,9 @@ def elbo(
     """
     if model is not None and model not in MODELS:
         raise NamingError(f"elbo has {', '.join(MODELS | EXACT)}, not {model!r}")
-    given = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
-    given |= {"epochs": epochs, "binary": binary or None, "show": picture}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
+    options |= {"epochs": epochs, "binary": binary or None, "show": picture}
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if model is None:
         if chosen or out is not None:
             raise NamingError(
@@ -96,7 +97,7 @@ def elbo(
 
 
 def _models() -> Report:
-    """What there is to ask for."""
+    """The models of `lattend elbo`."""
     derived = "`lattend derive elbo` derives the bound from log p(x), line by line."
     known = MODELS | EXACT
     return Report(
@@ -126,7 +127,7 @@ def _digits(options: dict[str, Any]) -> Picture:
 
 
 def _progress(epochs: int) -> Any:
-    """Prints the first epoch, about ten more and what comes next on standard error, away from the answer."""
+    """Report the first epoch, about ten more and new stages on standard error."""
     every = max(1, epochs // 10)
 
     def report(done: Epoch | str) -> None:
@@ -136,12 +137,12 @@ def _progress(epochs: int) -> Any:
     return report
 
 
-def _rows(given: str) -> Any:
+def _rows(source: str) -> Any:
     """The rows of --data, a file or a text, as floats."""
     from lattend.cli.files import read_matrix
     from lattend.study.steering.numbers import check_number, read
 
-    rows = read("--data", read_matrix("data", given, check_number)).floats
+    rows = read("--data", read_matrix("data", source, check_number)).floats
     if rows.ndim != 2 or rows.shape[1] > LARGEST:
         raise DomainError(f"--data has rows of at most {LARGEST} numbers, got shape {rows.shape}")
     return rows
@@ -152,3 +153,58 @@ def _whole(name: str, text: str) -> list[int]:
     if not all(number.is_integer() and 1 <= number <= 10_000 for number in numbers):
         raise TextError(f"{name} has whole numbers from 1 to 10,000", text, 0, len(text))
     return [int(number) for number in numbers]
+
+
+GAUSSIAN_EXAMPLES = (
+    "lattend elbo gaussian",
+    "lattend elbo gaussian --x 3/2 --mean 3/4 --variance 1/2",
+    "lattend elbo gaussian --weight 2 --noise 1/4 --x -1 --out bound.svg",
+)
+
+
+def elbo_gaussian(
+    weight: Annotated[str, option("W", "What z is multiplied by; 1.")] = "1",
+    bias: Annotated[str, option("B", "What is added; 0.")] = "0",
+    noise: Annotated[str, option("V", "Variance of the noise; 1.")] = "1",
+    x: Annotated[str, option("X", "The number that is seen; 3/2.")] = "3/2",
+    mean: Annotated[str, option("M", "Mean of q; 0.")] = "0",
+    variance: Annotated[str, option("V", "Variance of q; 1.")] = "1",
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """The ELBO of one number from one Gaussian latent, exactly.
+
+    x = weight·z + bias + noise with z ~ N(0, 1), and q = N(mean, variance). Every term as a formula, with the
+    proof that ELBO + gap = log p(x); the densities, and the q of equal gap. Numbers are fractions or
+    decimals.
+    """
+    from lattend.study.generative.exact_bound import GaussianLine
+    from lattend.study.generative.line_picture import draw_line
+
+    show(draw_line(GaussianLine(weight, bias, noise, x), mean, variance), out, json)
+
+
+DISCRETE_EXAMPLES = (
+    "lattend elbo discrete",
+    "lattend elbo discrete --prior 1/2,1/4,1/4 --likelihood 1/10,3/5,9/10 --q 1/5,2/5,2/5",
+    "lattend elbo discrete --prior 0.9,0.1 --likelihood 0.05,0.8",
+)
+
+
+def elbo_discrete(
+    prior: Annotated[str, option("P,P", "p(z), a number for each z; 1/2,1/4,1/4.")] = "1/2,1/4,1/4",
+    likelihood: Annotated[
+        str, option("P,P", "p(x|z) of the x that is seen; 1/10,3/5,9/10.")
+    ] = "1/10,3/5,9/10",
+    q: Annotated[str | None, option("P,P", "q(z|x); the prior if not given.")] = None,
+    json: Json = False,
+) -> None:
+    """The ELBO where z takes a few values, exactly.
+
+    All z are summed: log p(x), the bound and what it leaves as formulas, with the proof that
+    ELBO + gap = log p(x), and the posterior, where the gap is 0. Numbers are fractions or decimals.
+    """
+    from lattend.study.generative.exact_bound import DiscreteModel
+
+    model = DiscreteModel(read_names(prior), read_names(likelihood))
+    show_report(model.report(read_names(prior if q is None else q)), json)

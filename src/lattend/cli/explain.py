@@ -71,15 +71,15 @@ def explain(
     if any(spans) and not tiles:
         raise NamingError(f"{'--queries' if spans[0] else '--keys'} belongs to --tiles; give both")
     values: dict[str, Any] = {**read_numbers(at)}
-    for name, given in (("n", n), ("heads", heads)):
-        if given is not None:
+    for name, value in (("n", n), ("heads", heads)):
+        if value is not None:
             if name in values:
                 raise NamingError(f"{name} is given by --{name} and by --at; give it once")
-            values[name] = given
+            values[name] = value
     chosen = chosen.at(**{name: values.pop(name) for name in chosen.parameters if name in values})
     from lattend.attend.explain import explain as explaining
 
-    found = explaining.explain(
+    explanation = explaining.explain(
         chosen,
         kernel=kernel,
         dtype=dtype,
@@ -95,14 +95,14 @@ def explain(
         **values,
     )
     if tiles:
-        show(found.tile_map(*spans).draw(found.title), out, json)
-        return NO if found.refused else YES
-    file = None if out is None else str(found.picture().save(out))
+        show(explanation.tile_map(*spans).draw(explanation.title), out, json)
+        return NO if explanation.refused else YES
+    file = None if out is None else str(explanation.picture().save(out))
     if json:
-        say_json({**found.json(), "file": file})
+        say_json({**explanation.json(), "file": file})
     else:
-        say(found.text(width()) if file is None else f"{file}: {found.title}")
-    return NO if found.refused else YES
+        say(explanation.text(width()) if file is None else f"{file}: {explanation.title}")
+    return NO if explanation.refused else YES
 
 
 def _lengths(name: str, text: str | None) -> list[int] | None:

@@ -50,7 +50,7 @@ _OPTIONS = (
 
 
 def report(error: Exception) -> int:
-    """The exit code of this error, after one readable line about it on standard error."""
+    """Print an error in one readable line on standard error, and return its exit code."""
     if isinstance(error, TextError):
         complain(in_options(str(error)), error.marked(min(80, width()) - 2))
         return NO_ANSWER if isinstance(error, NotAffineError) else WRONG_INPUT
@@ -74,12 +74,12 @@ def report(error: Exception) -> int:
 
 
 def in_options(text: str) -> str:
-    """The library's advice as one line of the command's: `--at 0,0` for `at=(0, 0)`."""
+    """The library's advice in terms of options: `--at 0,0` for `at=(0, 0)`."""
     return with_options(" ".join(text.split()))
 
 
 def with_options(text: str) -> str:
-    """The same, line by line."""
+    """The same for several lines."""
     for python, option in _OPTIONS:
         text = python.sub(option, text)
     return re.sub(r"(?<=…), (?=\w+=…)", ",", text)
@@ -95,10 +95,10 @@ _NUMBERS = (
 
 
 def _wrong_number(error: Any) -> str:
-    """`--upto is at most 64, got 100`, of an option that is no such number; empty for other errors."""
-    names, found = getattr(getattr(error, "param", None), "opts", ()), str(getattr(error, "message", ""))
-    for said, means in _NUMBERS:
-        wanted = said.fullmatch(found.lower())
+    """The message for an option out of range: `--upto is at most 64, got 100`; "" for other errors."""
+    names, message = getattr(getattr(error, "param", None), "opts", ()), str(getattr(error, "message", ""))
+    for phrase, means in _NUMBERS:
+        wanted = phrase.fullmatch(message.lower())
         if wanted is not None and names:
             reasons = getattr(error.__cause__, "errors", list)()
             got = f", got {reasons[0]['input']}" if reasons else ""
@@ -115,7 +115,7 @@ _VALUES = {
 
 
 def _no_value(error: Any) -> str:
-    """`--draw needs a file to draw into`, of an option that ends the line; empty for other errors."""
+    """The message for an option without its value: `--draw needs a file to draw into`; "" otherwise."""
     option = getattr(error, "option_name", None)
     if option not in _VALUES or not str(getattr(error, "message", "")).endswith("requires an argument."):
         return ""
@@ -123,7 +123,7 @@ def _no_value(error: Any) -> str:
 
 
 def _is_number(error: Any) -> str:
-    """`--n 512` where numbers go together, --at n=512; empty for other errors."""
+    """The message for a number as an option: `--n 512` instead of `--at n=512`; "" for other errors."""
     option, context = str(getattr(error, "option_name", "")), getattr(error, "ctx", None)
     known = [] if context is None else [name for param in context.command.params for name in param.opts]
     begins = any(name.startswith(option) for name in known)
@@ -133,18 +133,18 @@ def _is_number(error: Any) -> str:
 
 
 def _usage(error: Any) -> str:
-    """What typer found wrong with the arguments, and where help is."""
+    """The message for wrong arguments, and where the help is."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "lattend"
     missing = getattr(getattr(error, "param", None), "name", None)
     if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
         command = context.info_name if context is not None else "the command"
         return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
-    found = (
+    message = (
         _no_value(error)
         or _wrong_number(error)
         or _is_number(error)
         or " ".join(error.format_message().split())
     )
-    end = "" if found.endswith((".", "?")) else "."
-    return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message[:1].lower()}{message[1:]}{end} See `{path} --help`"

@@ -25,7 +25,7 @@ EXAMPLE = '{"tokens": [[1, 2], [2, 0]], "wq": …, "wk": …, "wv": …}'
 
 
 def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file or a folder gives to `work`: matrices by name, and rule, scale, heads and sizes if any.
+    """Read a file or a folder for `work`: matrices by name, and rule, scale, heads and sizes if any.
 
     JSON and .npz hold everything by name; a folder has a file for each matrix, such as tokens.csv and wq.npy.
     """
@@ -41,30 +41,30 @@ def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
     return _named(path, data)
 
 
-def read_matrix(name: str, given: str, check: Callable[[str], object]) -> Any:
-    """The matrix --name from a file, or from text such as "1,0;0,1"; `check` raises for what is no number.
+def read_matrix(name: str, source: str, check: Callable[[str], object]) -> Any:
+    """Read the matrix --name from a file or from text such as "1,0;0,1"; `check` raises if not a number.
 
     >>> read_matrix("wq", "1,0; 0,0.5", float), read_matrix("wq", "1 0; 0 0.5", float)
     ([['1', '0'], ['0', '0.5']], [['1', '0'], ['0', '0.5']])
     """
-    if Path(given).suffix.lower() in ENDINGS or os.path.isfile(given):  # noqa: PTH113 (takes any text)
-        _must_be(Path(given), ENDINGS, f"--{name}: ")
-        return _read(name, Path(given))
-    parts = space_parts if _has_spaces_between(given, check) else comma_parts
+    if Path(source).suffix.lower() in ENDINGS or os.path.isfile(source):  # noqa: PTH113 (takes any text)
+        _must_be(Path(source), ENDINGS, f"--{name}: ")
+        return _read(name, Path(source))
+    parts = space_parts if _has_spaces_between(source, check) else comma_parts
     rows: list[list[str]] = []
-    place = 0
-    for part in given.split(";"):
-        cells = [(cell, place + start, place + end) for cell, start, end in parts(part)]
-        rows.append([_checked(name, *cell, given, check) for cell in cells])
+    offset = 0
+    for part in source.split(";"):
+        cells = [(cell, offset + start, offset + end) for cell, start, end in parts(part)]
+        rows.append([_checked(name, *cell, source, check) for cell in cells])
         if len(rows[-1]) != len(rows[0]):
-            said = f"--{name} has {len(rows[0])} numbers in its first row and {len(rows[-1])} in this one"
-            raise TextError(f"{said}; give as many in each", given, place, place + len(part))
-        place += len(part) + 1
+            message = f"--{name} has {len(rows[0])} numbers in its first row and {len(rows[-1])} in this one"
+            raise TextError(f"{message}; give as many in each", source, offset, offset + len(part))
+        offset += len(part) + 1
     return rows
 
 
 def _has_spaces_between(text: str, check: Callable[[str], object]) -> bool:
-    """Whether spaces separate the numbers: there is no comma, and what stands between spaces is numbers."""
+    """Whether spaces separate the numbers: there is no comma, and all words are numbers."""
     if "," in text:
         return False
     try:
@@ -80,16 +80,16 @@ def _checked(name: str, cell: str, start: int, end: int, text: str, check: Calla
     try:
         check(cell)
     except DomainError as error:
-        said = f"--{name}: {error}" if cell else f"--{name}: a number is missing"
+        message = f"--{name}: {error}" if cell else f"--{name}: a number is missing"
         if len(cell.split()) > 1 and _has_spaces_between(cell, check):
-            said += "; put commas between all numbers of a row or spaces, not both"
+            message += "; put commas between all numbers of a row or spaces, not both"
         files = f"files end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-        raise TextError(f"{said}; {files}", text, start, end) from None
+        raise TextError(f"{message}; {files}", text, start, end) from None
     return cell
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """JSON whose numbers are kept as they are written, so that 0.1050 has four decimals."""
+    """Read JSON, with numbers as they are written, so that 0.1050 keeps four decimals."""
     path = Path(path)
     _must_be(path, (".json",))
     try:
@@ -103,17 +103,17 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except DomainError as error:
         raise DomainError(f'"{path}": {error}') from None
     except json.JSONDecodeError as error:
-        place = max(0, min(error.pos, len(text.rstrip()) - 1))  # an end that comes too soon is shown too
-        said = f'"{path}" is no JSON: {error.msg}, line {error.lineno}'
-        if _DECIMAL_COMMA.search(text[:place]):
-            said += '; decimals behind a comma need quotes, as in "0,0142"'
-        raise TextError(said, text, place, place + 1) from None
+        offset = max(0, min(error.pos, len(text.rstrip()) - 1))  # an end that comes too soon is shown too
+        message = f'"{path}" is no JSON: {error.msg}, line {error.lineno}'
+        if _DECIMAL_COMMA.search(text[:offset]):
+            message += '; decimals behind a comma need quotes, as in "0,0142"'
+        raise TextError(message, text, offset, offset + 1) from None
 
 
 def _whole(text: str) -> int:
     if len(text) > MOST_DIGITS:
-        said = f"{text[:12]}… has {len(text):,} digits"
-        raise DomainError(f"{said}; a whole number has at most {MOST_DIGITS:,}")
+        message = f"{text[:12]}… has {len(text):,} digits"
+        raise DomainError(f"{message}; a whole number has at most {MOST_DIGITS:,}")
     return int(text)
 
 
@@ -125,39 +125,39 @@ def _must_be(path: Path, endings: tuple[str, ...], option: str = "") -> None:
 
 
 def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts by the names that `work` has: W_q and Wq are wq."""
+    """The parts under the names of `work`: W_q and Wq become wq."""
     known = (*MATRICES, *OPTIONS)
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for key, value in data.items():
         plain = key.lower().replace("_", "")
         name = plain if plain in known else key
-        if name in found:
+        if name in arrays:
             raise NamingError(f'"{path}" gives {name} twice')
-        found[name] = value
-    if not {"tokens", "q"} & {*found}:
+        arrays[name] = value
+    if not {"tokens", "q"} & {*arrays}:
         has = ", ".join(data) or "nothing"
         raise NamingError(f'"{path}" has no tokens; it has {has}. Write {EXAMPLE}')
-    if "heads" in found:
-        heads = str(found["heads"])
-        found["heads"] = _whole(heads) if heads.isdigit() else found["heads"]
-    if "rule" in found:
-        found["rule"] = str(found["rule"])
-    return found
+    if "heads" in arrays:
+        heads = str(arrays["heads"])
+        arrays["heads"] = _whole(heads) if heads.isdigit() else arrays["heads"]
+    if "rule" in arrays:
+        arrays["rule"] = str(arrays["rule"])
+    return arrays
 
 
 def _folder(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name in MATRICES:
         files = [path / f"{name}{ending}" for ending in ENDINGS if (path / f"{name}{ending}").is_file()]
         if len(files) > 1:
             raise NamingError(f'"{path}" has {files[0].name} and {files[1].name}; leave one')
         if files:
-            found[name] = _read(name, files[0])
-    if not {"tokens", "q"} & {*found}:
+            arrays[name] = _read(name, files[0])
+    if not {"tokens", "q"} & {*arrays}:
         raise NamingError(
             f'the folder "{path}" has no tokens; it needs tokens.csv, tokens.npy or tokens.json'
         )
-    return found
+    return arrays
 
 
 def _read(name: str, path: Path) -> Any:
@@ -192,10 +192,10 @@ def _rows(path: Path) -> list[list[str]]:
 def _arrays(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
+            arrays = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise LattendError(f'cannot read "{path}" as .npz: {error}') from None
-    for name, array in found.items():
+    for name, array in arrays.items():
         if not isinstance(array, np.ndarray):  # numpy gives the bytes of what it did not write
             raise LattendError(f'"{path}" holds no array in {name}; write it with numpy.savez')
-    return {name: array if array.ndim else array.item() for name, array in found.items()}
+    return {name: array if array.ndim else array.item() for name, array in arrays.items()}

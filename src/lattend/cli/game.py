@@ -98,8 +98,8 @@ def game(
         "a comparison of methods" if len(names) > 1 and not table else "",
         "a file" if out else "",
     )
-    given = {"first": first, "weight": weight, "mass": mass}
-    options = {name: value for name, value in given.items() if value is not None}
+    method_options = {"first": first, "weight": weight, "mass": mass}
+    options = {name: value for name, value in method_options.items() if value is not None}
     if options and not names and (table or called == RING):
         raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
     many: dict[str, Any] = {} if steps is None else {"steps": steps}
@@ -121,8 +121,8 @@ def game(
         show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
         return
     pair = _pair(step)
-    place = _numbers(start) or ["1"] * len(played.names)
-    orbits = [played.orbit(place, pair, method=one, floats=floats, **many) for one in methods]
+    point = _numbers(start) or ["1"] * len(played.names)
+    orbits = [played.orbit(point, pair, method=one, floats=floats, **many) for one in methods]
     if len(orbits) > 1:
         from lattend.study.games.pictures import compare_orbits
 
@@ -132,7 +132,7 @@ def game(
 
 
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
-    """One method's orbit, what is proved of it, and its pictures."""
+    """Print one method's orbit, what is proved about it, and its pictures."""
     from lattend.study.figures import figure
     from lattend.study.games.pictures import with_pictures
 
@@ -143,8 +143,8 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
     analysis, why = _analysed(orbit, at)
     if json:
         equilibria = orbit.game.equilibria().json()
-        found = {"orbit": orbit.json(), "equilibria": equilibria, "analysis": analysis and analysis.json()}
-        say_json({**found, "why": why or None, "file": file})
+        data = {"orbit": orbit.json(), "equilibria": equilibria, "analysis": analysis and analysis.json()}
+        say_json({**data, "why": why or None, "file": file})
         return
     if portrait:
         say(figure(orbit.report(), with_pictures(orbit).charts[:1]).terminal(width=width()).rstrip())
@@ -153,15 +153,15 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
     if analysis is not None:
         more = replace(analysis.report(), title="For which steps")
     else:
-        found = orbit.game.equilibria()
-        nowhere = found.complete and not found.points  # which the report says itself
-        parts = (*found.report().parts, *(() if nowhere else ("", why)))
-        more = replace(found.report(), title="Equilibria", parts=parts)
+        data = orbit.game.equilibria()
+        nowhere = data.complete and not data.points  # which the report says itself
+        parts = (*data.report().parts, *(() if nowhere else ("", why)))
+        more = replace(data.report(), title="Equilibria", parts=parts)
     say(f"\n{more.text(width())}")
 
 
 def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]:
-    """The analysis; or why there is none, which is no error: the orbit is an answer without it."""
+    """The analysis, or the reason why there is none; the orbit is an answer without it."""
     try:
         return orbit.game.analyse(orbit.method, orbit.step, at), ""
     except LattendError as error:
@@ -171,26 +171,26 @@ def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]
 
 
 def _refuse_unused(context: typer.Context, *answers: str) -> None:
-    """An error for an option that would change nothing."""
-    given = {name for name, value in context.params.items() if value is not None and value is not False}
+    """Raise if an option is given that would have no effect."""
+    used = {name for name, value in context.params.items() if value is not None and value is not False}
     for answer in filter(None, answers):
         for name in UNUSED[answer]:
-            if name in given:
+            if name in used:
                 raise NamingError(f"{answer} has no use for --{name}")
 
 
 def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:
-    """The methods with the options given; of several methods, each takes those it knows."""
+    """The methods with the options that each of them takes."""
     from lattend.study.games.methods import options_of
 
     if len(names) == 1:
         return [method(names[0], **options)]
     known = {name: options_of(name) for name in names}
-    for given in options:
-        if not any(given in of_one for of_one in known.values()):
-            raise NamingError(f"{' and '.join(names)} have no use for --{given}")
+    for texts in options:
+        if not any(texts in of_one for of_one in known.values()):
+            raise NamingError(f"{' and '.join(names)} have no use for --{texts}")
     return [
-        method(name, **{given: value for given, value in options.items() if given in known[name]})
+        method(name, **{texts: value for texts, value in options.items() if texts in known[name]})
         for name in names
     ]
 
@@ -214,7 +214,7 @@ def _pair(text: str | None) -> Any:
 
 
 def _seeds(first: int, runs: int) -> list[int]:
-    """The seeds of so many runs, all checked before one begins."""
+    """The seeds of all runs, checked before the first begins."""
     from lattend.seeds import check_seed
 
     if not 1 <= runs <= 100:
@@ -223,13 +223,9 @@ def _seeds(first: int, runs: int) -> list[int]:
 
 
 def _ring(
-    names: list[str],
-    step: str | None,
-    seeds: list[int],
-    many: dict[str, Any],
-    options: dict[str, str],
+    names: list[str], step: str | None, seeds: list[int], many: dict[str, Any], options: dict[str, str]
 ) -> Picture:
-    """Each method on several seeds, said as they end."""
+    """Run each method on several seeds, and print each result at its end."""
     from lattend.study.games.gan import ring
     from lattend.study.games.methods import method_of
     from lattend.study.games.modes import draw_runs

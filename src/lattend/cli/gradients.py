@@ -52,28 +52,28 @@ def gradients(
     from lattend.study.gradients.decay import measure
 
     options: dict[str, Any] = {"length": length, "width": size, "steps": steps, "seeds": seeds, "seed": seed}
-    given = {name: value for name, value in options.items() if value is not None}
+    chosen = {name: value for name, value in options.items() if value is not None}
     check_out(out)
     try:
         if not claim:
-            show(measure(networks or (), **given, progress=tell).draw(), out, json)
+            show(measure(networks or (), **chosen, progress=tell).draw(), out, json)
             return YES
         refuse(
             {"--out": out, "NETWORK": networks}, ("--out", "NETWORK"), "has no part in --claim; leave it out"
         )
-        return _judged(claim, given, json)
+        return _judged(claim, chosen, json)
     except KeyboardInterrupt:
         complain("stopped")
         raise
 
 
-def _judged(texts: list[str], given: dict[str, Any], json: bool) -> int:
-    """The exit code of the claims, which are printed."""
+def _judged(texts: list[str], options: dict[str, Any], json: bool) -> int:
+    """Print the verdicts on the claims, and return the exit code."""
     from lattend.study.gradients.claims import judge_all
 
-    found, verdicts = judge_all(texts, **given, progress=tell)
+    measured, verdicts = judge_all(texts, **options, progress=tell)
     if json:
-        say_json({"claims": [verdict.json() for verdict in verdicts], **found.json()})
+        say_json({"claims": [verdict.json() for verdict in verdicts], **measured.json()})
     else:
         say("\n".join(verdict.text(width()) for verdict in verdicts))
     if any(verdict.holds is False for verdict in verdicts):

@@ -6,16 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import (
-    Json,
-    Out,
-    Pixel,
-    argument,
-    option,
-    read_numbers,
-    read_place,
-    refuse,
-)
+from lattend.cli.arguments import Json, Out, Pixel, argument, option, read_numbers, read_place, refuse
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import show, show_report
 from lattend.errors import NamingError
@@ -62,9 +53,9 @@ def grid(
     if unknown:
         raise NamingError(f"grid has no {unknown[0]}; --at takes c, channels of a pixel, and h, of a state")
     images = [read_size("SIZE", text) for text in size]
-    given = {"--pixel": pixel, "--frames": frames, "--diagram": diagram, "--out": out}
+    options = {"--pixel": pixel, "--frames": frames, "--diagram": diagram, "--out": out}
     if check:
-        refuse(given, given, "draws, and --check draws nothing; leave it out")
+        refuse(options, options, "draws, and --check draws nothing; leave it out")
         from lattend.nn.grid.check import check_grid
 
         run = check_grid(*images, cell=cell, activation=activation, directions=directions, **numbers)
@@ -75,7 +66,7 @@ def grid(
         raise NamingError(f"{len(images)} images are for --check; give one SIZE to draw")
     from lattend.nn.pictures.grid import draw_grid
 
-    found = draw_grid(
+    figure = draw_grid(
         images[0],
         directions=directions,
         cell=cell,
@@ -87,5 +78,5 @@ def grid(
         c=numbers.get("c", "c"),
         h=numbers.get("h", "h"),
     )
-    show(found, out, json)
+    show(figure, out, json)
     return YES

@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command with these arguments, by default those of the process."""
 
     def command() -> object:
-        from lattend.cli.app import app  # here, so that Ctrl-C while it loads ends quietly too
+        from lattend.cli.app import app
 
         return app(None if arguments is None else list(arguments), prog_name="lattend", standalone_mode=False)
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def exit_code(work: Callable[[], object]) -> int:
-    """The exit code of this work: what it returns, or that of its error, which is said in one line."""
+    """Run this function and return its exit code; an error is printed in one line."""
     try:
         code = work()
         if sys.stdout is not None:
@@ -45,7 +45,7 @@ def exit_code(work: Callable[[], object]) -> int:
 
 
 def _let_go() -> int:
-    """The exit code when nobody reads standard output; what is left in its buffer goes nowhere."""
+    """Drop the rest of standard output, which nobody reads, and return the exit code."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PIPE_CLOSED

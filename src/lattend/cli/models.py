@@ -22,7 +22,7 @@ _PATH = re.compile(r"[^()=*+\s]*/[^()=*+\s]*")
 
 
 def is_model(text: str) -> bool:
-    """Whether a person means a file or a folder and not a layer; a path where nothing is, is refused."""
+    """Whether the text is a file or a folder rather than a layer; raises for a path that does not exist."""
     from lattend.cost.reader import layer_names
 
     path = Path(text)
@@ -39,100 +39,102 @@ def is_model(text: str) -> bool:
 
 
 def _not_there(text: str) -> LattendError:
-    found = f'there is no file or folder "{text}" here, and models are not looked up elsewhere'
+    message = f'there is no file or folder "{text}" here, and models are not looked up elsewhere'
     if Path(text).is_dir():
-        found = f'the folder "{text}" holds no config.json'
-    return LattendError(f"{found}; give the path of a config.json, or of the folder that holds it")
+        message = f'the folder "{text}" holds no config.json'
+    return LattendError(f"{message}; give the path of a config.json, or of the folder that holds it")
 
 
-def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
-    """The model, its work at a length, and its serving; of these what the options ask for."""
+def price_model(path: str, options: Mapping[str, Any], json: bool) -> int:
+    """Print the model, its work at a length, or its serving, as the options ask."""
     from lattend.cost.models import config, serving
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    training, formulas = given["--training"], given["--formulas"]
+    training, formulas = options["--training"], options["--formulas"]
     for alone in ("--training", "--formulas"):
-        if given[alone]:
-            refuse(given, SERVING, f"is about serving and does not go with {alone}; ask for one of the two")
-    check_out(given["--out"])
+        if options[alone]:
+            refuse(options, SERVING, f"is about serving and does not go with {alone}; ask for one of the two")
+    check_out(options["--out"])
     if not (Path(path).is_file() or Path(path, "config.json").is_file()):
         raise _not_there(path)
     model = config(path)
-    length, batch = given["--length"], given["--batch"] or 1
-    asked = any(given[name] is not None for name in SERVING)
-    found = None
+    length, batch = options["--length"], options["--batch"] or 1
+    is_served = any(options[name] is not None for name in SERVING)
+    served = None
     pair = isinstance(model, EncoderDecoder)
-    if given["--encoder-length"] and not pair:
+    if options["--encoder-length"] and not pair:
         raise LattendError(
             f"--encoder-length is for an encoder with a decoder; {model.family} has --length alone"
         )
-    if not training and not formulas and (asked or not pair):
-        found = serving(
+    if not training and not formulas and (is_served or not pair):
+        served = serving(
             model,
             length,
             batch=batch,
-            machine=given["--machine"] or "H100",
-            machines=given["--machines"] or 1,
-            weights=given["--weights"] or "bf16",
-            cache=given["--cache"] or "bf16",
-            rule=given["--rule"],
-            layers=_read_layers(given["--layers"], given["--rule"]),
+            machine=options["--machine"] or "H100",
+            machines=options["--machines"] or 1,
+            weights=options["--weights"] or "bf16",
+            cache=options["--cache"] or "bf16",
+            rule=options["--rule"],
+            layers=_read_layers(options["--layers"], options["--rule"]),
         )
-    if asked and found is not None:
-        _say_serving(found, given["--out"], json)
+    if is_served and served is not None:
+        _say_serving(served, options["--out"], json)
     else:
-        _say_model(model, given, found, json)
+        _say_model(model, options, served, json)
     return YES
 
 
-def _say_serving(found: Serving, out: str | None, json: bool) -> None:
-    picture = None if out is None else found.draw()
+def _say_serving(serving: Serving, out: str | None, json: bool) -> None:
+    picture = None if out is None else serving.draw()
     file = None if picture is None or out is None else str(picture.save(out))
     if json:
-        say_json({**found.json(), **({"file": file} if file else {})})
+        say_json({**serving.json(), **({"file": file} if file else {})})
         return
-    say(found.text(width()))
+    say(serving.text(width()))
     if picture is not None:
         say(f"\n{file}: {picture.title}")
 
 
-def _say_model(model: Model, given: Mapping[str, Any], found: Serving | None, json: bool) -> None:
+def _say_model(model: Model, options: Mapping[str, Any], serving: Serving | None, json: bool) -> None:
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    training, length, batch = given["--training"], given["--length"], given["--batch"]
+    training, length, batch = options["--training"], options["--length"], options["--batch"]
     runs = length is not None or batch is not None or training or model.image is not None
-    work = _work(model, given) if runs else None
+    work = _work(model, options) if runs else None
     held = None if length is None or not model.is_causal else model.cache(length, batch or 1)
     crossed = None
     if work is not None and isinstance(model, EncoderDecoder):
-        crossed = model.cross_cache(model.encoder_length(work.length, given["--encoder-length"]), batch or 1)
-    formulas = model.formulas(training=training) if given["--formulas"] else None
+        crossed = model.cross_cache(
+            model.encoder_length(work.length, options["--encoder-length"]), batch or 1
+        )
+    formulas = model.formulas(training=training) if options["--formulas"] else None
     if json:
         run = {"training" if training else "forward": work.json()} if work is not None else {}
         run |= {} if work is None else {"length": work.length, "cache": held}
         run |= {} if crossed is None else {"cross_cache": crossed}
-        say_json({**model.json(), **run, **({"serving": found.json()} if found else {})})
+        say_json({**model.json(), **run, **({"serving": serving.json()} if serving else {})})
         return
     say(model.text(width()))
     if work is not None:
         say(f"\n{work.text(width())}")
-    if held is not None and found is None:
+    if held is not None and serving is None:
         more = "" if crossed is None else f"; of the cross-attention: {format_bytes(crossed)}"
         say(f"\nKV cache: {format_bytes(held)}{more}, at 2 bytes a number")
     if formulas is not None:
         say(f"\n{formulas.text(width())}")
-    if found is not None:
-        say(f"\n{found.text(width())}")
+    if serving is not None:
+        say(f"\n{serving.text(width())}")
 
 
-def _work(model: Model, given: Mapping[str, Any]) -> ModelWork:
+def _work(model: Model, options: Mapping[str, Any]) -> ModelWork:
     """One run, forward or both ways."""
     from lattend.cost.models.encoder_decoder import EncoderDecoder
 
-    how = {"length": given["--length"], "batch": given["--batch"] or 1}
+    how = {"length": options["--length"], "batch": options["--batch"] or 1}
     if isinstance(model, EncoderDecoder):
-        how["encoder_length"] = given["--encoder-length"]
-    return (model.training if given["--training"] else model.forward)(**how)
+        how["encoder_length"] = options["--encoder-length"]
+    return (model.training if options["--training"] else model.forward)(**how)
 
 
 def _read_layers(text: str | None, rule: str | None) -> list[int] | None:
@@ -141,15 +143,15 @@ def _read_layers(text: str | None, rule: str | None) -> list[int] | None:
         return None
     if rule is None:
         raise LattendError("--layers says in which layers a rule is: give --rule too")
-    found: list[int] = []
-    place = 0
+    layers: list[int] = []
+    offset = 0
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None or match[3] == "0":
             raise TextError(
-                "--layers are numbers from 0, as in 0-5,10 or 0-31:2", text, place, place + len(part)
+                "--layers are numbers from 0, as in 0-5,10 or 0-31:2", text, offset, offset + len(part)
             )
         first, last = int(match[1]), int(match[2] or match[1])
-        found += range(first, last + 1, int(match[3] or 1))
-        place += len(part) + 1
-    return found
+        layers += range(first, last + 1, int(match[3] or 1))
+        offset += len(part) + 1
+    return layers

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Answer(Protocol):
-    """What can be printed, and written as plain data."""
+    """A result that can be printed as text and as JSON."""
 
     def json(self) -> dict[str, Any]: ...
 
@@ -40,19 +40,19 @@ def show(figure: Picture, out: str | None, json: bool) -> None:
 
 
 def check_out(out: str | None) -> None:
-    """Raises where --out cannot be written: asked before a training, not after it."""
+    """Raise if --out cannot be written; called before a training begins."""
     if out is not None:
         from lattend.draw.picture import check_place
 
         check_place(out)
 
 
-def show_report(found: Answer, json: bool) -> None:
-    """Print an answer as JSON, or as text: as wide as this terminal where it can be."""
+def show_report(result: Answer, json: bool) -> None:
+    """Print a result as JSON or as text, at most as wide as the terminal."""
     if json:
-        say_json(found.json())
+        say_json(result.json())
     else:
-        say(found.text(width()) if isinstance(found, Report | Printed) else str(found))
+        say(result.text(width()) if isinstance(result, Report | Printed) else str(result))
 
 
 LONGEST_MESSAGE = 1600  # characters of an error
@@ -68,7 +68,7 @@ def complain(message: str, marked: str = "") -> None:
 
 
 def tell(progress: object) -> None:
-    """Print how far a long work is on standard error, away from the answer."""
+    """Print progress on standard error."""
     _print(str(progress), sys.stderr)
 
 

@@ -40,7 +40,7 @@ def patches(
         raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
     from lattend.nn.pictures.patches import draw_patches
 
-    found = draw_patches(
+    figure = draw_patches(
         read_size("IMAGE", image),
         read_size("PATCH", patch),
         None if stride is None else read_size("--stride", stride),
@@ -48,4 +48,4 @@ def patches(
         channels=channels,
         width=width,
     )
-    show(found, out, json)
+    show(figure, out, json)

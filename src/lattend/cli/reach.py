@@ -1,4 +1,4 @@
-"""lattend reach: the attention span of a rule, and the receptive field of a stack of its layers."""
+"""lattend reach, lattend cache: the attention span of a rule, and the KV cache that it needs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lattend.cli.arguments import At, Json, Pixel, RuleText, option, read_numbers, read_place, read_rule
+from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
-from lattend.errors import NamingError, NoClosedForm, NotAffineError
+from lattend.errors import DeadlineError, DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
 from lattend.report.table import GAP, fitted
 
 if TYPE_CHECKING:
     from lattend.counts.reach import Reach
     from lattend.rules import Rule
+
 
 EXAMPLES = (
     "lattend reach strided",
@@ -49,12 +51,12 @@ def reach(
     if pixel is not None:
         raise NamingError("--pixel belongs to --map; give both, or leave it out")
     seen = bound if layers is None else bound.receptive_field(layers)
-    found = seen.reach()
+    span = seen.reach()
     if json:
-        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(found)}
+        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(span)}
         say_json(about if layers is None else about | _field_data(bound, seen, layers))
         return
-    lines = found.text(width()).splitlines()
+    lines = span.text(width()).splitlines()
     if layers is not None:
         lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
     say("\n".join(lines))
@@ -71,28 +73,28 @@ def _map(bound: Rule, layers: int | None, pixel: str | None, json: bool) -> None
         raise NamingError(f"--map has a number for each pair, so every letter needs one: give --at {names}")
     if pixel is not None and len(bound.axes) == 1:
         raise NamingError("--pixel is for rules of images; this one is of a line: leave it out")
-    found = field_map(bound, read_place(pixel))
+    layer_map = field_map(bound, read_place(pixel))
     if json:
-        say_json({"rule": bound.text, "at": bound.values, **found.json()})
+        say_json({"rule": bound.text, "at": bound.values, **layer_map.json()})
     else:
-        say(found.text(width()))
+        say(layer_map.text(width()))
 
 
-def _axes(found: Reach) -> dict[str, Any]:
+def _axes(span: Reach) -> dict[str, Any]:
     return {
         query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}
-        for query, axis in found.axes.items()
+        for query, axis in span.axes.items()
     }
 
 
 def _field_lines(bound: Rule, seen: Rule) -> list[str]:
     keys = str(seen.count(per="query")).splitlines()
-    found = [f"keys a query sees: {keys[0]}"] if len(keys) == 1 else ["keys a query sees:"]
-    found += [part for line in keys if len(keys) > 1 for part in fitted(f"{GAP}{line}", width())]
+    lines = [f"keys a query sees: {keys[0]}"] if len(keys) == 1 else ["keys a query sees:"]
+    lines += [part for line in keys if len(keys) > 1 for part in fitted(f"{GAP}{line}", width())]
     try:
-        return [*found, *str(bound.layers_to_reach_all()).splitlines()]
+        return [*lines, *str(bound.layers_to_reach_all()).splitlines()]
     except (NoClosedForm, NotAffineError) as reason:
-        return [*found, *fitted(f"layers until it grows no more: not known: {reason}", width())]
+        return [*lines, *fitted(f"layers until it grows no more: not known: {reason}", width())]
 
 
 def _field_data(bound: Rule, seen: Rule, layers: int) -> dict[str, Any]:
@@ -110,3 +112,43 @@ def _field_data(bound: Rule, seen: Rule, layers: int) -> dict[str, Any]:
         pass
     keys = seen.count(per="query").json()["pieces"]
     return {"layers": layers, "field": seen.text, "keys": keys, "until": until}
+
+
+CACHE_EXAMPLES = (
+    "lattend cache strided --at t=3",
+    'lattend cache "sinks(s=4, t=1023)"',
+    "lattend cache causal",
+)
+
+
+def cache(rule: RuleText, at: At = None, json: Json = False) -> int:
+    """How many keys a KV cache holds at most, decoding token by token.
+
+    A key is dropped after the last query that reaches it: a sliding window needs a rolling buffer, a causal
+    mask keeps every key. Parameters need numbers, the sequence length does not.
+    The exit code is 1 where there is no cache, as when queries attend to keys that have not come yet.
+    """
+    from lattend.plans.retention import retention
+    from lattend.sets.guard import deadlines_missed
+
+    chosen, values = read_rule(rule), read_numbers(at)
+    missed = deadlines_missed()
+    about = {"rule": chosen.text, "at": {**chosen.values, **values}}
+    try:
+        kept = retention(chosen.at(**values))
+    except (DomainError, NamingError):
+        raise
+    except LattendError as reason:
+        if deadlines_missed() > missed:  # it is not that there is no cache
+            raise DeadlineError(reason.reason) from None
+        why = in_options(str(reason))
+        if json:
+            say_json({**about, "cache": False, "most": None, "why": why})
+        else:
+            say("\n".join(fitted(f"no cache: {why}", width())))
+        return NO
+    if json:
+        say_json({**about, "cache": True, "most": kept.most, "why": str(kept)})
+    else:
+        say("\n".join(fitted(str(kept), width())))
+    return YES

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = {"name": "name", "text": "rule", "meaning": "meaning", "keys": "keys a query has"}
 
-EXAMPLES = (
-    "lattend rules",
-    "lattend rules windowed",
-)
+EXAMPLES = ("lattend rules", "lattend rules windowed")
 
 
 def rules(

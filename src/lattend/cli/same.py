@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import (
-    At,
-    Json,
-    RuleText,
-    argument,
-    complete_rule,
-    read_numbers,
-    read_rule,
-)
+from lattend.cli.arguments import At, Json, RuleText, argument, complete_rule, read_numbers, read_rule
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError, NoClosedForm, NotAffineError
@@ -52,13 +44,13 @@ def same(
     first, second = _at([read_rule(rule), read_rule(other)], numbers)
     witness = first.difference(second)
     if json:
-        found = witness and {
+        data = witness and {
             "at": witness.values,
             "pair": list(witness.pair),
             "attended_by": witness.attended_by,
         }
         counts = {"counts": _counts_data(first, second)} if count else {}
-        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found, **counts})
+        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": data, **counts})
     else:
         say(f"the same pairs{_where(first, second, numbers)}" if witness is None else f"different: {witness}")
         if count:
@@ -67,12 +59,12 @@ def same(
 
 
 def _where(first: Rule, second: Rule, numbers: dict[str, int]) -> str:
-    """At which numbers the rules were compared."""
+    """The numbers at which the rules were compared, in words."""
     if not numbers:
         return ", always"
-    given = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+    numbers_text = ", ".join(f"{name} = {value}" for name, value in numbers.items())
     free = listed([*dict.fromkeys([*first.free, *second.free])])
-    return f" at {given}" + (f", for every {free}" if free else "")
+    return f" at {numbers_text}" + (f", for every {free}" if free else "")
 
 
 def _parts(first: Rule, second: Rule) -> dict[str, Rule]:
@@ -96,19 +88,19 @@ def _count_lines(first: Rule, second: Rule) -> list[str]:
 
 
 def _counts_data(first: Rule, second: Rule) -> dict[str, Any]:
-    """Of each part a number, or the pieces of its formula; null where there is none."""
+    """The number of each part, or the pieces of its formula; None where there is none."""
     data: dict[str, Any] = {}
     for name, part in _parts(first, second).items():
         try:
-            found = part.count()
-            data[name] = found if isinstance(found, int) else found.json()["pieces"]
+            count = part.count()
+            data[name] = count if isinstance(count, int) else count.json()["pieces"]
         except (NoClosedForm, NotAffineError):
             data[name] = None
     return data
 
 
 def _at(rules: list[Rule], numbers: dict[str, int]) -> list[Rule]:
-    """Both rules at the numbers of those letters that they have."""
+    """Both rules at the numbers of their letters."""
     known = [name for rule in rules for name in rule.free]
     unknown = next((name for name in numbers if name not in known), None)
     if unknown is not None:

@@ -35,8 +35,7 @@ def shard(
         str | None, option("CUT", "contiguous, zigzag, balanced, or blocks of an image: 4x2. The quickest.")
     ] = None,
     cluster: Annotated[
-        str | None,
-        option("NUMBERS", "The machines: machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s."),
+        str | None, option("NUMBERS", "The machines: machine=H100,node=8,nvlink=450GB/s,infiniband=50GB/s.")
     ] = None,
     strategies: Annotated[
         bool, typer.Option("--strategies", help="With --out: bytes and time of every strategy instead.")
@@ -63,7 +62,7 @@ def shard(
     chosen = read_rule(rule)
     from lattend.parallel.shard_plan import plan
 
-    found = plan(
+    shards = plan(
         chosen,
         ranks=ranks,
         heads=heads,
@@ -75,12 +74,12 @@ def shard(
         cluster=cluster,
         **values,
     )
-    picture = None if out is None else found.chart() if strategies else found.draw()
+    picture = None if out is None else shards.chart() if strategies else shards.draw()
     file = None if picture is None or out is None else str(picture.save(out))
     if json:
-        say_json({**found.json(), "file": file})
+        say_json({**shards.json(), "file": file})
     else:
-        say(found.text(width()) if file is None or picture is None else f"{file}: {picture.title}")
+        say(shards.text(width()) if file is None or picture is None else f"{file}: {picture.title}")
 
 
 def _cut(text: str | None) -> str | tuple[int, ...] | None:

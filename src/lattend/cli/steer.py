@@ -58,10 +58,10 @@ def steer(
         raise NamingError('steer needs --keys, such as --keys "1,0;0,1", or --orthonormal with their number')
     if weights is None and query is None:
         raise NamingError("steer needs --weights, the wanted weight of each key, such as --weights 1,0")
-    given = {"--keys": keys, "--query": query, "--sharpness": sharpness, "--error": error, "--values": values}
+    flags = {"--keys": keys, "--query": query, "--sharpness": sharpness, "--error": error, "--values": values}
     wanted = None if weights is None else _row("weights", weights)
     if formula or (orthonormal is not None and orthonormal.isidentifier()):
-        refuse(given, given, "has no part in a formula of orthonormal keys in β and m; leave it out")
+        refuse(flags, flags, "has no part in a formula of orthonormal keys in β and m; leave it out")
         _show_formula(orthonormal or "", wanted, out, json)
         return
     vector = None if query is None else _row("query", query)
@@ -74,7 +74,7 @@ def steer(
         "scale": scale,
     }
     if vector is not None:
-        refuse(given, ("--sharpness", "--error"), "is for a query that is looked for; leave it out")
+        refuse(flags, ("--sharpness", "--error"), "is for a query that is looked for; leave it out")
         from lattend.study.steering.trial import try_query
 
         show(try_query(rows, vector, wanted, **options).draw(), out, json)
@@ -102,7 +102,7 @@ def _count(text: str) -> int:
 
 
 def _orthonormal(text: str, wanted: Any, query: Any) -> tuple[Any, Any, Any]:
-    """The unit vectors, and as many weights and numbers of a query."""
+    """Orthonormal keys, with weights and query filled up with zeros."""
     many = _count(text)
     filled: list[Any] = []
     for name, numbers in (("--weights", wanted), ("--query", query)):
@@ -114,9 +114,9 @@ def _orthonormal(text: str, wanted: Any, query: Any) -> tuple[Any, Any, Any]:
     return np.eye(many), *filled
 
 
-def _row(name: str, given: str) -> Any:
-    """One row of numbers, given as a row or a column; several rows are heads."""
-    rows = _matrix(name, given)
+def _row(name: str, source: str) -> Any:
+    """Read one row of numbers, written as a row or a column; several rows are heads."""
+    rows = _matrix(name, source)
     if isinstance(rows, list) and all(isinstance(row, list) for row in rows):
         if len(rows) == 1:
             return rows[0]
@@ -125,8 +125,8 @@ def _row(name: str, given: str) -> Any:
     return rows
 
 
-def _matrix(name: str, given: str) -> Any:
+def _matrix(name: str, source: str) -> Any:
     from lattend.cli.files import read_matrix
     from lattend.study.steering.numbers import check_number
 
-    return read_matrix(name, given, check_number)
+    return read_matrix(name, source, check_number)

@@ -94,13 +94,13 @@ def work(
     for name, is_given in (("--out", out), ("--form", form), ("--exact", exact), ("--decimal", decimal)):
         if check is not None and is_given:
             raise NamingError(f"--check prints its verdict; leave {name} away, or --check")
-    given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
-    given |= {"q": q, "k": k, "v": v}
-    told = {"rule": rule, "scale": scale, "heads": heads, "columns": columns or None, **read_numbers(at)}
+    sources = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
+    sources |= {"q": q, "k": k, "v": v}
+    options = {"rule": rule, "scale": scale, "heads": heads, "columns": columns or None, **read_numbers(at)}
     from lattend.study.worked.work import work as work_out
 
-    case = _case(file, example, given)
-    case |= {name: value for name, value in told.items() if value is not None}
+    case = _case(file, example, sources)
+    case |= {name: value for name, value in options.items() if value is not None}
     worked = work_out(**case)
     if check is not None:
         return _judged(worked, check, places, json)
@@ -119,8 +119,8 @@ def work(
     return YES
 
 
-def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict[str, Any]:
-    """What is worked out: an example or a file, with single matrices given in place of its own."""
+def _case(file: str | None, example: bool, sources: dict[str, str | None]) -> dict[str, Any]:
+    """The arguments of the work: an example or a file, with matrices from options in place of its own."""
     from lattend.cli.files import read_case, read_matrix
     from lattend.study.exact.numbers import exact
     from lattend.study.worked.work import EXAMPLE
@@ -130,13 +130,13 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
     if file is not None and ";" in file:
         raise NamingError(f'FILE is a file; numbers are given as --tokens "{file}"')
     case: dict[str, Any] = dict(EXAMPLE) if example else {} if file is None else read_case(file)
-    for name, source in given.items():
+    for name, source in sources.items():
         if source is not None:
             case[name] = read_matrix(name, source, exact)
     if not {"tokens", "q", "k", "v"} & {*case}:
-        given_ones = [f"--{name}" for name, source in given.items() if source is not None]
-        said = f"work has {' and '.join(given_ones)}, and needs" if given_ones else "work needs"
-        raise NamingError(f'{said} FILE, --example or --tokens, as in --tokens "1,2;2,0"')
+        given_ones = [f"--{name}" for name, source in sources.items() if source is not None]
+        message = f"work has {' and '.join(given_ones)}, and needs" if given_ones else "work needs"
+        raise NamingError(f'{message} FILE, --example or --tokens, as in --tokens "1,2;2,0"')
     return case
 
 
@@ -147,9 +147,9 @@ def _judged(worked: Worked, answer: str, places: int | None, json: bool) -> int:
 
     if places is not None:
         check_places(places)
-    found = judge(worked, read_json(answer), places, nothing="null")
+    judgement = judge(worked, read_json(answer), places, nothing="null")
     if json:
-        say_json(found.json())
+        say_json(judgement.json())
     else:
-        say(found.terminal(width()))
-    return YES if found else NO
+        say(judgement.terminal(width()))
+    return YES if judgement else NO

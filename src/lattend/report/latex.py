@@ -30,7 +30,7 @@ _POWER = re.compile(r"e[+]?([-−]?\d+)$")
 
 
 def escape(text: str) -> str:
-    r"""Words of a document, in which no sign is a command.
+    r"""Escape words for LaTeX, so that no character is a command.
 
     >>> print(escape("3 × 3 & 50%"))
     3 \ensuremath{\times} 3 \& 50\%
@@ -40,25 +40,25 @@ def escape(text: str) -> str:
 
 
 def _spelt(sign: str) -> str:
-    """The same sign in its usual form, or the letters it is made of; a question mark where there are none."""
+    """The usual form of a sign that TeX does not know, or its letters; a question mark if it has none."""
     usual = normalize("NFKC", sign)
     return usual if usual in TEX else normalize("NFKD", sign).encode("ascii", "ignore").decode() or "?"
 
 
 def number(text: str) -> str:
-    r"""A decimal in mathematics.
+    r"""A decimal number in LaTeX.
 
     >>> print(number("6.4e−10"), number("−1,024"))
     6.4 \times 10^{-10} -1{,}024
     """
     power = _POWER.search(text)
     digits = text[: power.start()] if power else text
-    found = digits.replace("−", "-").replace(",", "{,}")
-    return rf"{found} \times 10^{{{power[1].replace('−', '-')}}}" if power else found
+    latex = digits.replace("−", "-").replace(",", "{,}")
+    return rf"{latex} \times 10^{{{power[1].replace('−', '-')}}}" if power else latex
 
 
 def inline(text: str) -> str:
-    r"""Words in one line, with the formulas among them in mathematics.
+    r"""A line of words in LaTeX, with its formulas in math mode.
 
     >>> print(inline("1.5e−3 where k <= q"))
     $1.5 \times 10^{-3}$ where k \ensuremath{\le} q
@@ -68,14 +68,14 @@ def inline(text: str) -> str:
 
 def _words(text: str) -> str:
     plain = text.replace("\n", "; ").replace("<=", "≤").replace(">=", "≥")
-    found = ""
-    for place, part in enumerate(_SCIENTIFIC.split(plain)):
-        found += f"${number(part)}$" if place % 2 else escape(part)
-    return found
+    latex = ""
+    for index, part in enumerate(_SCIENTIFIC.split(plain)):
+        latex += f"${number(part)}$" if index % 2 else escape(part)
+    return latex
 
 
 def tabular(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    r"""A table, columns of numbers to the right.
+    r"""A tabular environment, with columns of numbers to the right.
 
     >>> print(tabular(("", "pairs"), [("causal", "36")], [False, True]))
     \begin{tabular}{lr}

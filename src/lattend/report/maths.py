@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 class Maths(str):
-    r"""A formula as people type it; `latex` is the same for who typesets it.
+    r"""A formula as it is typed; `latex` is the same in LaTeX.
 
     >>> Maths("n^2/2", r"\frac{n^{2}}{2}")
     'n^2/2'
@@ -15,9 +15,9 @@ class Maths(str):
     latex: str
 
     def __new__(cls, text: str, latex: str) -> Maths:
-        found = super().__new__(cls, text)
-        found.latex = latex
-        return found
+        self = super().__new__(cls, text)
+        self.latex = latex
+        return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return str(self), self.latex
@@ -33,16 +33,16 @@ class Sentence(str):
     parts: tuple[str, ...]
 
     def __new__(cls, *parts: str) -> Sentence:
-        found = super().__new__(cls, "".join(parts))
-        found.parts = tuple(inner for part in parts for inner in parts_of(part) if inner)
-        return found
+        self = super().__new__(cls, "".join(parts))
+        self.parts = tuple(inner for part in parts for inner in parts_of(part) if inner)
+        return self
 
     def __getnewargs__(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.parts
 
 
 def marked(text: str, formulas: Iterable[str]) -> str:
-    """The text with those of the formulas marked that stand in it; formulas that are plain texts are words.
+    """Mark the formulas that occur in a text; plain texts among them stay words.
 
     >>> marked("from n = 3 on", [Maths("n = 3", "n = 3")]).parts
     ('from ', 'n = 3', ' on')
@@ -54,7 +54,7 @@ def marked(text: str, formulas: Iterable[str]) -> str:
 
 
 def _split(text: str, formula: Maths) -> Iterator[str]:
-    """What stands before a formula, itself, and what stands behind it."""
+    """Split a text at a formula."""
     while not isinstance(text, Maths) and formula in text:
         before, _, text = text.partition(formula)
         yield from (before, formula)

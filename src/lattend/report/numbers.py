@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from typing import SupportsFloat
+from typing import TYPE_CHECKING, SupportsFloat
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DIGITS = 60
 ROUNDING = 1e-6  # an error below it is rounding
@@ -19,7 +20,7 @@ Number = int | Fraction | Decimal | SupportsFloat
 
 
 def context(digits: int = DIGITS, rounding: str = ROUND_HALF_UP) -> Context:
-    """So many digits, of numbers of any size; nothing is trapped: 0/0 is NaN, which is near no number."""
+    """A decimal context of this many digits, for numbers of any size. It traps nothing: 0/0 is NaN."""
     return Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -40,7 +41,7 @@ def decimal_of(number: Number, digits: int = DIGITS) -> Decimal:
 
 
 def fixed(number: Number, places: int, grouped: bool = False) -> str:
-    """The number with so many places, thousands apart where `grouped`.
+    """The number with this many decimal places; with commas if `grouped`.
 
     >>> fixed(Fraction(3, 32), 4), fixed(2.5, 0), fixed(-1234.5, 2, grouped=True)
     ('0.0938', '3', '-1,234.50')
@@ -53,12 +54,12 @@ def fixed(number: Number, places: int, grouped: bool = False) -> str:
     if not value.is_finite():
         return str(float(value))
     wide = context(max(DIGITS, value.adjusted() + places + 2))
-    found = wide.quantize(value, Decimal(1).scaleb(-places))
-    return f"{found if found else abs(found):{',' if grouped else ''}f}"
+    quantized = wide.quantize(value, Decimal(1).scaleb(-places))
+    return f"{quantized if quantized else abs(quantized):{',' if grouped else ''}f}"
 
 
 def rounded(number: Number, places: int) -> str:
-    """The number with at most so many places, thousands apart.
+    """The number with at most this many decimal places, and with commas.
 
     >>> rounded(1234.5, 2), rounded(3.0, 2)
     ('1,234.5', '3')
@@ -68,20 +69,24 @@ def rounded(number: Number, places: int) -> str:
 
 
 def significant(number: Number, digits: int) -> str:
-    """The number with at most so many digits, with a power of ten where others write one.
+    """The number with at most this many digits; with a power of ten if it is very large or small.
 
     >>> significant(0.1234565, 6), significant(200.0, 6), significant(1.5e-12, 6)
     ('0.123457', '200', '1.5e-12')
     """
-    found = context(digits).plus(decimal_of(number))
-    if not found.is_finite():
-        return str(float(found))
-    found = found.normalize(context()) if found else Decimal(0)
-    return f"{found:f}" if -4 <= found.adjusted() < digits else _with_power(f"{found:e}")
+    rounded_number = context(digits).plus(decimal_of(number))
+    if not rounded_number.is_finite():
+        return str(float(rounded_number))
+    rounded_number = rounded_number.normalize(context()) if rounded_number else Decimal(0)
+    return (
+        f"{rounded_number:f}"
+        if -4 <= rounded_number.adjusted() < digits
+        else _with_power(f"{rounded_number:e}")
+    )
 
 
 def scientific(number: Number, places: int) -> str:
-    """The number with a power of ten and so many places before it.
+    """The number in scientific notation with this many decimal places.
 
     >>> scientific(10**9 + 50000, 4)
     '1.0001e9'
@@ -95,7 +100,7 @@ def _with_power(text: str) -> str:
 
 
 def format_number(number: Number, digits: int = 3) -> str:
-    """The number with at most so many digits and a minus sign that is one, as people write it.
+    """The number with at most this many digits, and with a true minus sign.
 
     >>> format_number(0.125), format_number(-3.0), format_number(0.0066928509, 6)
     ('0.125', '−3', '0.00669285')
@@ -104,7 +109,7 @@ def format_number(number: Number, digits: int = 3) -> str:
 
 
 def fixed_beside(number: Number, places: int, *exact: float) -> str:
-    """The number with so many places, and with more where it would read as one of `exact` but is not.
+    """The number with this many decimal places, and with more if it would look equal to one of `exact`.
 
     >>> fixed_beside(0.25, 3, 0, 1), fixed_beside(0.99996, 3, 0, 1), fixed_beside(1, 3, 0, 1)
     ('0.250', '0.99996', '1.000')
@@ -152,9 +157,12 @@ def format_weight(log_weight: float, log_rest: float, digits: int = 3) -> str:
 def log_sum(scores: NDArray[np.float64]) -> float:
     """The logarithm of the sum of e^score; -inf of none.
 
+    >>> import numpy as np
     >>> log_sum(np.array([-1000.0, -1000.0]))  # log 2 - 1000
     -999.3068528194401
     """
+    import numpy as np
+
     top = float(scores.max(initial=-math.inf))
     return top if math.isinf(top) else top + math.log(float(np.exp(scores - top).sum()))
 
@@ -162,9 +170,12 @@ def log_sum(scores: NDArray[np.float64]) -> float:
 def format_weights(scores: NDArray[np.float64], digits: int = 3) -> list[str]:
     """The softmax of scores: a weight is 0 or 1 only where it is exactly that.
 
+    >>> import numpy as np
     >>> format_weights(np.array([0.0, 10.0])), format_weights(np.array([1.0]))
     (['4.54e−5', '0.999955'], ['1'])
     """
+    import numpy as np
+
     leader, total = int(scores.argmax()), log_sum(scores)
     rest = log_sum(np.delete(scores, leader)) - total
     return [
@@ -174,7 +185,7 @@ def format_weights(scores: NDArray[np.float64], digits: int = 3) -> list[str]:
 
 
 def format_fixed(number: Number, places: int = 2) -> str:
-    """The number with so many places, thousands apart and a minus sign that is one.
+    """The number with this many decimal places, commas and a true minus sign.
 
     >>> format_fixed(-1234.5), format_fixed(-0.001)
     ('−1,234.50', '0.00')
@@ -183,7 +194,7 @@ def format_fixed(number: Number, places: int = 2) -> str:
 
 
 def format_error(number: float, error: float | None = None) -> str:
-    """The number with two digits of its error; at least four places where there is none but rounding.
+    """The number and its error, which gets two digits; four places if the error is only rounding.
 
     >>> format_error(-84.3123, 0.0512)
     '−84.312 ± 0.051'
@@ -195,7 +206,7 @@ def format_error(number: float, error: float | None = None) -> str:
 
 
 def format_gap(number: float) -> str:
-    """The number with four places, or more where these are 0; 0.0000 is nothing but rounding.
+    """The number with four decimal places, or more if these are 0. 0.0000 means rounding errors only.
 
     >>> format_gap(0.35), format_gap(2.1e-5), format_gap(1e-15)
     ('0.3500', '0.00002', '0.0000')
@@ -243,8 +254,8 @@ def compact(number: int) -> str:
         return f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{len(str(number)) - 1}"
     for power in (4, 3, 2, 1):
         if number >= 1000**power and number * 10 % 1000**power == 0:
-            whole, tenth = divmod(number * 10 // 1000**power, 10)
-            return f"{whole}{f'.{tenth}' if tenth else ''}{UNITS[power]}"
+            units, tenth = divmod(number * 10 // 1000**power, 10)
+            return f"{units}{f'.{tenth}' if tenth else ''}{UNITS[power]}"
     return str(number)
 
 
@@ -264,8 +275,8 @@ def percent(count: int, total: int) -> str:
         return "under 0.000001%"
     if scaled == 100 * 10**decimals:
         return "over 99.999999%"
-    whole, rest = divmod(scaled, 10**decimals)
-    return f"{whole}.{rest:0{decimals}d}%"
+    integer, rest = divmod(scaled, 10**decimals)
+    return f"{integer}.{rest:0{decimals}d}%"
 
 
 def format_share(share: float, places: int = 1) -> str:
@@ -278,7 +289,7 @@ def format_share(share: float, places: int = 1) -> str:
 
 
 def seconds(value: float, digits: int = 3) -> str:
-    """A time in the unit that suits.
+    """A time in a suitable unit.
 
     >>> seconds(0.00138), seconds(2.12e-3, 2), seconds(0)
     ('1.38 ms', '2.1 ms', '0 s')

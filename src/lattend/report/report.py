@@ -23,7 +23,7 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def text(self, width: int | None = None) -> str:
-        """For a terminal so many columns wide."""
+        """The report for a terminal of this width."""
         lines = wrap(self.title, width) if width else [self.title]
         for part in self.parts:
             if isinstance(part, str):
@@ -51,23 +51,23 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def json(self) -> dict[str, Any]:
-        """What the report tells, as plain data."""
+        """The report as plain data."""
         return {"title": self.title, **self.data}
 
 
 class Printed(Shown, ABC):
-    """What prints as a report: in a terminal by `text`, in a notebook as tables."""
+    """A result that prints as a report: as text in a terminal, as tables in a notebook."""
 
     @abstractmethod
     def report(self) -> Report:
-        """What there is to say."""
+        """The report of this result."""
 
     @abstractmethod
     def json(self) -> dict[str, Any]:
-        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        """The result as plain data that JSON can hold."""
 
     def text(self, width: int | None = WIDTH) -> str:
-        """The report in lines of at most `width` characters; None leaves them as long as they are."""
+        """The report in lines of at most `width` characters; None for lines of any length."""
         return self.report().text(width)
 
     def markdown(self) -> str:

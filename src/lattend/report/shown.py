@@ -43,7 +43,7 @@ STYLE = f"""<style>
 
 
 class Shown:
-    """What shows itself in a notebook: as HTML with its picture, SVG, LaTeX and text, as it has them."""
+    """A result that a notebook shows as HTML, SVG, LaTeX or text, whichever forms it has."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class Shown:
 
 
 class Drawn(Shown):
-    """What shows its picture too, where it has one at the numbers it is given."""
+    """A result that also shows its picture, if it has one."""
 
     __slots__ = ()
 
@@ -72,13 +72,13 @@ class Drawn(Shown):
 
 
 def bundle(result: object) -> dict[str, str]:
-    """Every form of a result, by MIME type. Its picture stands in the HTML too, which notebooks prefer."""
-    found = {"text/plain": str(result)}
+    """All forms of a result by MIME type. The HTML has the picture too, since notebooks prefer it."""
+    forms = {"text/plain": str(result)}
     for kind, method in FORMS.items():
         form = getattr(result, method, None)
         if said := form and form():
-            found[kind] = said
-    svg, html = found.get("image/svg+xml", ""), found.get("text/html", "")
+            forms[kind] = said
+    svg, html = forms.get("image/svg+xml", ""), forms.get("text/html", "")
     if svg or html:
-        found["text/html"] = f'<div class="lattend">{STYLE}\n{svg}{html}</div>'
-    return found
+        forms["text/html"] = f'<div class="lattend">{STYLE}\n{svg}{html}</div>'
+    return forms

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[-−~]?[\d,]+([./]\d+)?(e[+-−]?\d+)?%?( ± [\d.,]+)?( 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a head; cells may have several lines, and columns of numbers stand to the right.
+    """A table with a head. Cells may have several lines; columns of numbers are aligned to the right.
 
     A table that `wraps` is one of words: the widest columns are wrapped first where all do not fit.
 
@@ -43,7 +43,7 @@ class Table:
         return [any(column) and all(map(_NUMBER.fullmatch, column)) for column in columns]
 
     def lines(self, width: int | None = None) -> list[str]:
-        """At most so wide: a long first column is cut, formulas stand below their row, or every cell does."""
+        """The lines of the table, at most this wide: cells are cut, folded below their row, or stacked."""
         widths = self._widths()
         over = 0 if width is None else sum(widths) + len(GAP) * (len(widths) - 1) - width
         if self.wraps and over > 0:
@@ -97,7 +97,7 @@ class Table:
         return Table(self.head, [cells(row) for row in self.rows])
 
     def _beside(self, widths: Sequence[int]) -> list[str]:
-        """Every column at its width, a cell that is longer cut."""
+        """All columns side by side; cells that are too long are cut."""
         from rich.console import Console
         from rich.table import Table as Grid
         from rich.text import Text
@@ -115,24 +115,24 @@ class Table:
         return [line.rstrip() for line in page.getvalue().splitlines()]
 
     def _folded(self, narrow: list[bool]) -> list[str]:
-        """Numbers and narrow columns side by side, and below each row its other cells, a line each."""
-        stays = [place == 0 or right or narrow[place] for place, right in enumerate(self.numbers)]
-        moved = [place for place, stay in enumerate(stays) if not stay]
-        kept = [place for place, stay in enumerate(stays) if stay]
-        head, *rows = (tuple(row[place] for place in kept) for row in (self.head, *self.rows))
-        first, *found = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
+        """Narrow columns side by side, and below each row its other cells."""
+        stays = [index == 0 or right or narrow[index] for index, right in enumerate(self.numbers)]
+        moved = [index for index, stay in enumerate(stays) if not stay]
+        kept = [index for index, stay in enumerate(stays) if stay]
+        head, *rows = (tuple(row[index] for index in kept) for row in (self.head, *self.rows))
+        first, *rest = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
         lines = [first] if any(head) else []
-        for line, row in zip(found, self.rows, strict=True):
+        for line, row in zip(rest, self.rows, strict=True):
             lines.append(line)
-            for place in moved:
-                label = f"{self.head[place]}{GAP}" if self.head[place] else ""
-                if (row[place] and row[place] != SAME) or len(self.rows) == 1:
-                    cell = row[place].splitlines() or [""]
+            for index in moved:
+                label = f"{self.head[index]}{GAP}" if self.head[index] else ""
+                if (row[index] and row[index] != SAME) or len(self.rows) == 1:
+                    cell = row[index].splitlines() or [""]
                     lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
         return lines
 
     def _stacked(self, width: int) -> list[str]:
-        """A row at a time, each cell behind the name of its column."""
+        """One row after another, each cell behind the name of its column."""
         lines: list[str] = []
         for first, *cells in self.rows:
             lines += wrap_text(f"{self.head[0]} {first}" if first[:1].isdigit() else first, width)
@@ -145,7 +145,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of them, in two columns, or below each other where that is too narrow.
+    """Names and their facts in two columns, or one below the other on a narrow terminal.
 
     What is said in several lines stays so: formulas by their pieces.
 
@@ -159,16 +159,16 @@ class Facts:
         indent = max((len(name) for name, _ in self.rows), default=0) + len(GAP)
         width = width or WIDTH
         room = width - indent
-        found: list[str] = []
-        for name, said in self.rows:
+        lines: list[str] = []
+        for name, words in self.rows:
             if room < LEAST_WORDS:
-                found += wrap_text(name, width)
-                found += [line for part in said.splitlines() for line in wrap_text(part, width, indent=GAP)]
+                lines += wrap_text(name, width)
+                lines += [line for part in words.splitlines() for line in wrap_text(part, width, indent=GAP)]
             else:
-                parts = said.splitlines() if "\n" in said else wrap_text(said, room)
+                parts = words.splitlines() if "\n" in words else wrap_text(words, room)
                 first, *rest = [line for part in parts for line in fitted(part, room)] or [""]
-                found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
-        return found
+                lines += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
+        return lines
 
     def html(self) -> str:
         return Table(("", ""), self.rows).html()
@@ -181,7 +181,7 @@ class Facts:
 
 
 def fitted(line: str, columns: int) -> list[str]:
-    """The line as it is, or where it is too long in several, those that follow set in further."""
+    """The line, or several lines if it is too long; all but the first are indented."""
     if len(line) <= columns:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))

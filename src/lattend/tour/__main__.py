@@ -18,7 +18,7 @@ from lattend.tour.topics import TOPICS, visit
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when every count of the tour equals enumeration, else 1."""
+    """Run the tour. Returns 0 if every count equals enumeration, else 1."""
     parser = argparse.ArgumentParser(prog="python -m lattend.tour", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/tour.html"), help="where to write the page")
     out: Path = parser.parse_args(arguments).out
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _entries() -> list[CatalogueEntry]:
-    """Every sample measured, with a line of progress where a person is looking."""
+    """Measure every sample, with a line of progress on a terminal."""
     entries: list[CatalogueEntry] = []
     for number, sample in enumerate(SAMPLES, start=1):
         if sys.stderr.isatty():

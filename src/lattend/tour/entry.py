@@ -19,7 +19,7 @@ UPTO = {1: 12, 2: 6, 3: 3}  # how far sizes and parameters are checked on a line
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A sample with its count as printed, how long that took, its value, and how it compares."""
+    """A rule of the catalogue with its count, the time that it took, and its check."""
 
     sample: Sample
     rule: Rule
@@ -47,24 +47,24 @@ class CatalogueEntry:
 
     @property
     def numbers(self) -> str:
-        """`n = 12, t = 3`: where the value holds."""
-        given = {**self.rule.values, **self.sample.at}
-        return ", ".join(f"{name} = {value:,}" for name, value in given.items())
+        """The numbers of the value: `n = 12, t = 3`."""
+        numbers = {**self.rule.values, **self.sample.at}
+        return ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
 
 
 def measured(sample: Sample) -> CatalogueEntry:
-    """The entry of this sample: counted anew, timed, and checked against enumeration."""
+    """Count a sample without caches, with its time, and check it against enumeration."""
     rule = sample.rule
     times: list[float] = []
-    found: Count | int = 0
+    count: Count | int = 0
     for _ in range(RUNS):
         forget()
         begun = time.perf_counter()
-        found = rule.count()
+        count = rule.count()
         times.append(time.perf_counter() - begun)
     bound = rule.at(**sample.at)
     value = bound.total()
     data = bool(expr.arrays(rule.condition))
     checked = None if data else check(rule, UPTO[len(rule.axes)])
     equal = bool(checked) if checked is not None else value == bound.count(method="enumerate")
-    return CatalogueEntry(sample, rule, str(found), statistics.median(times), value, checked, equal)
+    return CatalogueEntry(sample, rule, str(count), statistics.median(times), value, checked, equal)

@@ -94,11 +94,11 @@ def _claims() -> str:
     rows: list[str] = []
     for name, claim, assuming in CLAIMS:
         verdict = lt.rule(name).count().claim(claim, assuming=assuming)
-        said = str(verdict).removeprefix(f"{claim}: ")
-        given = f" where {typeset.condition(assuming.replace('|', 'divides'))}" if assuming else ""
+        sentence = str(verdict).removeprefix(f"{claim}: ")
+        when = f" where {typeset.condition(assuming.replace('|', 'divides'))}" if assuming else ""
         rows.append(
-            f"<tr class='{MARKS[verdict.status]}'><td>{name}</td><td><code>{escape(claim)}</code>{given}</td>"
-            f"<td><span class='mark'>{MARKS[verdict.status]}</span></td><td>{escape(said)}</td></tr>"
+            f"<tr class='{MARKS[verdict.status]}'><td>{name}</td><td><code>{escape(claim)}</code>{when}</td>"
+            f"<td><span class='mark'>{MARKS[verdict.status]}</span></td><td>{escape(sentence)}</td></tr>"
         )
     head = "<tr><th>rule</th><th>claim</th><th></th><th>verdict</th></tr>"
     return f"<div class='scroll'><table class='claims'>{head}{''.join(rows)}</table></div>"
@@ -119,8 +119,8 @@ def _topic(one: Visit) -> str:
     )
 
 
-def _drawn(found: Any) -> str:
-    return found.svg() if hasattr(found, "svg") else found._repr_html_()
+def _drawn(figure: Any) -> str:
+    return figure.svg() if hasattr(figure, "svg") else figure._repr_html_()
 
 
 def _article(entry: CatalogueEntry) -> str:

@@ -37,14 +37,14 @@ class Visit:
 
 
 def visit(topic: Topic) -> Visit:
-    """The topic, run now."""
+    """Run a topic."""
     names: Names = {"lt": lt}
     printed = tuple((line, run(line, names)) for line in topic.lines)
     return Visit(topic, printed, eval(topic.picture, names), topic.fact(names))
 
 
 def run(line: str, names: Names) -> str:
-    """What a line prints, as at a prompt: nothing where it assigns or imports.
+    """Run a line, and return what a prompt would print.
 
     >>> run("2 + 3", {}), run("x = 2", {})
     ('5', '')

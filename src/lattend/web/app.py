@@ -1,26 +1,24 @@
-"""The application: a route for each panel, one for pictures, and the page."""
+"""The application: a route for each panel, one for pictures, one for batches, and the page."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 
 from lattend import __version__
-from lattend.web.answers import Answers
-from lattend.web.batch import BATCH, answer_batch
+from lattend.web.answer_cache import Answers, meaning_of
 from lattend.web.guards import ASKER, PAGE, Guards, Hosts
-from lattend.web.meaning import meaning_of
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
-from lattend.web.pool import Asking, Pool, Reply
+from lattend.web.pool import Asking, Pool, Reply, problem
 from lattend.web.static import page_files
 from lattend.web.worker import LATE
 
@@ -28,7 +26,7 @@ Format = Literal["svg", "png"]
 
 
 def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
-    """The server for these hosts, with so many workers of either kind."""
+    """The server for these hosts. `sets` and `torch` are the numbers of workers without and with torch."""
     pools = {False: Pool(sets), True: Pool(torch, torch=True)}
     known = Answers()
 
@@ -53,28 +51,28 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
 
     async def answer(panel: Panel, form: str, question: BaseModel, page: str, asker: str) -> Reply:
         meaning = meaning_of(panel, form, question)
-        found = known.get(panel.name, form, meaning)
-        if found is None:
+        body = known.get(panel.name, form, meaning)
+        if body is None:
             message = (panel.name, form, question.model_dump_json().encode())
             whose = Asking(page, asker or object(), panel.first)
-            found = await pools[panel.torch].ask(message, whose, panel.seconds)
-            known.keep(panel.name, form, meaning, found)
-        return found._replace(status=200) if found.status == LATE else found  # the answer says it, too
+            body = await pools[panel.torch].ask(message, whose, panel.seconds)
+            known.keep(panel.name, form, meaning, body)
+        return body._replace(status=200) if body.status == LATE else body  # the answer says it, too
 
     async def reply(panel: Panel, form: str, question: BaseModel, request: Request) -> Response:
         page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
-        found = await answer(panel, form, question, page, asker)
-        return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
+        result = await answer(panel, form, question, page, asker)
+        return Response(result.body, result.status, {"cache-control": "no-store"}, result.media)
 
     @app.post("/api/batch", include_in_schema=False)
     async def ask(request: Request) -> Response:
-        """Several questions at once, as the page asks them; a line for each answer as it comes."""
+        """Answer several questions of one request: a line for each answer as soon as it is ready."""
         page = request.headers.get(PAGE, "")[:64]
         try:
-            asked = BATCH.validate_json(await request.body())
+            batch = BATCH.validate_json(await request.body())
         except ValidationError as error:
             return _problem(422, problem_of_question(error.errors()))
-        return StreamingResponse(answer_batch(asked, page, answer), media_type="application/x-ndjson")
+        return StreamingResponse(answer_batch(batch, page, answer), media_type="application/x-ndjson")
 
     for panel in PANELS.values():
         app.post(
@@ -107,8 +105,8 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
     async def page(name: str, request: Request) -> Response:
         file = pages.get(name or "index.html")
         if file is None:
-            said = "there is no such page here" if pages else "the page is not built: run `make page`"
-            return Response(said, 404, media_type="text/plain")
+            message = "there is no such page here" if pages else "the page is not built: run `make page`"
+            return Response(message, 404, media_type="text/plain")
         return file.response(request)
 
     return app
@@ -140,6 +138,47 @@ def _problem(status: int, problem: Problem) -> Response:
 
 
 async def _start(pools: dict[bool, Pool]) -> None:
-    """Workers that have torch take seconds to load: the others come first."""
+    """Start the workers. Those with torch take seconds to load, so the others start first."""
     for pool in pools.values():
         await pool.ready()
+
+
+MOST_IN_A_BATCH = 32  # questions in one request
+BatchedQuestion = tuple[str, Annotated[str, Field(max_length=64)], dict[str, Any]]  # panel, asker, question
+BATCH: TypeAdapter[list[BatchedQuestion]] = TypeAdapter(
+    Annotated[list[BatchedQuestion], Field(max_length=MOST_IN_A_BATCH)]
+)
+Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
+
+
+async def answer_batch(batch: list[BatchedQuestion], page: str, answer: Answering) -> AsyncIterator[bytes]:
+    """Yield a line for each question as soon as it is answered: [index, status, answer or problem]."""
+
+    async def one(place: int) -> bytes:
+        name, asker, fields = batch[place]
+        found = await _answered(name, fields, page, asker, answer)
+        return b"[%d,%d,%s]\n" % (place, found.status, found.body)
+
+    known = [*PANELS]  # in this order: what is shown first is asked first
+    order = sorted(
+        range(len(batch)), key=lambda place: known.index(batch[place][0]) if batch[place][0] in PANELS else 0
+    )
+    tasks = [asyncio.ensure_future(one(place)) for place in order]
+    try:
+        for line in asyncio.as_completed(tasks):
+            yield await line
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _answered(name: str, fields: dict[str, Any], page: str, asker: str, answer: Answering) -> Reply:
+    panel = PANELS.get(name)
+    if panel is None:
+        return problem(404, "input", f"there is no panel {name[:40]!r}")
+    try:
+        question = panel.question.model_validate(fields)
+    except ValidationError as error:
+        problem_found = problem_of_question(error.errors())
+        return Reply(422, "application/json", problem_found.model_dump_json().encode())
+    return await answer(panel, "", question, page, asker)

@@ -55,49 +55,49 @@ def export(folder: Path, tell: Callable[[str], None]) -> None:
 
 
 def recorded_page(html: str) -> str:
-    """The page's HTML, told that its answers are recorded, with the policy that the server would send."""
+    """The page's HTML with a mark that its answers are recorded, and with the server's security policy."""
     policy = "; ".join(part for part in POLICY.split("; ") if not part.startswith("frame-ancestors"))
     tags = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy}" />',
         f'<meta name="lattend-recorded" content="{__version__}" />',
     )
-    head, found, rest = html.partition('<meta charset="utf-8" />')
-    if not found:
+    head, mark, rest = html.partition('<meta charset="utf-8" />')
+    if not mark:
         raise LattendError("index.html has no place for the policy")
-    return "\n    ".join((head + found, *tags)) + rest
+    return "\n    ".join((head + mark, *tags)) + rest
 
 
 def recorded(pages: list[dict[str, Any]]) -> dict[str, Any]:
     """The answers to all examples and to every page as it begins, by panel and question."""
     begins: dict[str, State] = {page["name"]: page["state"] for page in pages}
     states = [*begins.items(), *((one.page, begins[one.page] | one.state) for one in examples())]
-    asked = [one for _, state in states for one in questions(state)]
+    all_questions = [one for _, state in states for one in questions(state)]
     grids = [("tiles", grid) for page, state in states if page == "rule" for grid in whole_grid(state)]
-    found: dict[str, Any] = {}
-    for panel, question in (*asked, *grids):
+    answers: dict[str, Any] = {}
+    for panel, question in (*all_questions, *grids):
         key = f"{panel} {canonical(_told(panel, question))}"
-        if key not in found:
+        if key not in answers:
             status, _, body = reply(panel, "", json.dumps(question).encode())
-            told = json.loads(body)
+            answer = json.loads(body)
             if status in (200, LATE):
-                found[key] = {"answer": told}
-            elif told["kind"] != "input":  # a question that makes no sense is of a panel of another page
-                found[key] = {"problem": told}
-    return found
+                answers[key] = {"answer": answer}
+            elif answer["kind"] != "input":  # a question that makes no sense is of a panel of another page
+                answers[key] = {"problem": answer}
+    return answers
 
 
 def questions(state: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
-    """What a page in this state may ask: of each panel the fields it has, if no required one is missing."""
+    """The questions of a page in this state: those of all panels whose required fields the state has."""
     for panel in PANELS.values():
         fields = panel.question.model_fields
-        asked = {name: state[name] for name in fields if name in state}
+        question = {name: state[name] for name in fields if name in state}
         missing = [name for name, field in fields.items() if field.is_required() and name not in state]
-        if not missing and (asked or not fields):
-            yield panel.name, asked
+        if not missing and (question or not fields):
+            yield panel.name, question
 
 
 def whole_grid(state: Mapping[str, Any]) -> list[State]:
-    """How the rule page asks for its whole grid where it does not look at every pair itself.
+    """The questions by which the rule page asks for its whole grid, where it is too large to send every pair.
 
     At most TILES tiles along a side, of 1, 2, 4, ... positions, as grid/use-cells.ts cuts them; no images.
     """
@@ -116,7 +116,7 @@ def whole_grid(state: Mapping[str, Any]) -> list[State]:
 
 
 def _told(panel: str, question: State) -> State:
-    """The fields that say something: a field at its default is as one left out."""
+    """The question without the fields that are at their defaults."""
     defaults = _defaults(panel)
     return {
         name: value
@@ -127,12 +127,12 @@ def _told(panel: str, question: State) -> State:
 
 def _defaults(panel: str) -> State:
     fields = PANELS[panel].question.model_fields.items()
-    given = {
+    defaults = {
         name: field.get_default(call_default_factory=True)
         for name, field in fields
         if not field.is_required()
     }
-    return to_jsonable_python(given)
+    return to_jsonable_python(defaults)
 
 
 def canonical(value: Any) -> str:

@@ -27,7 +27,7 @@ run_fork_server({place}, {torch})"""
 
 
 class ForkServer:
-    """The server's end. `torch` says whether the workers have torch loaded."""
+    """The fork server as the web server sees it. `torch` says whether its workers have torch loaded."""
 
     def __init__(self, torch: bool) -> None:
         self.torch = torch
@@ -78,7 +78,7 @@ class ForkServer:
         return self._control
 
     def _spawn(self, theirs: socket.socket) -> None:
-        """Where a process cannot be forked, each worker loads the library itself."""
+        """Start a worker without forking: it loads the library itself."""
         import multiprocessing
 
         context = multiprocessing.get_context("spawn")
@@ -91,7 +91,7 @@ def _spawned(theirs: socket.socket, torch: bool) -> None:
 
 
 def run_fork_server(place: int, torch: bool) -> None:
-    """The fork server's loop: for every socket that comes, a worker."""
+    """Fork a worker for every socket that arrives."""
     die_with_parent()
     control = socket.socket(fileno=place)
     load(torch)
@@ -118,7 +118,7 @@ def run_fork_server(place: int, torch: bool) -> None:
 
 
 def _end_first() -> None:
-    """Where the machine's memory runs out, Linux ends a worker, not the server: it costs one question."""
+    """Let Linux end a worker rather than the server when memory runs out: that costs one question."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
 

@@ -66,7 +66,7 @@ class Hosts:
     addresses: bool = False
 
     def allows(self, host: str) -> bool:
-        """Whether a request may call us so."""
+        """Whether a request may use this host name."""
         return host.lower() in self.names or (self.addresses and _is_address(host))
 
 
@@ -81,14 +81,14 @@ def _is_address(host: str) -> bool:
 
 @dataclass
 class Rates:
-    """A bucket of questions for each who asks, refilled as time goes by."""
+    """Token buckets: how many questions each address may ask, refilled over time."""
 
     rate: float = RATE
     burst: float = BURST
     _left: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def allows(self, who: Hashable, now: float, questions: int = 1) -> bool:
-        """Whether they may ask so many questions now."""
+        """Whether this address may ask so many questions now."""
         left, then = self._left.pop(who, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.rate)
         self._left[who] = (left - questions if left >= questions else left, now)
@@ -163,7 +163,7 @@ class Guards:
 
 
 def _doubled(names: list[str]) -> Refusal | None:
-    """Of a header that is there twice, we and a proxy before us might each believe another."""
+    """A header that occurs twice: a proxy and this server could each trust a different one."""
     for name in ONCE:
         if names.count(name) > 1:
             return 400, f"there is more than one header {name}"
@@ -178,17 +178,17 @@ class Body(NamedTuple):
 
 
 async def _read(receive: Receive, announced: str) -> Body | Refusal:
-    """The whole body, unless it is too long, too slow or no JSON."""
+    """Read the whole body, unless it is too long, too slow or not JSON."""
     too_long = 413, f"a question has at most {MAX_BODY:,} bytes"
     if not announced.isdecimal() or int(announced[:20]) > MAX_BODY:
         return too_long
-    found = bytearray()
+    body = bytearray()
     try:
         async with asyncio.timeout(REQUEST_TIMEOUT):
             while True:
                 message = await receive()
-                found += message.get("body", b"")
-                if len(found) > MAX_BODY:
+                body += message.get("body", b"")
+                if len(body) > MAX_BODY:
                     return too_long
                 if message["type"] == "http.disconnect":
                     return 400, "the question ended before its end"
@@ -197,16 +197,16 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
     except TimeoutError:
         return 408, f"the question was not here whole within {REQUEST_TIMEOUT:g} seconds"
     try:
-        asked = from_json(
-            bytes(found), allow_inf_nan=False
+        panels = from_json(
+            bytes(body), allow_inf_nan=False
         )  # stricter than Python's: no half characters, no depths
     except ValueError as error:
         return 400, f"the question is not JSON: {error}"
-    return Body(bytes(found), len(asked) if isinstance(asked, list) and asked else 1)
+    return Body(bytes(body), len(panels) if isinstance(panels, list) and panels else 1)
 
 
 def _given(body: bytes, after: Receive) -> Receive:
-    """Gives the body that was read, once, and then what comes after: that the client is gone."""
+    """Pass on the body once, and then what follows it: that the client is gone."""
     left = [body]
 
     async def receive() -> Message:

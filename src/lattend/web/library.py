@@ -1,55 +1,45 @@
-"""What panels use of the library, loaded before they are asked: each name brings others along."""
+"""What panels use of the library, loaded before the first question, and the threads of torch."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
+from importlib.resources import files
 from importlib.util import find_spec
 
-from lattend.web.threads import work_with_one
 
-PLAIN = (
-    "ask.question",
-    "cost.comparison.chart",
-    "cost.comparison.defaults",
-    "cost.comparison.train_test",
-    "cost.layer_catalogue",
-    "cost.models.formulas",
-    "cost.models.lengths",
-    "cost.models.summary",
-    "cost.models.times",
-    "cost.summary",
-    "counts.formula_parser",
-    "counts.field_map",
-    "counts.formula_latex",
-    "counts.latex",
-    "draw.grid.counterexample",
-    "draw.grid.samples",
-    "nn.convolution.query_heads",
-    "nn.images.size_text",
-    "nn.pictures.conv",
-    "nn.pictures.grid",
-    "nn.pictures.patches",
-    "nn.pictures.scores",
-    "plans.retention",
-    "rules.code",
-    "rules.typos",
-    "sets.recognise",
-    "study.derivations.catalogue",
-    "study.derivations.tried",
-    "study.games.pictures",
-    "study.generative.line_picture",
-    "study.heads.pictures",
-    "study.steering.cones",
-    "study.steering.latex",
-    "study.worked.judge",
-    "study.worked.judgement_text",
-    "study.worked.latex",
-    "study.worked.origin",
-    "study.worked.work",
-)
-TORCH = (  # which takes seconds
+@lru_cache(maxsize=1)
+def program_threads() -> int:
+    """The number of threads of torch in a program of its own: those that torch begins with."""
+    return import_module("torch").get_num_threads()
+
+
+def use_one_thread() -> None:
+    """Use one thread from now on: more would wait for those of other workers."""
+    program_threads()
+    import_module("torch").set_num_threads(1)
+
+
+@contextmanager
+def with_program_threads() -> Iterator[None]:
+    """Predict times for a program of its own, which has all threads; nothing runs here."""
+    torch = import_module("torch")
+    threads: int = torch.get_num_threads()
+    torch.set_num_threads(program_threads())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+TORCH = (  # these import torch, which takes seconds
+    "attend.explain.explain",
     "attend.explain.memory",
     "attend.explain.text",
+    "nn.convolution.convert",
     "nn.convolution.trial",
     "nn.grid.check",
     "study.generative.linear_picture",
@@ -57,9 +47,20 @@ TORCH = (  # which takes seconds
 
 
 def load_library(torch: bool) -> None:
-    """Load it; with torch too where that is installed: panels that need it say so."""
+    """Load what panels import inside their functions; what needs torch only where that is installed."""
     torch = torch and find_spec("torch") is not None
-    for name in (*PLAIN, *(TORCH if torch else ())):
-        import_module(f"lattend.{name}")
+    with_torch = {f"lattend.{name}" for name in TORCH}
+    for name in sorted(panel_imports() - with_torch) + (sorted(with_torch) if torch else []):
+        import_module(name)
     if torch:
-        work_with_one()
+        use_one_thread()
+
+
+def panel_imports() -> set[str]:
+    """The modules of the library that functions of panels import, read off their source."""
+    shared = files("lattend.web").joinpath("rules.py")
+    panels = [file for file in files("lattend.web.panels").iterdir() if file.name.endswith(".py")]
+    trees = [ast.parse(file.read_text("utf-8")) for file in (shared, *panels)]
+    functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    imports = [node for function in functions for node in ast.walk(function)]
+    return {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module}

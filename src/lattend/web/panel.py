@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -22,7 +23,7 @@ RULES = ("rule", "other")  # the fields that hold the text of a rule
 
 
 def _integer(value: object) -> object:
-    """Whole numbers may come as text: a page cannot write 10^30 in any other way."""
+    """Read an integer that may be a text: JavaScript cannot write 10^30 as a number."""
     if isinstance(value, str):
         digits = value.strip().replace(",", "").replace("_", "")
         if len(digits) > LONGEST_NUMBER:
@@ -43,16 +44,20 @@ def _within_digits(value: int) -> int:
 Integer = Annotated[int, BeforeValidator(_integer), AfterValidator(_within_digits)]
 Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
 """Sizes and parameters by name; what is left out stays a letter."""
+Text = Annotated[str, Field(max_length=200)]
+"""A number as it is typed."""
+Row = Annotated[list[Text], Field(max_length=24)]
+Rows = Annotated[list[Row], Field(max_length=24)]
 
 
 class Question(BaseModel):
-    """What a panel asks; the state of the page that a link carries is made of these fields."""
+    """The question of a panel. Its fields are fields of the page's state, which links carry."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Copies(BaseModel):
-    """The same question elsewhere, and its answer as LaTeX."""
+class Snippets(BaseModel):
+    """The question as Python and as a command, and its answer as LaTeX."""
 
     python: str
     command: str
@@ -60,14 +65,14 @@ class Copies(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a panel shows; `late` says that some of it was not found in time, and may be another time."""
+    """The answer of a panel. `late`: a part of it took too long, and may be there the next time."""
 
-    copies: Copies
+    copies: Snippets
     late: bool = False
 
 
 class Fix(BaseModel):
-    """A whole text that would be right."""
+    """A corrected text."""
 
     label: str
     text: str
@@ -99,8 +104,6 @@ class Panel:
 
     name: str
     title: str
-    question: type[Question]
-    reply: type[BaseModel]
     answer: Callable[[Any], BaseModel]
     picture: Callable[[Any], Picture] | None = None
     torch: bool = False
@@ -108,22 +111,32 @@ class Panel:
     as_typed: bool = False
     seconds: float = SECONDS
 
+    @cached_property
+    def question(self) -> type[Question]:
+        """The type of the questions that `answer` takes."""
+        return get_type_hints(self.answer)["question"]
+
+    @cached_property
+    def reply(self) -> type[BaseModel]:
+        """The type of the answers that `answer` gives."""
+        return get_type_hints(self.answer)["return"]
+
 
 def problem_of(error: LattendError, question: Question) -> Problem:
     """The error as the page shows it, with the field whose text it points at."""
-    found = Problem(kind=_kind(error, question), message=error.reason)
+    problem = Problem(kind=_kind(error, question), message=error.reason)
     if not isinstance(error, TextError):
-        return found
+        return problem
     field = next((name for name, value in question if value == error.text), "")
-    place: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
+    marked: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
     message = error.reason if field else str(error)  # the page shows the text of a field itself
-    return found.model_copy(update={**place, "message": message, "fixes": _fixes(error, field)})
+    return problem.model_copy(update={**marked, "message": message, "fixes": _fixes(error, field)})
 
 
 def _kind(
     error: LattendError, question: Question
 ) -> Literal["input", "no answer", "no formula", "busy", "mistake"]:
-    """Whose fault it is: the question's, or nobody's."""
+    """The kind of a problem: whether the question is wrong or has no answer."""
     if isinstance(error, NotAffineError) or (isinstance(error, NoClosedForm) and _looks_up(question)):
         return "no formula"
     return "no answer" if isinstance(error, (NoClosedForm, TooLarge)) else "input"
@@ -139,7 +152,7 @@ def _looks_up(question: Question) -> bool:
 
 
 def _fixes(error: TextError, field: str) -> list[Fix]:
-    """What may have been meant, at most three; texts of rules are mended whole."""
+    """At most three corrected texts. Rules are repaired as a whole."""
     if not field or not error.suggestions:
         return []
     if field in RULES:
@@ -152,7 +165,7 @@ def _fixes(error: TextError, field: str) -> list[Fix]:
 
 
 def _label(error: TextError, text: str) -> str:
-    """The text, or of a long one the part where it is mended."""
+    """The text, or the corrected part of a long one."""
     if len(text) <= 2 * AROUND:
         return text
     first = max(0, error.start - AROUND)
@@ -160,12 +173,12 @@ def _label(error: TextError, text: str) -> str:
 
 
 def problem_of_question(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    """The first thing that is wrong with a question, by the name of its field."""
+    """The first invalid field of a question."""
     first = errors[0]
-    place = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
+    path = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
     message = str(first.get("msg", "")).removeprefix("Value error, ")
     return Problem(
         kind="input",
-        message=f"{'.'.join(place)}: {message}"[:400] if place else message[:400],
-        field=place[0] if place else "",
+        message=f"{'.'.join(path)}: {message}"[:400] if path else message[:400],
+        field=path[0] if path else "",
     )

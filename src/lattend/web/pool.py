@@ -41,7 +41,7 @@ Message = tuple[str, str, bytes]  # panel, format, question as JSON
 
 
 class Reply(NamedTuple):
-    """What goes to the page."""
+    """The HTTP reply to a question."""
 
     status: int
     media: str
@@ -49,7 +49,7 @@ class Reply(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """Who asks: a page, and what on it, whose older question makes way; `first`, if before all others."""
+    """Who asks: a page and a part of it. A newer question replaces the older one; `first` ones go ahead."""
 
     page: Hashable
     asker: Hashable
@@ -86,9 +86,9 @@ class Worker:
     async def ask(self, message: Message) -> Reply:
         """The reply; EOFError or ConnectionError where the process died over it."""
         self.writer.write(packed(message))
-        found = Reply(*await _received(self.reader))
+        result = Reply(*await _received(self.reader))
         self.answered += 1
-        return found
+        return result
 
     def end(self) -> None:
         """End the process, whatever it is doing; what it started ends with it."""
@@ -109,7 +109,7 @@ class QueuedQuestion:
     reason: Reply | None = None  # why it was ended
 
     def end(self, reason: Reply) -> None:
-        """Give up on it, wherever it is."""
+        """Cancel the question, queued or running."""
         self.reason = reason
         self.admitted.cancel()
         if self.task is not None:
@@ -118,7 +118,7 @@ class QueuedQuestion:
 
 @dataclass
 class Pool:
-    """So many places for questions, and as many workers as those need."""
+    """A pool of workers with a limited number of questions at a time."""
 
     size: int
     torch: bool = False
@@ -164,7 +164,7 @@ class Pool:
             self._leave(queued)
 
     def _supersede(self, newer: QueuedQuestion) -> None:
-        """Older questions of the same asker: those that wait or are slow are ended."""
+        """Cancel older questions of the same asker that wait or are slow."""
         now = time.monotonic()
         for older in (*self._waiting, *self._quick, *self._slow):
             if older.asking == newer.asking:
@@ -195,7 +195,7 @@ class Pool:
         self._admit()
 
     def _thin_out(self) -> None:
-        """Where the slow lane is too full, end the longest of the page with most, once it had its time."""
+        """Cancel the longest slow question of the page with the most, if the slow lane is full."""
         going_on = [one for one in self._slow if one.reason is None]  # those ended leave only later
         if len(going_on) <= self.size * SLOW_PER_PLACE:
             return
@@ -215,7 +215,7 @@ class Pool:
         self._admit()
 
     async def _answer(self, queued: QueuedQuestion, message: Message, seconds: float) -> Reply:
-        """The reply once it is admitted, asked for again where the worker died over it."""
+        """The reply to an admitted question. It is asked once more if its worker died."""
         await queued.admitted
         loop = asyncio.get_running_loop()
         latest = loop.time() + START
@@ -229,9 +229,9 @@ class Pool:
             leaving = loop.call_later(SLOW, self._to_slow_lane, queued)
             try:
                 async with asyncio.timeout(seconds):
-                    found = await worker.ask(message)
-                    kept = found.status in KEPT
-                    return found
+                    result = await worker.ask(message)
+                    kept = result.status in KEPT
+                    return result
             except TimeoutError:
                 late = f"no answer within {seconds:g} seconds; a simpler rule or smaller numbers may help"
                 return problem(504, "no answer", late)
@@ -243,13 +243,13 @@ class Pool:
         return problem(504, "no answer", "the process that worked on this died, twice")
 
     def _take(self, page: Hashable) -> Worker | None:
-        """A free worker, the one that answered this page before if it is there."""
+        """A free worker, if possible the one that last answered this page."""
         if not self._free:
             return None
-        found = next((worker for worker in self._free if worker.page == page), self._free[-1])
-        self._free.remove(found)
-        found.page = page
-        return found
+        chosen = next((worker for worker in self._free if worker.page == page), self._free[-1])
+        self._free.remove(chosen)
+        chosen.page = page
+        return chosen
 
     def _give_back(self, worker: Worker, kept: bool) -> None:
         if kept and not self._stopped and worker.answered < MOST_ANSWERS and len(self._free) < self.size:
@@ -272,9 +272,9 @@ class Pool:
 
 
 def problem(status: int, kind: str, message: str) -> Reply:
-    """A reply that says why there is no answer."""
-    found = Problem.model_validate({"kind": kind, "message": message})
-    return Reply(status, "application/json", found.model_dump_json().encode())
+    """The reply that says why there is no answer."""
+    described = Problem.model_validate({"kind": kind, "message": message})
+    return Reply(status, "application/json", described.model_dump_json().encode())
 
 
 SUPERSEDED = problem(409, "busy", "a newer question took the place of this one")

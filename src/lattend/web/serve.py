@@ -39,22 +39,22 @@ def listen(host: str, port: int | None) -> socket.socket:
     wanted = range(PORT, PORT + TRIES) if port is None else (port,)
     reason = ""
     for number in wanted:
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((host, number))
-            found.listen(1024)
+            listener.bind((host, number))
+            listener.listen(1024)
         except OSError as error:
-            found.close()
+            listener.close()
             reason = error.strerror or str(error)
         else:
-            return found
+            return listener
     tried = f"port {wanted[0]}" if len(wanted) == 1 else f"ports {wanted[0]} to {wanted[-1]}"
     raise LattendError(f"cannot listen at {host}, {tried}: {reason}; give another with --port")
 
 
 def hosts(host: str, port: int, names: Sequence[str] = ()) -> Hosts:
-    """What a browser may call this server: where it listens, the machine's own names, and those given.
+    """The host names of this server: its address, the machine's own names, and `names`.
 
     A given name counts with any port or none: a proxy may stand before the server.
     """
@@ -84,8 +84,8 @@ def serve(
 ) -> None:
     """Serve until Ctrl-C."""
     uvicorn, application = needed()
-    place = listen(host, port)
-    number = place.getsockname()[1]
+    listener = listen(host, port)
+    number = listener.getsockname()[1]
     shown = socket.gethostname() if host in EVERYWHERE else _bracketed(host)
     address = f"http://{shown}:{number}/"
     tell(f"the workbench is at {address}  (Ctrl-C ends it)")
@@ -99,12 +99,12 @@ def serve(
     if browser and _has_screen():
         local = f"http://{LOCAL if host in EVERYWHERE else _bracketed(host)}:{number}/"
         threading.Timer(0.3, webbrowser.open, (local,)).start()
-    with place, contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[place])
+    with listener, contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
 
 
 def needed() -> tuple[Any, Callable[..., Any]]:
-    """The server and the application; says what to install where they are not there."""
+    """Import the server and the application; if one is missing, raise with what to install."""
     try:
         import uvicorn
 
@@ -117,5 +117,5 @@ def needed() -> tuple[Any, Callable[..., Any]]:
 
 
 def _has_screen() -> bool:
-    """Whether a browser has where to open: in a terminal far away it would take the terminal."""
+    """Whether there is a screen for a browser: on a remote machine it would take over the terminal."""
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -31,7 +31,7 @@ class File:
     tag: str
 
     def response(self, request: Request) -> Response:
-        """The file, or word that the browser has it already."""
+        """The file, or status 304 if the browser has it already."""
         headers = {"etag": self.tag, "cache-control": "no-cache", "vary": "accept-encoding"}
         known = {part.strip().removeprefix("W/") for part in _parts(request, "if-none-match")}
         if known & {self.tag, "*"}:
@@ -57,7 +57,7 @@ def _wanted(part: str) -> str:
 
 def page_files() -> dict[str, File]:
     """Every file of the page, by its name; none where it was not built, as in a fresh checkout."""
-    found: dict[str, File] = {}
+    pages: dict[str, File] = {}
     folder = files("lattend.web").joinpath("static")
     bodies = {file.name: file.read_bytes() for file in (folder.iterdir() if folder.is_dir() else ())}
     for name, body in bodies.items():
@@ -65,5 +65,5 @@ def page_files() -> dict[str, File]:
         if media is not None:
             brotli = {"br": bodies[f"{name}.br"]} if f"{name}.br" in bodies else {}
             packed = {**brotli, "gzip": gzip.compress(body, 9, mtime=0)}
-            found[name] = File(media, body, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
-    return found
+            pages[name] = File(media, body, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
+    return pages

@@ -28,7 +28,7 @@ MISTAKE = 500
 
 
 def load(torch: bool) -> None:
-    """Load what answers need, once, before this process is forked into workers."""
+    """Load what answers need once, before workers are forked from this process."""
     load_library(torch)
     for panel in PANELS.values():
         required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
@@ -38,7 +38,7 @@ def load(torch: bool) -> None:
 
 
 def serve(pipe: socket.socket) -> None:
-    """The worker's loop. A message is (panel, format, question as JSON); "" is the answer itself as JSON."""
+    """Answer questions until the server is gone. A message is (panel, format, question as JSON)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
     limit_memory(MEMORY)
     fork_for_sets()
@@ -56,30 +56,30 @@ def packed(message: Any) -> bytes:
 
 
 def _exactly(source: Any, size: int) -> bytes:
-    found = source.read(size)
-    if len(found) < size:
+    data = source.read(size)
+    if len(data) < size:
         raise EOFError
-    return found
+    return data
 
 
 def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
-    """Status, media type and body."""
+    """The status, media type and body of the answer to a question."""
     try:
-        asked = PANELS[panel].question.model_validate_json(question)
+        parsed = PANELS[panel].question.model_validate_json(question)
     except ValidationError as error:
         return _problem(problem_of_question(error.errors()))
     missed = deadlines_missed()
     try:
         if form:
-            return _picture(panel, form, asked)
-        found = PANELS[panel].answer(asked)
-        late = isinstance(found, Answer) and (found.late or deadlines_missed() > missed)
-        if isinstance(found, Answer):
-            found.late = late
-        return LATE if late else 200, "application/json", found.model_dump_json().encode()
+            return _picture(panel, form, parsed)
+        result = PANELS[panel].answer(parsed)
+        late = isinstance(result, Answer) and (result.late or deadlines_missed() > missed)
+        if isinstance(result, Answer):
+            result.late = late
+        return LATE if late else 200, "application/json", result.model_dump_json().encode()
     except LattendError as error:
         passing = isinstance(error, (DeadlineError, TorchMissing)) or deadlines_missed() > missed
-        return _problem(problem_of(error, asked), NOT_NOW if passing else 422)
+        return _problem(problem_of(error, parsed), NOT_NOW if passing else 422)
     except MemoryError:
         message = "it needs too much memory; try smaller numbers"
         return _problem(Problem(kind="no answer", message=message), NOT_NOW)
@@ -96,11 +96,11 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
         return _problem(Problem(kind="mistake", message=message[:400]), MISTAKE)
 
 
-def _picture(panel: str, form: str, asked: object) -> tuple[int, str, bytes]:
+def _picture(panel: str, form: str, question: object) -> tuple[int, str, bytes]:
     draw = PANELS[panel].picture
     if draw is None:
         return _problem(Problem(kind="input", message=f"{panel} has no picture"))
-    picture = draw(asked)
+    picture = draw(question)
     if form == "png":
         return 200, "image/png", picture.png()
     return 200, "image/svg+xml", picture.svg().encode()

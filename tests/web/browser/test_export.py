@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from web.links import link_to
+from web.page_texts import link_to
 
 from lattend.ask.question import questions
 from lattend.web.panels.start import Example, examples

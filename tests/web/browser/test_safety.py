@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
-from web.links import link_to
+from web.page_texts import link_to
 
 from lattend.web.panels.start import examples
 

@@ -7,6 +7,7 @@ import { change } from "../../core/state";
 import { boundsOf, entries, typeOf, type Entry, type Schema, type Shape } from "./schema";
 import type { ApiState } from "./state";
 import "./style.css";
+import type { Answers } from "../../schema";
 
 export default function ApiPage({ state }: { state: ApiState }) {
   const [schema, setSchema] = useState<Schema | null>(null);
@@ -116,7 +117,7 @@ function Fields({ title, shape, defaults }: { title: string; shape: Shape; defau
 
 function Try({ entry, body }: { entry: Entry; body: string }) {
   const question = parsed(body);
-  const reading = useAnswer<object>(entry.name, question);
+  const reading = useAnswer(entry.name as keyof Answers, question);
   const address = new URL(`api/${entry.name}`, location.href).href.split("#")[0]!;
   const curl = `curl ${address} \\\n  --json ${shellQuoted(body)}`;
   return (

@@ -4,13 +4,13 @@ import { useAnswer } from "../../core/ask";
 import { Formulas } from "../../core/formula";
 import { Heat, HeatScale, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { ConvAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./state";
+import type { ConvState } from "./state";
 
 export function HeadsPanel({ state }: { state: ConvState }) {
-  const question = pick(state, [...KERNEL, "alpha", "pixel"]);
-  const reading = useAnswer<ConvAnswer>("conv", question);
+  const question = questionOf("conv", state);
+  const reading = useAnswer("conv", question);
   const found = reading.answer;
   return (
     <Panel

@@ -3,13 +3,12 @@ import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
-import type { LeakAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./state";
+import { change, questionOf } from "../../core/state";
+import type { ConvState } from "./state";
 
 export function LeakPanel({ state }: { state: ConvState }) {
-  const question = pick(state, [...KERNEL, "alpha"]);
-  const reading = useAnswer<LeakAnswer>("conv_leak", question);
+  const question = questionOf("conv_leak", state);
+  const reading = useAnswer("conv_leak", question);
   const found = reading.answer;
   return (
     <Panel

@@ -2,15 +2,15 @@
 import { useAnswer } from "../../core/ask";
 import { Heat, HeatScale, type Cell, type Tone } from "../../core/heat";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { ErrorAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./state";
+import type { ConvState } from "./state";
 
 const FILTERS = ["edges", "average", "sharpen", "random"];
 
 export function OutputsPanel({ state }: { state: ConvState }) {
-  const question = pick(state, [...KERNEL, "alpha", "filter"]);
-  const reading = useAnswer<ErrorAnswer>("conv_error", question);
+  const question = questionOf("conv_error", state);
+  const reading = useAnswer("conv_error", question);
   const found = reading.answer;
   return (
     <Panel

@@ -3,14 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
-import type { ConvPriceAnswer, ConvSameAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./state";
+import { change, questionOf } from "../../core/state";
+import type { ConvState } from "./state";
 
 export function PricePanel({ state }: { state: ConvState }) {
-  const question = pick(state, [...KERNEL, "channels", "out_channels"]);
-  const price = useAnswer<ConvPriceAnswer>("conv_price", question);
-  const same = useAnswer<ConvSameAnswer>("conv_same", useSettled(question)); // a proof takes longer than a slider's step
+  const question = questionOf("conv_price", state);
+  const price = useAnswer("conv_price", question);
+  const same = useAnswer("conv_same", useSettled(question)); // a proof takes longer than a slider's step
   return (
     <Panel
       title="The price of both"

@@ -29,5 +29,3 @@ export const START: ConvState = {
   channels: 16,
   out_channels: 32,
 };
-
-export const KERNEL = ["kernel", "stride", "dilation", "padding", "padding_mode", "size"] as const;

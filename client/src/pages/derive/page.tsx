@@ -4,8 +4,7 @@ import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Scripts } from "../../core/scripts";
-import { change, pick } from "../../core/state";
-import type { DeriveAnswer } from "../../schema";
+import { change, questionOf } from "../../core/state";
 import { LineRow } from "./line";
 import type { DeriveState } from "./state";
 import "./style.css";
@@ -15,8 +14,8 @@ const ABOUT =
   "Change a line: it is judged as it follows from the line before, and the next line as it follows from yours. A refuted line says on what it fails.";
 
 export default function DerivePage({ state }: { state: DeriveState }) {
-  const question = pick(state, ["derivation", "f", "method", "step", "changes"]);
-  const reading = useAnswer<DeriveAnswer>("derive", question);
+  const question = questionOf("derive", state);
+  const reading = useAnswer("derive", question);
   const answer = reading.answer;
   const [open, setOpen] = useState<number | null>(null);
   const choose = (derivation: string) => {

@@ -1,9 +1,9 @@
 // A z of few values: typed probabilities, every z summed, all of it exact.
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { DiscreteAnswer } from "../../schema";
-import { DISCRETE, type ElboState } from "./state";
+import type { ElboState } from "./state";
 import { Terms } from "./terms";
 
 const FIELDS = [
@@ -13,8 +13,8 @@ const FIELDS = [
 ] as const;
 
 export function DiscretePanel({ state }: { state: ElboState }) {
-  const question = pick(state, DISCRETE);
-  const reading = useAnswer<DiscreteAnswer>("elbo_discrete", question);
+  const question = questionOf("elbo_discrete", state);
+  const reading = useAnswer("elbo_discrete", question);
   const answer = reading.answer;
   return (
     <Panel

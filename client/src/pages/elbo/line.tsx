@@ -4,10 +4,10 @@ import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
 import { Plane, type Coordinates } from "../../core/plane";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextSlider } from "../../core/text-slider";
 import type { ElboAnswer } from "../../schema";
-import { LINE, type ElboState } from "./state";
+import type { ElboState } from "./state";
 import { Terms } from "./terms";
 
 const SLIDERS: { name: keyof ElboState & string; label: string; min: number; max: number }[] = [
@@ -21,8 +21,8 @@ const SLIDERS: { name: keyof ElboState & string; label: string; min: number; max
 const LEAST = 0.01; // of a variance that is dragged
 
 export function LinePanels({ state, children }: { state: ElboState; children: ComponentChildren }) {
-  const question = pick(state, LINE);
-  const reading = useAnswer<ElboAnswer>("elbo", question);
+  const question = questionOf("elbo", state);
+  const reading = useAnswer("elbo", question);
   const answer = reading.answer;
   const about = {
     terms: "The model x = w z + b + noise with z ~ N(0, 1) explains one number x. The ELBO is the reconstruction minus the KL of q to the prior; what it leaves below log p(x), the green line, is the KL of q to the posterior. All are exact.",

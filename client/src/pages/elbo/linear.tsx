@@ -4,9 +4,8 @@ import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
-import type { LinearAnswer } from "../../schema";
-import { LINEAR, type ElboState } from "./state";
+import { change, questionOf } from "../../core/state";
+import type { ElboState } from "./state";
 
 const SLIDERS = [
   ["size", "numbers in x", 1, 24],
@@ -16,8 +15,8 @@ const SLIDERS = [
 ] as const;
 
 export function LinearPanel({ state }: { state: ElboState }) {
-  const question = pick(state, LINEAR);
-  const reading = useAnswer<LinearAnswer>("elbo_linear", question);
+  const question = questionOf("elbo_linear", state);
+  const reading = useAnswer("elbo_linear", question);
   const answer = reading.answer;
   const set = (name: string, least: number, most: number) => (value: number | string | null) =>
     change({ [name]: Math.min(most, Math.max(least, Math.round(Number(value) || 0))) });

@@ -34,6 +34,3 @@ export const START: ElboState = {
   seed: 0,
 };
 
-export const LINE = ["weight", "bias", "noise", "x", "mean", "variance"] as const;
-export const DISCRETE = ["prior", "likelihood", "guess"] as const;
-export const LINEAR = ["size", "latent", "noise_variance", "examples", "seed"] as const;

@@ -3,12 +3,12 @@ import { Chart } from "../../core/chart";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { pick } from "../../core/state";
+import { questionOf } from "../../core/state";
 import type { OrbitAnswer } from "../../schema";
-import { STEPPED, type GameProps } from "./state";
+import type { GameProps } from "./state";
 
 export function Curves({ state, orbit }: GameProps) {
-  const question = pick(state, [...STEPPED, "start", "steps", "view"]);
+  const question = questionOf("game", state);
   const answer = orbit.answer;
   return (
     <Panel
@@ -56,7 +56,7 @@ function Distances({ answer }: { answer: OrbitAnswer }) {
 }
 
 export function Places({ state, orbit }: GameProps) {
-  const question = pick(state, [...STEPPED, "start", "steps", "view"]);
+  const question = questionOf("game", state);
   return (
     <Panel
       title="Step by step"

@@ -1,11 +1,11 @@
 // The step rules: which are drawn, and what each does at this step.
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { WordsView } from "../../core/words";
-import type { Outcome, OutcomeAnswer } from "../../schema";
+import type { Outcome } from "../../schema";
 import { Typed } from "./controls";
-import { STEPPED, TONES, type GameState } from "./state";
+import { TONES, type GameState } from "./state";
 
 const METHODS: { [name: string]: string } = {
   simultaneous: "both move at once",
@@ -22,8 +22,8 @@ const ABOUT =
   "All of it is exact; a period is proved by a power of the matrix that is the identity.";
 
 export function Outcomes({ state }: { state: GameState }) {
-  const question = pick(state, [...STEPPED, "at"]);
-  const reading = useAnswer<OutcomeAnswer>("game_outcome", question);
+  const question = questionOf("game_outcome", state);
+  const reading = useAnswer("game_outcome", question);
   const drawn = [state.method, ...state.also.filter((name) => name !== state.method)];
   const toggle = (name: string) => change({ also: state.also.includes(name) ? state.also.filter((one) => one !== name) : [...state.also, name] });
   return (

@@ -1,20 +1,19 @@
 // Game: one player makes f small, the other makes it large, and both follow their gradients.
 import { useAnswer } from "../../core/ask";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { OrbitAnswer } from "../../schema";
 import { Controls, Typed } from "./controls";
 import { Curves, Places } from "./curves";
 import { Outcomes } from "./outcomes";
 import { Portrait } from "./portrait";
-import { STEPPED, type GameState } from "./state";
+import type { GameState } from "./state";
 import { StepsPanel } from "./steps";
 import "./style.css";
 
 const SUGGESTED = ["p*q", "p*q - p^2/4", "p^2/2 + p*q - q^2/2", "p*q + p^4/4 - q^4/4", "dirac"];
 
 export default function GamePage({ state }: { state: GameState }) {
-  const orbit = useAnswer<OrbitAnswer>("game", pick(state, [...STEPPED, "start", "steps", "view"]));
+  const orbit = useAnswer("game", questionOf("game", state));
   const props = { state, orbit };
   return (
     <>

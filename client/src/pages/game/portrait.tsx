@@ -3,9 +3,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
 import { Plane, type Coordinates, type PlanePath, type PlanePoint } from "../../core/plane";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { GameFieldAnswer, OrbitAnswer } from "../../schema";
-import { GAME, STEPPED, TONES, type GameProps } from "./state";
+import { TONES, type GameProps } from "./state";
 
 const LABELLED = 24; // places that still have room for their numbers
 const FRAME = 220; // ms of a step that is played
@@ -15,10 +15,10 @@ const ABOUT =
   "Drag the start, or move it by arrow keys, and the orbit follows; a purple line is one that the orbit can never leave.";
 
 export function Portrait({ state, orbit }: GameProps) {
-  const ground = pick(state, [...GAME, "view"]);
-  const drawn = useAnswer<GameFieldAnswer>("game_field", ground);
+  const ground = questionOf("game_field", state);
+  const drawn = useAnswer("game_field", ground);
   const field = drawn.problem ? null : current(drawn, ground, "view");
-  const question = pick(state, [...STEPPED, "start", "steps", "view"]);
+  const question = questionOf("game", state);
   const answer = orbit.answer;
   const [played, setPlayed] = usePlay(state.steps);
   const lines = useMemo(() => (field ? groundPaths(field) : []), [field]);

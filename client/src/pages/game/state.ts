@@ -43,8 +43,5 @@ export interface GameProps {
   orbit: Reading<OrbitAnswer>;
 }
 
-export const GAME = ["game", "minimise", "loss"] as const;
-export const METHOD = [...GAME, "method", "first", "mass", "weight"] as const;
-export const STEPPED = [...METHOD, "also", "step"] as const;
 
 export const TONES: readonly Tone[] = ["mark", "other", "good", "both", "warn", "bad", "text"]; // as charts colour their curves

@@ -3,17 +3,17 @@ import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { StepsAnswer } from "../../schema";
-import { METHOD, type GameState } from "./state";
+import type { GameState } from "./state";
 
 const ABOUT =
   "The same rule for every step h at once. The factor is the largest absolute value of an eigenvalue: below 1 distances shrink at every step, above 1 they grow. " +
   "The ends of the ranges are exact numbers. Steps with a period bring every start back; a click takes them.";
 
 export function StepsPanel({ state }: { state: GameState }) {
-  const question = pick(state, [...METHOD, "at"]);
-  const reading = useAnswer<StepsAnswer>("game_steps", question);
+  const question = questionOf("game_steps", state);
+  const reading = useAnswer("game_steps", question);
   const answer = reading.answer;
   return (
     <Panel title={`For which steps: ${state.method.replace("_", " ")}`} about={ABOUT} panel="game_steps" question={question} reading={reading} picture>

@@ -3,13 +3,12 @@ import { useAnswer } from "../../core/ask";
 import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { pick } from "../../core/state";
-import type { GridCheckAnswer } from "../../schema";
+import { questionOf } from "../../core/state";
 import type { GridState } from "./state";
 
 export function CheckPanel({ state }: { state: GridState }) {
-  const question = pick(state, ["size", "directions", "cell"]);
-  const reading = useAnswer<GridCheckAnswer>("grid_check", question);
+  const question = questionOf("grid_check", state);
+  const reading = useAnswer("grid_check", question);
   return (
     <Panel
       title="Checked against plain loops"

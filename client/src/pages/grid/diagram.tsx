@@ -1,13 +1,12 @@
 // The planes of pixels and states, and the weights as arrows: the library's own picture.
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
-import { pick } from "../../core/state";
-import type { DiagramAnswer } from "../../schema";
+import { questionOf } from "../../core/state";
 import type { GridState } from "./state";
 
 export function DiagramPanel({ state }: { state: GridState }) {
-  const question = pick(state, ["size", "directions", "cell", "pixel"]);
-  const reading = useAnswer<DiagramAnswer>("grid_diagram", question);
+  const question = questionOf("grid_diagram", state);
+  const reading = useAnswer("grid_diagram", question);
   const found = reading.answer;
   return (
     <Panel

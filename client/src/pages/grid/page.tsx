@@ -1,8 +1,7 @@
 // A 2-D RNN on an image: the wavefront of its steps, what a pixel sees, what it costs.
-import type { GridAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { SizeSlider } from "../../core/size-slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { CheckPanel } from "./check";
 import { DiagramPanel } from "./diagram";
 import { FieldPanel } from "./field";
@@ -14,8 +13,8 @@ import "./style.css";
 const DIRECTIONS: [number, string][] = [[1, "1: down and right"], [2, "2: and down and left"], [4, "4: from every corner"]];
 
 export default function GridPage({ state }: { state: GridState }) {
-  const question = pick(state, ["size", "directions", "cell", "pixel", "kernel", "layers"]);
-  const grid = useAnswer<GridAnswer>("grid", question);
+  const question = questionOf("grid", state);
+  const grid = useAnswer("grid", question);
   const props = { state, grid, question };
   return (
     <>

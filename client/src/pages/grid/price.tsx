@@ -3,13 +3,12 @@ import { useAnswer } from "../../core/ask";
 import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
-import type { GridPriceAnswer } from "../../schema";
+import { change, questionOf } from "../../core/state";
 import type { GridState } from "./state";
 
 export function PricePanel({ state }: { state: GridState }) {
-  const question = pick(state, ["size", "directions", "cell", "kernel", "layers", "c", "h"]);
-  const reading = useAnswer<GridPriceAnswer>("grid_price", question);
+  const question = questionOf("grid_price", state);
+  const reading = useAnswer("grid_price", question);
   return (
     <Panel
       title="The price"

@@ -3,8 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
-import { change, pick } from "../../core/state";
-import type { FindingsAnswer, HeadsAnswer, MomentAnswer, RunView } from "../../schema";
+import { change, questionOf } from "../../core/state";
+import type { HeadsAnswer, RunView } from "../../schema";
 import { Findings, Numbers, Results } from "./findings";
 import { Layer } from "./layer";
 import { RecordField, type RecordFile } from "./record_file";
@@ -19,9 +19,9 @@ const ABOUT =
 export default function HeadsPage({ state }: { state: HeadsState }) {
   const [file, setFile] = useState<RecordFile | null>(null);
   const asked = { ...state, record: file?.text ?? state.record };
-  const question = pick(asked, ["record"]);
-  const reading = useAnswer<HeadsAnswer>("heads", question);
-  const findings = useAnswer<FindingsAnswer>("heads_findings", reading.problem ? null : question);
+  const question = questionOf("heads", asked);
+  const reading = useAnswer("heads", question);
+  const findings = useAnswer("heads_findings", reading.problem ? null : question);
   const answer = reading.answer;
   const run = answer?.runs.find((one) => one.name === state.run) ?? answer?.runs[0];
   const open = (given: RecordFile | null) => {
@@ -106,8 +106,8 @@ function Movement({ answer, run, state }: { answer: HeadsAnswer; run: RunView; s
 }
 
 function MomentPanel({ state }: { state: HeadsState }) {
-  const question = pick(state, ["record", "run", "moment"]);
-  const reading = useAnswer<MomentAnswer>("heads_moment", question);
+  const question = questionOf("heads_moment", state);
+  const reading = useAnswer("heads_moment", question);
   return (
     <Panel
       title="At this moment"

@@ -4,18 +4,18 @@ import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { SizeSlider } from "../../core/size-slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { PatchImage } from "./image";
 import { PricePanel } from "./price";
 import { OnePatch, Strip } from "./tokens";
-import { PATCHES, type PatchesState } from "./state";
+import type { PatchesState } from "./state";
 import "./style.css";
 
 const PADDINGS: [string, string][] = [["error", "refused"], ["crop", "left out"], ["zeros", "filled up with zeros"]];
 
 export default function PatchesPage({ state }: { state: PatchesState }) {
-  const question = pick(state, PATCHES);
-  const reading = useAnswer<PatchesAnswer>("patches", question);
+  const question = questionOf("patches", state);
+  const reading = useAnswer("patches", question);
   return (
     <>
       <div class="sliders">

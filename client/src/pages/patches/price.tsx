@@ -4,13 +4,12 @@ import { Chart } from "../../core/chart";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
-import type { PatchesPriceAnswer } from "../../schema";
-import { PATCHES, type PatchesState } from "./state";
+import { change, questionOf } from "../../core/state";
+import type { PatchesState } from "./state";
 
 export function PricePanel({ state }: { state: PatchesState }) {
-  const question = pick(state, [...PATCHES, "heads"]);
-  const reading = useAnswer<PatchesPriceAnswer>("patches_price", question);
+  const question = questionOf("patches_price", state);
+  const reading = useAnswer("patches_price", question);
   const found = reading.answer;
   return (
     <Panel

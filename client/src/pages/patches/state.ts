@@ -12,5 +12,3 @@ export type PatchesState = {
 };
 
 export const START: PatchesState = { image: "224", patch: "16", stride: "", padding: "crop", channels: 3, width: 768, heads: 12, token: 137 };
-
-export const PATCHES = ["image", "patch", "stride", "padding", "channels", "width"] as const;

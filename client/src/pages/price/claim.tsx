@@ -1,15 +1,14 @@
 // Is this formula the price? And what does plain code count that runs the layer?
-import type { CostCheckAnswer, CostClaimAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { Verdict } from "../rule/claim";
 import type { PriceState } from "./state";
 
 export function CostClaimPanel({ state, broken }: { state: PriceState; broken: boolean }) {
-  const question = broken || !state.claim.trim() ? null : pick(state, ["layer", "claim", "rule", "backward", "per", "rename"]);
-  const reading = useAnswer<CostClaimAnswer>("cost_claim", question);
+  const question = broken || !state.claim.trim() ? null : questionOf("cost_claim", state);
+  const reading = useAnswer("cost_claim", question);
   return (
     <Panel
       title="Claim"
@@ -30,8 +29,8 @@ export function CostClaimPanel({ state, broken }: { state: PriceState; broken: b
 }
 
 export function CostCheckPanel({ state, broken }: { state: PriceState; broken: boolean }) {
-  const question = broken || !state.run ? null : pick(state, ["layer", "rule"]);
-  const reading = useAnswer<CostCheckAnswer>("cost_check", question);
+  const question = broken || !state.run ? null : questionOf("cost_check", state);
+  const reading = useAnswer("cost_check", question);
   const found = question && reading.answer;
   return (
     <Panel

@@ -5,7 +5,7 @@ import { Chart } from "../../core/chart";
 import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { textOf, WordsView } from "../../core/words";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { Chips, LayerInput } from "./layer_input";
 import { Sizes } from "./sizes";
 import type { PriceState, ViewProps } from "./state";
@@ -13,8 +13,8 @@ import type { PriceState, ViewProps } from "./state";
 const MOST = 8;
 
 export function CompareView({ state, menus }: ViewProps) {
-  const question = pick(state, ["layers", "over", "numbers", "quantity", "column", "equal", "span"]);
-  const reading = useAnswer<CompareAnswer>("compare", question);
+  const question = questionOf("compare", state);
+  const reading = useAnswer("compare", question);
   const found = reading.answer;
   const set = (place: number, text: string) => change({ layers: state.layers.map((old, index) => (index === place ? text : old)) });
   return (

@@ -1,7 +1,7 @@
 // A config.json: dropped, chosen, pasted, or edited. Whatever it holds is data.
 import { signal } from "@preact/signals";
 import { useId, useState } from "preact/hooks";
-import type { LayersAnswer, ModelAnswer } from "../../schema";
+import type { LayersAnswer } from "../../schema";
 import { ask, Refused } from "../../core/ask";
 import { say } from "../../core/live";
 import { change, here, type Json } from "../../core/state";
@@ -30,7 +30,7 @@ export async function takeText(text: string, name: string): Promise<void> {
 
 export async function takeConfig(config: { [field: string]: Json }, name: string): Promise<void> {
   try {
-    const found = await ask<ModelAnswer>("model", { config, length: 1 });
+    const found = await ask("model", { config, length: 1 });
     const length = Number((here.value.state as PriceState).length) || 1;
     refusal.value = "";
     change({ view: "model", config: found.config as { [field: string]: Json }, length: Math.min(length, found.longest ?? length) });

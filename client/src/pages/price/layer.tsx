@@ -3,7 +3,7 @@ import type { CatalogueLayer, CostAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
 import { CostCheckPanel, CostClaimPanel } from "./claim";
 import { Chips, LayerInput, layerOf } from "./layer_input";
@@ -14,8 +14,8 @@ import type { ViewProps } from "./state";
 const PER = { "": "All of it", score: "One score", cell: "One cell", step: "One decoding step" };
 
 export function LayerView({ state, menus }: ViewProps) {
-  const question = pick(state, ["layer", "rule", "numbers", "backward", "per"]);
-  const cost = useAnswer<CostAnswer>("cost", question);
+  const question = questionOf("cost", state);
+  const cost = useAnswer("cost", question);
   const known = layerOf(state.layer, menus);
   const found = cost.answer;
   const typed = cost.problem?.field === "layer" ? cost.problem : null;

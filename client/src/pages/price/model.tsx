@@ -6,15 +6,15 @@ import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { ConfigEditor, ConfigSource, refusal, takeText } from "./config";
 import type { ViewProps } from "./state";
 
 const MOST = 2 ** 20;
 
 export function ModelView({ state, menus }: ViewProps) {
-  const question = pick(state, ["config", "length", "batch", "training"]);
-  const reading = useAnswer<ModelAnswer>("model", question);
+  const question = questionOf("model", state);
+  const reading = useAnswer("model", question);
   const found = reading.answer;
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {

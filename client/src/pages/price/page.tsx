@@ -1,7 +1,6 @@
 // Price: what layers and models cost, exactly.
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
-import type { LayersAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { change } from "../../core/state";
 import { CompareView } from "./compare";
@@ -27,7 +26,7 @@ function take(event: DragEvent): void {
 }
 
 export default function PricePage({ state }: { state: PriceState }) {
-  const menus = useAnswer<LayersAnswer>("layers", {}).answer;
+  const menus = useAnswer("layers", {}).answer;
   const chosen = Object.hasOwn(VIEWS, state.view) ? state.view : START.view;
   const View = VIEWS[chosen]!.view;
   useEffect(() => {

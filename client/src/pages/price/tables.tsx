@@ -1,12 +1,11 @@
 // CNNs, RNNs and Transformers side by side; RNN against Transformer in training and at test.
-import type { TablesAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 
 export function TablesView() {
   const question = {};
-  const reading = useAnswer<TablesAnswer>("tables", question);
+  const reading = useAnswer("tables", question);
   const found = reading.answer;
   return (
     <div class="panels">

@@ -2,9 +2,9 @@
 import { useAnswer } from "../../core/ask";
 import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { ClaimAnswer, Judgement, OpenLetter, Problem } from "../../schema";
+import type { Judgement, OpenLetter, Problem } from "../../schema";
 import "./claim.css";
 import { CounterexampleView } from "./counterexample";
 import type { RuleProps, RuleState } from "./state";
@@ -17,9 +17,8 @@ const TRY_IMAGE = ["rows^2 cols^2", "9 rows cols", "Θ(rows cols)"];
 const SIGNS = { holds: "✓", "holds only where": "◐", fails: "✗", undecided: "?" };
 
 export function ClaimPanel({ state, read }: RuleProps) {
-  const fields = ["rule", "claim", "per", "first", "assume", "rename"] as const;
-  const question = read.problem || !state.claim.trim() ? null : pick(state, fields);
-  const reading = useAnswer<ClaimAnswer>("claim", question);
+  const question = read.problem || !state.claim.trim() ? null : questionOf("claim", state);
+  const reading = useAnswer("claim", question);
   const answer = question && reading.answer;
   return (
     <Panel

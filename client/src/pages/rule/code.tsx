@@ -2,13 +2,12 @@
 import { useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
-import { pick } from "../../core/state";
-import type { CodeAnswer } from "../../schema";
+import { questionOf } from "../../core/state";
 import type { RuleProps } from "./state";
 
 export function CodePanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const code = useAnswer<CodeAnswer>("code", question);
+  const question = read.problem ? undefined : questionOf("code", state);
+  const code = useAnswer("code", question);
   const [chosen, setChosen] = useState("Lattend");
   const snippets = code.answer?.snippets ?? [];
   const shown = snippets.find((one) => one.title === chosen) ?? snippets[0];

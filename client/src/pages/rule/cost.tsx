@@ -2,19 +2,17 @@
 import { useAnswer } from "../../core/ask";
 import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { pick } from "../../core/state";
-import type { RuleCostAnswer } from "../../schema";
+import { questionOf } from "../../core/state";
 import "./cost.css";
 import type { RuleProps } from "./state";
 
 const ABOUT =
   "Attention over the attended pairs: queries times keys, the exponentials of the softmax, weights times values. Queries, keys and values are given: projections are on the page Price. Letters are 0 or more. " +
   "Needed counts attended pairs, dense all pairs; between them the pairs of every tile of 64 × 64 that holds an attended one, whatever kernel runs: the Plan above has the tiles of the one that is chosen. The time is the least at the speeds measured on an H200, of its arithmetic or of its memory.";
-const FIELDS = ["rule", "numbers", "heads", "kv_heads", "head_dim"] as const;
 
 export function CostPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, FIELDS);
-  const reading = useAnswer<RuleCostAnswer>("rule_cost", question);
+  const question = read.problem ? undefined : questionOf("rule_cost", state);
+  const reading = useAnswer("rule_cost", question);
   const answer = reading.answer;
   const at = answer && Object.entries(answer.at).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`).join(", ");
   return (

@@ -2,16 +2,16 @@
 import { current, together, useAnswer, type Reading } from "../../core/ask";
 import { FoldedFormula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
-import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
+import { change, questionOf } from "../../core/state";
+import type { KeysAnswer } from "../../schema";
 import { Spans } from "./spans";
 import type { RuleProps } from "./state";
 
 export function CountPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const count = useAnswer<CountAnswer>("count", question);
-  const grows = read.problem ? undefined : pick(state, ["rule"]);
-  const growth = useAnswer<GrowthAnswer>("growth", grows);
+  const question = read.problem ? undefined : questionOf("count", state);
+  const count = useAnswer("count", question);
+  const grows = read.problem ? undefined : questionOf("growth", state);
+  const growth = useAnswer("growth", grows);
   const found = count.answer;
   return (
     <Panel
@@ -65,7 +65,7 @@ export function CountPanel({ state, read }: RuleProps) {
 
 /** Keys of a query; the page asks for them, since what has no formula here has none in any panel. */
 export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<KeysAnswer> }) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : questionOf("keys", state);
   return (
     <Panel
       title="Keys and queries"
@@ -87,8 +87,8 @@ export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<Key
 }
 
 export function SpanPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const reach = useAnswer<ReachAnswer>("reach", question);
+  const question = read.problem ? undefined : questionOf("reach", state);
+  const reach = useAnswer("reach", question);
   return (
     <Panel
       title="Attention span"
@@ -103,8 +103,8 @@ export function SpanPanel({ state, read }: RuleProps) {
 }
 
 export function CachePanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const cache = useAnswer<CacheAnswer>("cache", question);
+  const question = read.problem ? undefined : questionOf("cache", state);
+  const cache = useAnswer("cache", question);
   const found = cache.answer;
   return (
     <Panel
@@ -128,8 +128,8 @@ export function CachePanel({ state, read }: RuleProps) {
 }
 
 export function NamesPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const names = useAnswer<NamesAnswer>("rules", question);
+  const question = read.problem ? undefined : questionOf("rules", state);
+  const names = useAnswer("rules", question);
   const found = names.answer;
   const given = found && Object.entries(found.arguments).map(([name, term]) => `${name} = ${term}`).join(", ");
   return (

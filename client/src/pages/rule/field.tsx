@@ -5,9 +5,9 @@ import { PiecewiseFormula } from "../../core/formula";
 import { Heat, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { useWidth } from "../../core/width";
-import type { ReceptiveFieldAnswer, FirstLayersAnswer } from "../../schema";
+import type { FirstLayersAnswer } from "../../schema";
 import "./field.css";
 import { Spans } from "./spans";
 import { START, type RuleProps } from "./state";
@@ -16,10 +16,10 @@ const LETTER = 0.45; // of a cell, the size of the number in it
 const READABLE = 11; // px
 
 export function FieldPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, ["rule", "numbers", "layers"]);
-  const field = useAnswer<ReceptiveFieldAnswer>("field", question);
-  const mapped = read.problem ? undefined : pick(state, ["rule", "numbers", "pixel"]);
-  const first = useAnswer<FirstLayersAnswer>("first_layers", mapped);
+  const question = read.problem ? undefined : questionOf("field", state);
+  const field = useAnswer("field", question);
+  const mapped = read.problem ? undefined : questionOf("first_layers", state);
+  const first = useAnswer("first_layers", mapped);
   const found = field.answer;
   return (
     <Panel

@@ -1,15 +1,13 @@
 // The grid of the rule, and of the second rule over it.
 import { useMemo } from "preact/hooks";
-import type { DrawAnswer, TileMapAnswer } from "../../schema";
 import { current, useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { spanAt } from "../../grid/clauses";
 import { Grid } from "../../grid/grid";
 import { modelOrReason, type Model } from "../../grid/model";
 import type { Plan } from "../../grid/paint";
 import { near, viewOf } from "../../grid/view";
-import { CALL } from "./call";
 import { hoveredSpan, marks, type Mark, type RuleProps, type RuleState } from "./state";
 
 const ABOUT =
@@ -21,8 +19,8 @@ const NEAR = 32; // positions down of a grid on which a pair is found without he
 const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
 
 export function GridPanel({ state, read, other }: RuleProps) {
-  const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel", "flat"]);
-  const drawing = useAnswer<DrawAnswer>("draw", question);
+  const question = read.problem || other.problem ? null : questionOf("draw", state);
+  const drawing = useAnswer("draw", question);
   const undrawn = drawing.problem?.kind === "no answer" && { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null };
   const second = state.other ? other.answer : null;
   const { numbers, head, pixel, slice, flat } = state;
@@ -31,7 +29,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
     [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
   );
   const [plan, planProblem] = usePlan(state, model);
-  const stale = read.answer !== null && (!current(read, pick(state, ["rule"])) || (state.other !== "" && !current(other, pick(state, ["other"]))));
+  const stale = read.answer !== null && (!current(read, questionOf("read", state)) || (state.other !== "" && !current(other, questionOf("other", state))));
   return (
     <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={undrawn || drawing} stale={stale} picture>
       {reason && <p role="status">{reason}</p>}
@@ -40,7 +38,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
           model={model}
           view={state.view}
           plan={plan}
-          asked={question && { ...pick(state, ["rule", "other", "numbers"]), ...model.chosen }}
+          asked={question && { ...questionOf("same", state), ...model.chosen }}
           marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
           onView={(view) => change({ view })}
           onPixel={(pixel) => change({ pixel })}
@@ -61,8 +59,8 @@ function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
   const wanted = state.runs && model?.kind === "line" ? model : null;
   const { top, left, height, width } = viewOf(state.view, wanted?.down.length ?? 1, wanted?.across.length ?? 1);
   const part = state.view.length ? [Math.floor(top), Math.ceil(top + height), Math.floor(left), Math.ceil(left + width)] : [];
-  const question = wanted && { ...pick(state, CALL), tiles_view: part };
-  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const question = wanted && { ...questionOf("tile_map", state), tiles_view: part };
+  const reading = useAnswer("tile_map", question);
   const { problem, busy } = reading;
   const answer = problem ? null : current(reading, question, "tiles_view");
   const plan = useMemo(() => answer && { rows: answer.query_edges, cols: answer.key_edges, runs: answer.executed.map((row) => row.map((pairs) => pairs > 0)) }, [answer]);

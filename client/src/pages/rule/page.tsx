@@ -2,9 +2,9 @@
 import { useState } from "preact/hooks";
 import { useAnswer, type Reading } from "../../core/ask";
 import { start } from "../../core/start";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { KeysAnswer, ReadAnswer } from "../../schema";
+import type { ReadAnswer } from "../../schema";
 import { ClaimPanel } from "./claim";
 import { CodePanel } from "./code";
 import { completions } from "./completion";
@@ -19,9 +19,9 @@ import { hoveredSpan, type RuleState } from "./state";
 import "./style.css";
 
 export default function RulePage({ state }: { state: RuleState }) {
-  const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
-  const other = useAnswer<ReadAnswer>("other", state.other ? pick(state, ["other"]) : null);
-  const keys = useAnswer<KeysAnswer>("keys", read.problem ? undefined : pick(state, ["rule", "numbers"]));
+  const read = useAnswer("read", questionOf("read", state));
+  const other = useAnswer("other", state.other ? questionOf("other", state) : null);
+  const keys = useAnswer("keys", read.problem ? undefined : questionOf("keys", state));
   const noFormula = !read.problem && keys.problem?.kind === "no formula" ? keys.problem.message : "";
   const [opened, setOpened] = useState(false);
   const two = opened || state.other !== "";

@@ -1,9 +1,8 @@
 // Plan: what attention would do under the rule: which pairs run, by which kernel, and why not the others.
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
-import type { Amount, ExplainAnswer, KernelChoice, PlanPart } from "../../schema";
-import { CALL } from "./call";
+import { change, questionOf } from "../../core/state";
+import type { Amount, KernelChoice, PlanPart } from "../../schema";
 import "./plan.css";
 import { PlanPicture } from "./plan-picture";
 import type { RuleProps, RuleState } from "./state";
@@ -17,8 +16,8 @@ const KERNELS = ["sdpa", "triton", "native", "cpu", "dense", "reference"];
 const SIZES = [4096, 65536, 1_000_000];
 
 export function PlanPanel({ state, read }: RuleProps) {
-  const question = read.problem ? undefined : pick(state, CALL);
-  const reading = useAnswer<ExplainAnswer>("explain", question);
+  const question = read.problem ? undefined : questionOf("explain", state);
+  const reading = useAnswer("explain", question);
   const answer = reading.answer;
   return (
     <Panel title="Plan" about={ABOUT} panel="explain" question={question} reading={reading} picture wide controls={<Controls state={state} line={read.answer?.axes.length === 1} />}>

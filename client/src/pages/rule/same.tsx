@@ -3,16 +3,16 @@ import { useEffect } from "preact/hooks";
 import { current, together, useAnswer } from "../../core/ask";
 import { FoldedFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
-import type { FirstDifference, SameAnswer, SharedAnswer } from "../../schema";
+import { change, questionOf } from "../../core/state";
+import type { FirstDifference } from "../../schema";
 import { marks, type RuleProps } from "./state";
 
 const WHOSE: { [whose: string]: string } = { both: "attended by both", rule: "by A only", other: "by B only" };
 
 export function SamePanel({ state, read, other }: RuleProps) {
-  const question = !state.other ? null : read.problem || other.problem ? undefined : pick(state, ["rule", "other", "numbers"]);
-  const same = useAnswer<SameAnswer>("same", question);
-  const shared = useAnswer<SharedAnswer>("shared", question);
+  const question = !state.other ? null : read.problem || other.problem ? undefined : questionOf("same", state);
+  const same = useAnswer("same", question);
+  const shared = useAnswer("shared", question);
   const found = question === null ? null : same.answer;
   const marked = current(same, question)?.here ?? null; // the ring belongs to the numbers of the grid
   useEffect(() => {

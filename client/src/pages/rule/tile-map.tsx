@@ -2,10 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { ProblemText } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { isDark } from "../../core/theme";
 import type { TileMapAnswer } from "../../schema";
-import { CALL } from "./call";
 import type { RuleState } from "./state";
 
 const ZOOM = 4; // how many times closer a click comes
@@ -16,8 +15,8 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   const sizes = [at.n ?? 0, at.m ?? at.n ?? 0] as const;
   const [, queryEnd = 0, , keyEnd = 0] = state.tiles_view;
   const view = queryEnd <= sizes[0] && keyEnd <= sizes[1] ? state.tiles_view : []; // of a longer line
-  const question = { ...pick(state, CALL), tiles_view: view };
-  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const question = { ...questionOf("tile_map", state), tiles_view: view };
+  const reading = useAnswer("tile_map", question);
   const { answer, problem } = reading;
   const [pointedAt, setPointedAt] = useState<Box | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -7,7 +7,7 @@ import { Panel } from "../../core/panel";
 import { Scripts } from "../../core/scripts";
 import { SizeSlider } from "../../core/size-slider";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import type { ScoresState } from "./state";
 import "./style.css";
 
@@ -15,8 +15,8 @@ const ENCODINGS: [string, string][] = [["quadratic", "quadratic, a Gaussian"], [
 const FAR = 8; // below e^-8 of the query's own pixel nothing is seen
 
 export default function ScoresPage({ state }: { state: ScoresState }) {
-  const question = pick(state, ["encoding", "size", "pixel", "dy", "dx", "alpha", "channels", "seed"]);
-  const reading = useAnswer<ScoresAnswer>("scores", question);
+  const question = questionOf("scores", state);
+  const reading = useAnswer("scores", question);
   return (
     <>
       <div class="sliders">

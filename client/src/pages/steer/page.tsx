@@ -1,11 +1,11 @@
 // Steering: drag the query and see the weights; or say the weights, and get the query or the proof that there is none.
-import type { SteerAnswer, TryQueryAnswer } from "../../schema";
+import type { SteerAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
 import { PartView, type ReportView } from "../../core/report";
 import { Slider } from "../../core/slider";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { read, setKeys } from "./keys";
 import { OutputPlane, QueryPlane, WhyPlane } from "./planes";
 import type { SteerState } from "./state";
@@ -28,10 +28,10 @@ const STEER_ABOUT = (
 );
 
 export default function SteerPage({ state }: { state: SteerState }) {
-  const trying = pick(state, ["keys", "query", "wanted", "values", "scale"]);
-  const aiming = pick(state, ["keys", "wanted", "values", "scale", "sharpness"]);
-  const tried = useAnswer<TryQueryAnswer>("try_query", trying);
-  const steered = useAnswer<SteerAnswer>("steer", aiming);
+  const trying = questionOf("try_query", state);
+  const aiming = questionOf("steer", state);
+  const tried = useAnswer("try_query", trying);
+  const steered = useAnswer("steer", aiming);
   const { keys, query } = read(state);
   const flat = keys[0]?.length === 2 && query.length === 2;
   return (

@@ -1,10 +1,10 @@
 // What the work starts from: tokens, matrices, the rule, and how scores are scaled.
-import type { NumberView, Problem, ReadAnswer, StepView } from "../../schema";
+import type { NumberView, Problem, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Slider } from "../../core/slider";
 import { start } from "../../core/start";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { TextField } from "../../core/text-field";
 import { completions } from "../rule/completion";
 import { isDirect, isSource, sharedPlace, type WorkState } from "./state";
@@ -36,7 +36,7 @@ interface Props {
 
 export function Inputs({ state, problem, pointed, steps }: Props) {
   const direct = isDirect(state);
-  const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
+  const read = useAnswer("read", questionOf("read", state));
   const letters = read.answer?.letters.filter((letter) => letter.value === null && !FROM_TOKENS.includes(letter.name)) ?? [];
   const set = (name: string) => (value: number | string | null) => {
     const { [name]: _, ...others } = state.numbers;

@@ -1,13 +1,12 @@
 // Worked attention: edit any number, every step is recomputed exactly; or work it yourself and be checked.
 import { useState } from "preact/hooks";
-import type { WorkAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { Inputs } from "./inputs";
 import { Practice } from "./practice";
 import { OriginLine, Steps } from "./steps";
-import { numberAt, WORK_FIELDS, type NumberPlace, type WorkState } from "./state";
+import { numberAt, type NumberPlace, type WorkState } from "./state";
 import "./style.css";
 
 const ABOUT = (
@@ -20,8 +19,8 @@ const ABOUT = (
 
 export default function WorkPage({ state }: { state: WorkState }) {
   const [pointed, point] = useState<NumberPlace | null>(null);
-  const question = pick(state, WORK_FIELDS);
-  const work = useAnswer<WorkAnswer>("work", question);
+  const question = questionOf("work", state);
+  const work = useAnswer("work", question);
   const steps = work.answer?.steps ?? [];
   return (
     <>

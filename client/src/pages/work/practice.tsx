@@ -1,11 +1,11 @@
 // Work it yourself: an empty table for every step, and each number judged as it is typed.
-import type { CheckAnswer, NumberCheck, StepView } from "../../schema";
+import type { NumberCheck, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Panel } from "../../core/panel";
-import { change, pick } from "../../core/state";
+import { change, questionOf } from "../../core/state";
 import { StepTitle } from "./steps";
-import { isSame, WORK_FIELDS, type WorkState } from "./state";
+import { isSame, type WorkState } from "./state";
 
 const ABOUT = (
   <>
@@ -22,8 +22,8 @@ const VERDICTS: { [kind: string]: string } = {
 
 export function Practice({ state, steps }: { state: WorkState; steps: StepView[] }) {
   const typed = Object.values(state.answer).some((tables) => Array.isArray(tables) && tables.some((table) => rowsOf(table).flat().some((cell) => cell.trim())));
-  const question = typed ? pick(state, [...WORK_FIELDS, "answer"]) : null;
-  const reading = useAnswer<CheckAnswer>("check", question);
+  const question = typed ? questionOf("check", state) : null;
+  const reading = useAnswer("check", question);
   const checked = typed ? reading.answer : null;
   const verdicts = checked?.numbers ?? [];
   return (

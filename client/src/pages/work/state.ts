@@ -48,7 +48,6 @@ const ROWS = [["", 0]]; // rows of texts or numbers
 /** Of fields whose start does not tell: what a link may hold. */
 export const LIKE = { tokens: ROWS, wq: ROWS, wk: ROWS, wv: ROWS, wo: ROWS, memory: ROWS, q: ROWS, k: ROWS, v: ROWS, answer: { scores: [[[""]]] } };
 
-export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v", "rule", "numbers", "scale", "heads", "columns", "places"] as const;
 
 /** Whether queries, keys and values are given themselves. */
 export const isDirect = ({ q, k, v }: WorkState): boolean => [q, k, v].some((rows) => rows.length > 0);

@@ -1,75 +1,19 @@
-"""The panels of the page, by name: as the commands are called, where there is one."""
+"""The panels of the page by name. A panel that has a command is named after it."""
 
 from __future__ import annotations
 
-from lattend.web.panel import Panel
-from lattend.web.panels import (
-    cache,
-    check,
-    claim,
-    code,
-    compare,
-    cost,
-    cost_claim,
-    count,
-    derive,
-    draw,
-    elbo,
-    elbo_discrete,
-    elbo_linear,
-    explain,
-    field,
-    game,
-    game_field,
-    game_outcome,
-    game_steps,
-    growth,
-    heads,
-    heads_findings,
-    heads_moment,
-    images,
-    keys,
-    layers,
-    model,
-    questions,
-    reach,
-    read,
-    rule_cost,
-    rule_names,
-    same,
-    start,
-    steer,
-    tables,
-    tile_map,
-    tiles,
-    try_query,
-    work,
-)
+from importlib import import_module
 
-_ALL = (
-    *(start.PANEL, questions.PANEL, questions.ASK),
-    *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
-    *(
-        keys.PANEL,
-        growth.PANEL,
-        reach.PANEL,
-        field.PANEL,
-        field.FIRST_LAYERS,
-        cache.PANEL,
-        rule_names.PANEL,
-        code.PANEL,
-    ),
-    *(same.PANEL, same.SHARED),
-    *(draw.PANEL, tiles.PANEL),
-    *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
-    *(steer.PANEL, try_query.PANEL),
-    *images.PANELS,
-    *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
-    *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
-    *(work.PANEL, check.PANEL),
-    *(heads.PANEL, heads_moment.PANEL, heads_findings.PANEL),
-    derive.PANEL,
-    *(layers.PANEL, cost.PANEL, cost_claim.PANEL, cost_claim.CHECK),
-    *(compare.PANEL, tables.PANEL, model.PANEL),
+from lattend.web.panel import Panel
+
+MODULES = (  # in the order in which the questions of a batch are answered
+    *("start", "read", "count", "claim", "reach", "code", "same", "draw", "explain", "rule_cost"),
+    *("game", "game_steps", "steer", "conv", "conv_error", "grid", "patches", "scores", "elbo"),
+    *("work", "heads", "derive", "cost", "compare", "model"),
 )
-PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}
+PANELS: dict[str, Panel] = {
+    panel.name: panel
+    for module in MODULES
+    for panel in vars(import_module(f"{__name__}.{module}")).values()
+    if isinstance(panel, Panel)
+}

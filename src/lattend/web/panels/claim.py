@@ -1,4 +1,4 @@
-"""claim: whether a formula is the count of a rule: proved, or refuted with the smallest counterexample."""
+"""claim, cost_claim, cost_check: whether a formula is the count of a rule or the cost of a layer."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import LattendError, UnknownName
-from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import MANY, Answer, Copies, Panel, Question
+from lattend.errors import DomainError, LattendError, UnknownName
+from lattend.web.panel import MANY, Answer, Panel, Question, Snippets
+from lattend.web.panels.cost import LayerText, Per, python_of_layer, read_layer
 from lattend.web.rules import read
+from lattend.web.snippets import call, command, python, show
+from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
     from lattend.counts import Count
     from lattend.counts.verdict import Verdict
     from lattend.draw import Picture
     from lattend.rules import Rule
+
 
 LONGEST_SIDE = 32  # positions of a counterexample that is drawn
 Name = Annotated[str, Field(max_length=100)]
@@ -34,7 +37,7 @@ class ClaimQuestion(Question):
 
 
 class Counterexample(BaseModel):
-    """Numbers at which two sides differ: what the formula says, and what is so; "" where it has no value."""
+    """Numbers at which claim and count differ, with the value of each; "" where it has none."""
 
     values: dict[str, int]
     claimed: str
@@ -43,7 +46,7 @@ class Counterexample(BaseModel):
 
 
 class Judgement(BaseModel):
-    """The verdict on a claim, on a link of a chain, or on another reading of it, which `how` names."""
+    """The verdict on a claim, on one equation of a chain, or on another reading, which `how` names."""
 
     claim: str
     status: Literal["holds", "holds only where", "fails", "undecided"]
@@ -59,7 +62,7 @@ class Judgement(BaseModel):
 
 
 class CounterexampleGrid(BaseModel):
-    """The attended pairs there, a text of 0 and 1 a query; `row` or `column` is the one counted."""
+    """The attended pairs at a counterexample, one text of 0 and 1 per query; the counted row or column."""
 
     numbers: dict[str, int]
     squares: list[str]
@@ -68,7 +71,7 @@ class CounterexampleGrid(BaseModel):
 
 
 class OpenLetter(BaseModel):
-    """A letter of the formula that the count has not, where it stands, and what it may stand for."""
+    """A letter of the formula that the count does not have, its position, and what it may mean."""
 
     name: str
     start: int
@@ -78,7 +81,7 @@ class OpenLetter(BaseModel):
 
 
 class ClaimAnswer(Answer):
-    """The verdict, how the formula was read, and the count itself; no verdict while a letter is open."""
+    """The verdict, the formula as it was read, and the count. There is no verdict while a letter is open."""
 
     read: str
     verdict: Judgement | None
@@ -87,7 +90,7 @@ class ClaimAnswer(Answer):
     drawing: CounterexampleGrid | None
 
 
-def answer(question: ClaimQuestion) -> ClaimAnswer:
+def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
     """The verdict on a formula, for every size and parameter at once."""
     from lattend.counts.formula_latex import claim_latex, verdict_latex
     from lattend.counts.formula_parser import parse_claim
@@ -108,7 +111,7 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
         letter=letter,
         count=formula(count),
         drawing=None if verdict is None else _drawing(rule, verdict, question.first),
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule),
                 call("count = rule.count", **options),
@@ -124,9 +127,9 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
                 question.rule,
                 question.claim,
                 assume=question.assume,
-                rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
+                rename=question.rename,
                 per=question.per,
-                from_="1" if question.first else "",
+                from_=question.first or None,
             ),
             latex=verdict_latex(parsed, verdict, _name(count)),
         ),
@@ -135,10 +138,10 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
 
 def _count(rule: Rule, question: ClaimQuestion) -> Count:
     """The count that the claim is about, as a formula."""
-    found = rule.count(per=question.per or None, first=question.first, method="closed")
-    if isinstance(found, int):
-        raise LattendError(f"every letter has a number, and the count is {found:,}: nothing is left to prove")
-    return found.assuming(question.assume) if question.assume.strip() else found
+    count = rule.count(per=question.per or None, first=question.first, method="closed")
+    if isinstance(count, int):
+        raise LattendError(f"every letter has a number, and the count is {count:,}: nothing is left to prove")
+    return count.assuming(question.assume) if question.assume.strip() else count
 
 
 def _name(count: Count) -> str:
@@ -147,7 +150,7 @@ def _name(count: Count) -> str:
 
 
 def _letter(error: UnknownName, count: Count) -> OpenLetter:
-    """What a letter may stand for: what it is often called, or else anything the count has."""
+    """The names that a letter may mean: the usual ones, or else all that the count has."""
     positions = [f"{name} + 1" for name in count.fixed if count.first == 0]
     return OpenLetter(
         name=error.name,
@@ -160,14 +163,14 @@ def _letter(error: UnknownName, count: Count) -> OpenLetter:
 
 def judgement(verdict: Verdict, how: str = "") -> Judgement:
     """A verdict as the page shows it, with those on its links and on its other readings."""
-    found = verdict.counterexample
+    counterexample = verdict.counterexample
     example = None
-    if found is not None:
+    if counterexample is not None:
         example = Counterexample(
-            values=found.values,
-            claimed="" if found.claimed is None else str(found.claimed),
-            exact="" if found.exact is None else str(found.exact),
-            sentence=str(found),
+            values=counterexample.values,
+            claimed="" if counterexample.claimed is None else str(counterexample.claimed),
+            exact="" if counterexample.exact is None else str(counterexample.exact),
+            sentence=str(counterexample),
         )
     return Judgement(
         claim=verdict.claim,
@@ -188,14 +191,14 @@ def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | N
     from lattend.draw.grid.counterexample import counterexample_pairs
 
     example = verdict.first_counterexample
-    found = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
-    if found is None:
+    drawn = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
+    if drawn is None:
         return None
-    squares = ["".join("1" if held else "0" for held in line) for line in found.mask]
-    return CounterexampleGrid(numbers=found.numbers, squares=squares, row=found.row, column=found.column)
+    squares = ["".join("1" if held else "0" for held in line) for line in drawn.mask]
+    return CounterexampleGrid(numbers=drawn.numbers, squares=squares, row=drawn.row, column=drawn.column)
 
 
-def picture(question: ClaimQuestion) -> Picture:
+def claim_picture(question: ClaimQuestion) -> Picture:
     """The grid of the rule at the counterexample."""
     from lattend.draw.grid.counterexample import numbers_for
 
@@ -206,4 +209,116 @@ def picture(question: ClaimQuestion) -> Picture:
     return rule.draw(**numbers_for(rule, example), title=str(example))
 
 
-PANEL = Panel("claim", "Whether a formula is the count", ClaimQuestion, ClaimAnswer, answer, picture)
+CLAIM = Panel("claim", "Whether a formula is the count", answer_claim, claim_picture)
+
+
+SMALL = (5, 3, 2, 4, 3, 2)  # sizes of a run, letter by letter
+
+
+class CostClaimQuestion(Question):
+    """A layer, and a claim about one of its quantities: `multiplies: n^2 h c + 2n(n - 1)h^2`."""
+
+    layer: LayerText
+    claim: Annotated[str, Field(max_length=2000)]
+    rule: LayerText = ""
+    backward: bool = False
+    per: Per = ""
+    assume: str = Field("", max_length=200)
+    rename: dict[Name, Name] = Field(default_factory=dict, max_length=MANY)
+
+
+class CostClaimAnswer(Answer):
+    """The verdict."""
+
+    quantity: str
+    verdict: Judgement
+
+
+def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
+    """Prove a claim about a cost for every size, or refute it with the smallest counterexample."""
+    from lattend.counts.formula_latex import verdict_latex
+    from lattend.counts.formula_parser import parse_claim
+    from lattend.report.latex import escape
+
+    quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))
+    if not colon or not formula:
+        raise LattendError('write the quantity, a colon and the formula, as in "multiplies: n^2 h c"')
+    layer = read_layer(question.layer, question.rule, {}).open
+    cost = layer.per(question.per) if question.per else layer.backward if question.backward else layer
+    assuming = question.assume.strip() or None
+    verdict = cost.claim(quantity, formula, assuming=assuming, rename=question.rename)
+    parsed = parse_claim(formula, {*layer.names, *question.rename})
+    which = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
+    return CostClaimAnswer(
+        quantity=quantity,
+        verdict=judgement(verdict),
+        copies=Snippets(
+            python=python_of_layer(
+                question.layer,
+                question.rule,
+                {},
+                show(
+                    f"layer{which}.claim",
+                    quantity,
+                    formula,
+                    assuming=assuming,
+                    rename=question.rename or None,
+                ),
+            ),
+            command=command(
+                "cost",
+                question.layer,
+                rule=question.rule,
+                per=question.per,
+                backward=question.backward and not question.per,
+                claim=question.claim,
+                assume=assuming,
+                rename=question.rename,
+            ),
+            latex=verdict_latex(parsed, verdict, rf"\text{{{escape(quantity)}}}"),
+        ),
+    )
+
+
+class CostCheckQuestion(Question):
+    """A layer that is run at small sizes."""
+
+    layer: LayerText
+    rule: LayerText = ""
+
+
+class CostCheckAnswer(Answer):
+    """The report that compares the formulas with the counted operations."""
+
+    equal: bool
+    report: ReportView
+
+
+def answer_cost_check(question: CostCheckQuestion) -> CostCheckAnswer:
+    """Run plain code of the layer at small sizes, on numbers that count their own operations."""
+    layer = read_layer(question.layer, question.rule, {}).open
+    numbers = small_sizes(layer)
+    try:
+        checked = layer.check(**numbers)
+    except DomainError:  # an image smaller than one patch
+        numbers |= {side: 32 for side in ("rows", "cols") if side in numbers}
+        checked = layer.check(**numbers)
+    return CostCheckAnswer(
+        equal=bool(checked),
+        report=report_view(checked.report()),
+        copies=Snippets(
+            python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
+            command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),
+            latex=checked.report().latex(),
+        ),
+    )
+
+
+def small_sizes(cost: Cost) -> dict[str, int]:
+    """Small sizes for a quick run. They differ, so that no size can be mistaken for another."""
+    sizes = {name: SMALL[index % len(SMALL)] for index, name in enumerate(cost.names)}
+    return sizes | ({"vocabulary": 11} if "vocabulary" in sizes else {})  # more words than tokens
+
+
+COST_CLAIM = Panel("cost_claim", "Whether a formula is the price", answer_cost_claim)
+COST_CHECK = Panel("cost_check", "The price, counted by running", answer_cost_check)

@@ -1,4 +1,4 @@
-"""compare: several layers as one size grows, and where they cross."""
+"""compare, tables: several layers as one size grows, and tables of architectures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
-from lattend.web.costs import LayerText, SizeLetter
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
-from lattend.web.reports import Words, words
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panels.cost import LayerText, SizeLetter
+from lattend.web.snippets import call, command, python
+from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
@@ -19,12 +18,13 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
     from lattend.draw import Picture
 
+
 POINTS = 96  # of a curve
 MOST_LAYERS = 8
 
 
 class CompareQuestion(Question):
-    """Two layers or more, the size that grows, and what is compared; `span`: from where to where it grows."""
+    """Two or more layers, the size that grows over `span`, and the quantity that is compared."""
 
     layers: list[LayerText] = Field(max_length=MOST_LAYERS)
     over: Annotated[str, Field(max_length=60)] = "n"
@@ -36,7 +36,7 @@ class CompareQuestion(Question):
 
 
 class ComparedLayer(BaseModel):
-    """A curve: the layer it is of, its formula, and its values; `texts` are exact."""
+    """The curve of one layer: its formula and its values; `texts` are exact."""
 
     label: str
     meaning: str
@@ -72,45 +72,45 @@ class CompareAnswer(Answer):
     widths: list[str]
 
 
-def answer(question: CompareQuestion) -> CompareAnswer:
+def answer_compare(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
     from lattend.cost.quantities import label
     from lattend.counts.formula_latex import order_maths
     from lattend.report.numbers import format_value
 
-    named, found = _compared(question)
-    sizes = chart_sizes(found, POINTS)
+    named, comparison = _compared(question)
+    sizes = chart_sizes(comparison, POINTS)
     layers: list[ComparedLayer] = []
-    for name, count in found.formulas.items():
-        values = found.values(name, sizes)
+    for name, count in comparison.formulas.items():
+        values = comparison.values(name, sizes)
         layers.append(
             ComparedLayer(
                 label=name,
                 meaning=named.meanings.get(name, ""),
                 formula=formula(count),
-                order=words(order_maths(found.orders[name])),
+                order=words(order_maths(comparison.orders[name])),
                 values=[chart_height(value) for value in values],
                 texts=[format_value(value) for value in values],
             )
         )
     return CompareAnswer(
-        title=found.title,
+        title=comparison.title,
         note=named.note,
-        warning=found.warning,
-        label=label(found.quantity),
+        warning=comparison.warning,
+        label=label(comparison.quantity),
         over=[*dict.fromkeys(name for cost in named.costs.values() for name in cost.names)],
-        letters=[SizeLetter(name=name, example=value) for name, value in found.numbers.items()],
+        letters=[SizeLetter(name=name, example=value) for name, value in comparison.numbers.items()],
         sizes=[float(size) for size in sizes],
         layers=layers,
         crossings=[
             Crossing(first=one.first, second=one.second, x=one.size, y=one.height, text=one.label)
-            for one in chart_crossings(found)
+            for one in chart_crossings(comparison)
             if sizes[0] <= one.size <= sizes[-1]
         ],
-        sentences=[words(line) for line in found.crossing_lines],
-        widths=[str(width) for width in found.widths],
-        copies=_copies(question, named, found),
+        sentences=[words(line) for line in comparison.crossing_lines],
+        widths=[str(width) for width in comparison.widths],
+        copies=_copies(question, named, comparison),
     )
 
 
@@ -124,8 +124,8 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
         raise LattendError("a comparison needs two layers or more; add another")
     sizes = powers_between(*question.span) if len(question.span) == 2 else []
     if not question.equal:
-        named, found = _solved(texts, question.over, question.quantity, question.column)
-        return named, found.at(question.numbers, sizes)
+        named, comparison = _solved(texts, question.over, question.quantity, question.column)
+        return named, comparison.at(question.numbers, sizes)
     named, costs = _costs(texts, question.over, question.column)
     at: dict[str, Any] = _given(question, named)
     at |= {question.over: sizes} if sizes else {}
@@ -133,14 +133,14 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
 
 
 def _given(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
-    """The numbers of letters that these layers have; the page keeps the others for later."""
+    """The numbers of letters that these layers have."""
     known = {name for cost in named.costs.values() for name in cost.names} - {question.over}
     return {name: value for name, value in question.numbers.items() if name in known}
 
 
 @lru_cache(maxsize=64)
 def _solved(texts: tuple[str, ...], over: str, quantity: str, column: str) -> tuple[NamedLayers, Comparison]:
-    """The comparison at numbers of its own, whose formulas and crossovers hold at all of them."""
+    """The comparison without numbers of the question: its formulas and crossovers hold for all."""
     from lattend.cost.comparison import compare
 
     named, costs = _costs(texts, over, column)
@@ -154,17 +154,16 @@ def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers,
     return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
 
 
-def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -> Copies:
+def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparison) -> Snippets:
     from lattend.report.latex import named
 
     texts = [text for text in question.layers if text.strip()]
     at = _given(question, layers)
-    sizes = ",".join(map(str, found.given_sizes))
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
-    rows = {question.over: [*found.given_sizes]} if found.given_sizes else {}
+    rows = {question.over: [*comparison.given_sizes]} if comparison.given_sizes else {}
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
-    return Copies(
+    return Snippets(
         python=python(
             call("layers = read_layers", texts, question.over),
             f"print(lt.cost.compare({costs}, {options[1:]})",
@@ -178,15 +177,56 @@ def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -
             quantity="" if question.quantity == "multiplies" else question.quantity,
             column="" if question.column == "needed" else question.column,
             equal=equal,
-            sizes=sizes,
+            sizes=comparison.given_sizes,
         ),
-        latex=named((label, formula(count).latex) for label, count in found.formulas.items()),
+        latex=named((label, formula(count).latex) for label, count in comparison.formulas.items()),
     )
 
 
-def picture(question: CompareQuestion) -> Picture:
+def compare_picture(question: CompareQuestion) -> Picture:
     """The curves with their crossings."""
     return _compared(question)[1].draw()
 
 
-PANEL = Panel("compare", "Layers as one size grows", CompareQuestion, CompareAnswer, answer, picture)
+COMPARE = Panel("compare", "Layers as one size grows", answer_compare, compare_picture)
+
+
+class TablesQuestion(Question):
+    """A question without fields: the tables are formulas."""
+
+
+class TablesAnswer(Answer):
+    """The two tables, each derived from the costs of its layers."""
+
+    architectures: ReportView
+    train_test: ReportView
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[ReportView, ReportView, str]:
+    from lattend.cost.comparison.architectures import architectures
+    from lattend.cost.comparison.train_test import train_test
+
+    reports = architectures().report(), train_test().report()
+    return report_view(reports[0]), report_view(reports[1]), "\n".join(report.latex() for report in reports)
+
+
+def answer_tables(question: TablesQuestion) -> TablesAnswer:
+    """Parallelism, path length, time and space, in closed form."""
+    compared, trained, latex = _tables()
+    return TablesAnswer(
+        architectures=compared,
+        train_test=trained,
+        copies=Snippets(
+            python=python(
+                "print(architectures())",
+                "print(lt.cost.train_test())",
+                imports="from lattend.cost.comparison.architectures import architectures",
+            ),
+            command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
+            latex=latex,
+        ),
+    )
+
+
+TABLES = Panel("tables", "CNNs, RNNs and Transformers side by side", answer_tables)

@@ -1,25 +1,145 @@
-"""cost: the exact price of a layer: formulas in its sizes, numbers where they have some."""
+"""layers, cost: which layers can be priced, and the exact cost of one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from lattend.recent import Recent
-from lattend.web.copies import command
-from lattend.web.costs import LayerText, PricedLayer, SizeLetter, python_of_layer, read_layer, size_letters
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
+from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
     from lattend.cost.per_point import PerPoint
     from lattend.draw import Picture
+
+
+LayerText = Annotated[str, Field(max_length=2000)]
+
+
+class SizeLetter(BaseModel):
+    """An open size of a layer, and the number at which its slider starts."""
+
+    name: str
+    example: int
+
+
+def size_letters(names: Iterable[str]) -> list[SizeLetter]:
+    """The letters in the order in which they are written."""
+    from lattend.rules.example_numbers import priced_number
+
+    return [SizeLetter(name=name, example=priced_number(name)) for name in names]
+
+
+@dataclass(frozen=True)
+class PricedLayer:
+    """The layer with all its letters, and with the numbers of those that have one."""
+
+    open: Cost
+    cost: Cost
+    given: dict[str, int]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether every letter has a number."""
+        return not self.cost.names
+
+
+def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
+    """Read a layer. Numbers of letters that it does not have are ignored."""
+    from lattend.cost.reader import from_text
+
+    mask: dict[str, Any] = {"rule": rule} if rule else {}
+    layer = from_text(text, mask)
+    sizes = {name: numbers[name] for name in layer.names if name in numbers}
+    return PricedLayer(layer, from_text(text, {**sizes, **mask}) if sizes else layer, sizes)
+
+
+def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str) -> str:
+    """Python code that reads the layer and then runs these lines."""
+    mask: dict[str, Any] = {"rule": rule} if rule else {}
+    named = {**sizes, **mask}
+    layer = call("layer = from_text", text, *([named] if named else []))
+    return python(layer, *lines, imports="from lattend.cost.reader import from_text")
+
+
+class LayersQuestion(Question):
+    """A question without fields."""
+
+
+class CatalogueLayer(BaseModel):
+    """A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask."""
+
+    name: str
+    about: str
+    signature: str
+    example: str
+    rule: bool
+
+
+class NamedQuantity(BaseModel):
+    """A quantity of a layer: its name as it is typed, and its label."""
+
+    name: str
+    label: str
+
+
+class NamedModel(BaseModel):
+    """A well-known model: the fields of its config.json that determine its cost."""
+
+    name: str
+    config: dict[str, Any]
+
+
+class LayersAnswer(BaseModel):
+    """The menus of the price page."""
+
+    layers: list[CatalogueLayer]
+    quantities: list[NamedQuantity]
+    machines: list[str]
+    models: list[NamedModel]
+
+
+@lru_cache(maxsize=1)
+def models() -> list[NamedModel]:
+    """The models of models.toml."""
+    import tomllib
+
+    text = files("lattend.web").joinpath("models.toml").read_text(encoding="utf-8")
+    configs = tomllib.loads(text)["model"]
+    return [NamedModel(name=one.pop("name"), config=one) for one in configs]
+
+
+def answer_layers(question: LayersQuestion) -> LayersAnswer:
+    """The catalogue of layers, quantities, machines and models."""
+    from lattend.cost.layer_catalogue import catalogue
+    from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
+    from lattend.machines import MACHINES
+
+    layers = [
+        CatalogueLayer(
+            name=entry.name,
+            about=entry.about,
+            signature=entry.signature,
+            example=entry.example,
+            rule="rule" in entry.arguments,
+        )
+        for entry in catalogue().entries.values()
+    ]
+    grow = [NamedQuantity(name=name, label=label(name)) for name in QUANTITIES if name not in AT_NUMBERS]
+    return LayersAnswer(layers=layers, quantities=grow, machines=[*MACHINES], models=models())
+
+
+LAYERS = Panel("layers", "What can be priced", answer_layers)
+
 
 FORMULAS_DEADLINE = 2.0  # seconds for all formulas of a layer
 OPEN = "executed and peak are known when every size has a number"
@@ -55,7 +175,7 @@ class QuantityRow(BaseModel):
 
 
 class MachineTime(BaseModel):
-    """The least time on a machine, and what it is bound by."""
+    """The lower bound on the time on a machine, and what binds it."""
 
     machine: str
     time: str
@@ -78,8 +198,8 @@ class CostAnswer(Answer):
     notes: list[str]
 
 
-def answer(question: CostQuestion) -> CostAnswer:
-    """The price of the layer, of its backward pass, or of one point."""
+def answer_cost(question: CostQuestion) -> CostAnswer:
+    """The cost of a layer, of its backward pass, or of one point."""
     layer = read_layer(question.layer, question.rule, question.numbers)
     return _of_point(question, layer) if question.per else _of_all(question, layer)
 
@@ -96,8 +216,8 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         numbers = {"parameters": (cost.parameters,), **dict(work_of(cost))}
         held = {**dict(memory_of(cost)), "path": found_or_why(lambda: cost.path)} if forward else {}
         numbers |= {name: (value,) for name, value in held.items()}
-    tables = [view(cost.parameters_by_matrix().report())] if forward else []
-    tables += [view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
+    tables = [report_view(cost.parameters_by_matrix().report())] if forward else []
+    tables += [report_view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
     return CostAnswer(
         title=cost.heading,
         letters=size_letters(layer.open.names),
@@ -115,12 +235,17 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
 
 
 def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
-    found = layer.open.per(question.per)
-    known = {name for cost in (*found.costs.values(), found.cache) if cost is not None for name in cost.names}
-    given = {name: value for name, value in layer.given.items() if name in known}
-    at = found.at(**given) if given else found
-    complete = bool(given) and not any(cost.names for cost in at.costs.values())
-    rows = _point_rows(found if complete else at)
+    per_point = layer.open.per(question.per)
+    known = {
+        name
+        for cost in (*per_point.costs.values(), per_point.cache)
+        if cost is not None
+        for name in cost.names
+    }
+    sizes = {name: value for name, value in layer.given.items() if name in known}
+    at = per_point.at(**sizes) if sizes else per_point
+    complete = bool(sizes) and not any(cost.names for cost in at.costs.values())
+    rows = _point_rows(per_point if complete else at)
     numbers = {row.name: [cell.text if cell else "" for cell in row.formulas] for row in _point_rows(at)}
     return CostAnswer(
         title=at.title,
@@ -137,16 +262,16 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
     )
 
 
-def _point_rows(found: PerPoint) -> list[QuantityRow]:
+def _point_rows(per_point: PerPoint) -> list[QuantityRow]:
     from lattend.cost.quantities import WORK, label
 
-    shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in found.costs.values())]
+    shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in per_point.costs.values())]
     rows = [
-        _row(name, label(name), [cost.value(name) for cost in found.costs.values()], same=False)
+        _row(name, label(name), [cost.value(name) for cost in per_point.costs.values()], same=False)
         for name in shown
     ]
-    if found.cache is not None and found.cache.cache != 0:
-        rows.append(_row("cache", label("cache"), [found.cache.cache]))
+    if per_point.cache is not None and per_point.cache.cache != 0:
+        rows.append(_row("cache", label("cache"), [per_point.cache.cache]))
     return rows
 
 
@@ -163,7 +288,7 @@ KNOWN: Recent[tuple[str, str, bool], Written] = Recent(64)
 
 
 def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
-    """Formulas in all letters, which stay as numbers change; while only some have numbers, in the others."""
+    """The formulas in all letters; where only some letters have numbers, the formulas in the others."""
     from lattend.cost.summary import within_budget
 
     if layer.given and not layer.is_number:
@@ -171,12 +296,12 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
     key = (question.layer, question.rule, question.backward)
     if key in KNOWN:
         return KNOWN[key]
-    found = _formulas(within_budget(layer.open.backward if question.backward else layer.open))
-    return KNOWN.find(key, lambda: found) if found.complete else found
+    parts = _formulas(within_budget(layer.open.backward if question.backward else layer.open))
+    return KNOWN.find(key, lambda: parts) if parts.complete else parts
 
 
 def _formulas(cost: Cost) -> Written:
-    """One quantity after another, until it takes too long."""
+    """The formulas of one quantity after another, until the time is up."""
     from lattend.sets.guard import deadlines_missed
 
     begun, missed = monotonic(), deadlines_missed()
@@ -191,7 +316,7 @@ def _formulas(cost: Cost) -> Written:
 def _rows(
     cost: Cost, work: list[QuantityRow], memory: list[QuantityRow]
 ) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
-    """Each row, and the list that it belongs to."""
+    """Each row with the list that it belongs to."""
     from lattend.cost.quantities import label
     from lattend.cost.summary import cache_label, found_or_why, memory_of, work_of
 
@@ -228,7 +353,7 @@ def _with_numbers(row: QuantityRow, values: tuple[Any, ...]) -> QuantityRow:
 
 
 def _facts(cost: Cost) -> list[tuple[str, str]]:
-    """What depends on what, of one layer."""
+    """The dependences of a layer."""
     if cost.way == "backward" or len(cost.parts) != 1:
         return []
     layer = cost.parts[0][1]
@@ -252,12 +377,12 @@ def _times(cost: Cost) -> list[MachineTime]:
     ]
 
 
-def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
-    asked = (
+def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
+    expression = (
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
-    return Copies(
-        python=python_of_layer(question.layer, question.rule, layer.given, f"print({asked})"),
+    return Snippets(
+        python=python_of_layer(question.layer, question.rule, layer.given, f"print({expression})"),
         command=command(
             "cost",
             question.layer,
@@ -271,17 +396,17 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
 
 
 def _latex(rows: list[QuantityRow]) -> str:
-    """Every quantity that has a formula, of the first column."""
+    """The formulas of the first column."""
     from lattend.report.latex import named
 
     first = [(row.label, row.formulas[0]) for row in rows if row.formulas]
-    return named((label, found.latex) for label, found in first if found)
+    return named((label, shown.latex) for label, shown in first if shown)
 
 
-def picture(question: CostQuestion) -> Picture:
+def cost_picture(question: CostQuestion) -> Picture:
     """Bars of the multiplies, layer by layer."""
     cost = read_layer(question.layer, question.rule, question.numbers).cost
     return (cost.backward if question.backward else cost).draw()
 
 
-PANEL = Panel("cost", "What a layer costs", CostQuestion, CostAnswer, answer, picture)
+COST = Panel("cost", "What a layer costs", answer_cost, cost_picture)

@@ -1,4 +1,4 @@
-"""count: how many (query, key) pairs a rule attends, as a formula and at numbers."""
+"""count, keys, growth: how many pairs a rule attends, how many a query has, and how that grows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
-from lattend.web.panels.read import examples
-from lattend.web.rules import numbers_of, read
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.rules import examples, numbers_of, read
+from lattend.web.snippets import call, command, python, show
+from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
     from lattend.counts import Count
@@ -43,7 +42,7 @@ class CountAnswer(Answer):
     share: str
 
 
-def answer(question: CountQuestion) -> CountAnswer:
+def answer_count(question: CountQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
     from lattend.report.numbers import percent
 
@@ -59,25 +58,25 @@ def answer(question: CountQuestion) -> CountAnswer:
         numbers = {**numbers, **drawn}
         bound = rule.at(**numbers)
     shown = None if closed is None else formula(closed)
-    found = closed
+    count = closed
     if numbers or closed is None:
         try:
-            found = bound.count()
+            count = bound.count()
         except (NoClosedForm, NotAffineError):  # numbers may take too many cases; the form in letters stands
             if closed is None:
                 raise
-    value = found if isinstance(found, int) else None
+    value = count if isinstance(count, int) else None
     dense = 0 if value is None else bound.dense
     return CountAnswer(
         formula=shown,
         no_formula="" if reason is None else reason.reason,
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
-        partly=formula(found) if found is not None and found is not closed and value is None else None,
+        partly=formula(count) if count is not None and count is not closed and value is None else None,
         value="" if value is None else f"{value:,}",
         examples=drawn,
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
-        copies=Copies(
+        copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
             command=command("count", question.rule, at=numbers),
             latex="" if shown is None else shown.latex,
@@ -93,4 +92,91 @@ def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
         return None, reason
 
 
-PANEL = Panel("count", "How many pairs a rule attends", CountQuestion, CountAnswer, answer, first=True)
+COUNT = Panel("count", "How many pairs a rule attends", answer_count, first=True)
+
+
+class KeysQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class KeysAnswer(Answer):
+    """Formulas in the position of the query, and in that of the key."""
+
+    per_query: Formula
+    per_key: Formula
+
+
+def answer_keys(question: KeysQuestion) -> KeysAnswer:
+    """The keys of one query and the queries of one key, as formulas in its position, from 0."""
+    from lattend.report.latex import named
+
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    bound = rule.at(**numbers)
+    (per_query, in_query), (per_key, in_key) = (_formula(rule, bound, per) for per in ("query", "key"))
+    numbers_of_side = {"query": numbers if in_query else {}, "key": numbers if in_key else {}}
+    return KeysAnswer(
+        per_query=per_query,
+        per_key=per_key,
+        copies=Snippets(
+            python=python(
+                call("rule = lt.rule", question.rule),
+                *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
+            ),
+            command="\n".join(
+                command("count", question.rule, at=at, per=per) for per, at in numbers_of_side.items()
+            ),
+            latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
+        ),
+    )
+
+
+def _formula(rule: Rule, bound: Rule, per: str) -> tuple[Formula, bool]:
+    """The formula, and whether it has the numbers: not where it would have too many cases."""
+    try:
+        return formula(bound.count(per=per, method="closed")), True
+    except (NoClosedForm, NotAffineError):
+        return formula(rule.count(per=per, method="closed")), False
+
+
+KEYS = Panel("keys", "Keys of a query, queries of a key", answer_keys)
+
+
+class GrowthQuestion(Question):
+    """A rule."""
+
+    rule: str
+
+
+class GrowthAnswer(Answer):
+    """The order of growth, by region where it differs."""
+
+    order: Formula
+
+
+def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
+    """The order of growth of the number of attended pairs."""
+    from lattend.report.latex import cases
+
+    count = read(question.rule).count(method="closed")
+    if isinstance(count, int):
+        pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
+    else:
+        growth, names = count.order(), count.names
+        pieces = [Piece(latex=order, when=when) for order, when in growth.latex_orders]
+        text = str(growth)
+    latex = cases([(piece.latex, piece.when) for piece in pieces])
+    return GrowthAnswer(
+        order=Formula(pieces=pieces, where="", text=text, latex=latex),
+        copies=Snippets(
+            python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
+            command=command("count", question.rule, order=names),
+            latex=latex,
+        ),
+    )
+
+
+GROWTH = Panel("growth", "The order of growth of a rule's count", answer_growth)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
     from lattend.study.derivations.draft import Draft
     from lattend.study.derivations.tried import TriedLine
+
 
 GAME = "game"
 MOST_LINES = 60
@@ -52,7 +53,7 @@ class LineView(BaseModel):
 
 
 class Listed(BaseModel):
-    """A derivation that there is."""
+    """The name and the summary of a derivation."""
 
     name: str
     summary: str
@@ -70,16 +71,16 @@ class DeriveAnswer(Answer):
     derivations: list[Listed]
 
 
-def answer(question: DeriveQuestion) -> DeriveAnswer:
-    """Every line checked for all sizes at once or in exact numbers; one that fails says on what."""
+def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
+    """Check every line of a derivation, for all sizes or in exact numbers."""
     from lattend.study.derivations.catalogue import listed
     from lattend.study.derivations.tried import tried
 
     is_game = question.derivation == GAME
-    given = (question.f, question.method, question.step) if is_game else ()
-    draft = _draft(question.derivation, given)
+    arguments = (question.f, question.method, question.step) if is_game else ()
+    draft = _draft(question.derivation, arguments)
     changes = {_number(name): text for name, text in question.changes.items()}
-    found = tried(draft, changes)
+    derivation = tried(draft, changes)
     defined = list(zip(_definitions(draft), draft.definitions, strict=True))
     options: dict[str, Any] = {"method": question.method, "step": question.step} if is_game else {}
     named = [question.derivation, *([question.f] if is_game else [])]
@@ -87,25 +88,25 @@ def answer(question: DeriveQuestion) -> DeriveAnswer:
         title=draft.title,
         given=draft.given,
         definitions=[_definition(line, text) for line, (_, text, _) in defined],
-        lines=[_line(line, number in changes) for number, line in enumerate(found, 1)],
+        lines=[_line(line, number in changes) for number, line in enumerate(derivation, 1)],
         remark="" if changes else draft.remark,
-        holds=all(line.verdict == "holds" for line in found),
+        holds=all(line.verdict == "holds" for line in derivation),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
             ),
             command=command("derive", *named, **options),
-            latex=_latex(draft, found),
+            latex=_latex(draft, derivation),
         ),
     )
 
 
 @lru_cache(maxsize=32)
-def _draft(name: str, given: tuple[str, ...]) -> Draft:
+def _draft(name: str, arguments: tuple[str, ...]) -> Draft:
     from lattend.study.derivations.catalogue import draft
 
-    return draft(name)(*given)
+    return draft(name)(*arguments)
 
 
 def _number(text: str) -> int:
@@ -149,7 +150,7 @@ def _sides(line: DerivedLine) -> dict[str, Any]:
 
 
 def _latex(draft: Draft, lines: list[TriedLine]) -> str:
-    """An align environment where every line holds; a derivation that does not is not handed on."""
+    """The derivation as an align environment; "" where a line does not hold."""
     from lattend.study.derivations.derivation import Derivation
 
     kept = [line.line for line in lines if line.line is not None and line.verdict == "holds"]
@@ -159,4 +160,4 @@ def _latex(draft: Draft, lines: list[TriedLine]) -> str:
     return Derivation(draft.name, draft.title, draft.given, definitions, tuple(kept), draft.remark).latex()
 
 
-PANEL = Panel("derive", "A derivation, line by line", DeriveQuestion, DeriveAnswer, answer)
+DERIVE = Panel("derive", "A derivation, line by line", answer_derive)

@@ -1,19 +1,100 @@
-"""explain: what attention would do under a rule: pairs, parts, kernels, why not the others, time, memory."""
+"""explain, tile_map: what attention would do under a rule, and which tiles it would compute."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from lattend.web.copies import command, python, show
-from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.plans import PlanQuestion, explained, numbers_in, open_numbers
-from lattend.web.rules import read
+from lattend.errors import DomainError
+from lattend.web.library import with_program_threads
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.rules import examples, numbers_of, read
+from lattend.web.snippets import call, command, python, show
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
     from lattend.draw import Picture
+
+
+MOST_HEADS = 1 << 12
+
+
+class PlanQuestion(Question):
+    """A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["bfloat16", "float16", "float32", "float64"] = "float32"
+    head_dim: int = Field(default=64, ge=1, le=1 << 12)
+    heads: int = Field(default=8, ge=1, le=MOST_HEADS)
+    kv_heads: int = Field(default=0, ge=0, le=MOST_HEADS)
+    batch: int = Field(default=1, ge=1, le=1 << 20)
+    kernel: Literal["", "sdpa", "triton", "native", "cpu", "dense", "reference"] = ""
+
+    @property
+    def options(self) -> dict[str, str | int]:
+        """The arguments of explain that differ from its defaults."""
+        options = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
+        options |= {"batch": self.batch, "kernel": self.kernel}
+        default = PlanQuestion(rule="")
+        return {name: value for name, value in options.items() if value != getattr(default, name)}
+
+
+def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
+    """The question's numbers, and examples for open parameters; explain has defaults for sizes.
+
+    A line is longer than that where the rule's own numbers ask for it.
+    """
+    from lattend.rules.example_numbers import priced_number
+
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    taken = examples(rule, (name for name in rule.free if name not in numbers))
+    return numbers, {
+        name: value for name, value in taken.items() if name in rule.parameters or value > priced_number(name)
+    }
+
+
+def open_numbers(question: PlanQuestion, explanation: Explanation) -> dict[str, int]:
+    """The numbers of a call that the rule's text leaves open."""
+    bound = read(question.rule).values
+    return {name: value for name, value in explanation.at.items() if name not in bound}
+
+
+def explained(question: PlanQuestion) -> Explanation:
+    """The explanation of the call. It is kept, since maps of it at several zooms follow."""
+    return _explained(question.model_dump_json(include={*PlanQuestion.model_fields}))
+
+
+@lru_cache(maxsize=8)
+def _explained(text: str) -> Explanation:
+    from lattend.attend.explain.explain import explain
+    from lattend.rules.language.arrays import array_missing
+
+    question = PlanQuestion.model_validate_json(text)
+    numbers, taken = numbers_in(question)
+    rule = read(question.rule)
+    if rule.open:
+        raise array_missing(question.rule, rule.open[0])
+    known = numbers | taken
+    bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
+    sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
+    heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
+    with with_program_threads():  # as the copies of the panel
+        return explain(
+            bound,
+            device=question.device,
+            dtype=question.dtype,
+            head_dim=question.head_dim,
+            heads=None if "heads" in rule.values else heads,
+            kv_heads=question.kv_heads or None,
+            batch=question.batch,
+            kernel=question.kernel or None,
+            **sizes,
+        )
 
 
 class Amount(BaseModel):
@@ -45,14 +126,14 @@ class KernelChoice(BaseModel):
 
 
 class PlanFact(BaseModel):
-    """A name and words."""
+    """A fact: its name and its words."""
 
     name: str
     words: str
 
 
 class ExplainAnswer(Answer):
-    """The plan; `at` are its numbers, of which `examples` were given by nobody."""
+    """The plan at the numbers `at`; `examples` are those that the question did not give."""
 
     title: str
     at: dict[str, int]
@@ -70,27 +151,29 @@ class ExplainAnswer(Answer):
     mapped: bool  # whether the panel tile_map has it
 
 
-def answer(question: PlanQuestion) -> ExplainAnswer:
-    """What attention would do, found without doing it."""
+def answer_explain(question: PlanQuestion) -> ExplainAnswer:
+    """What attention would do, without running it."""
     from lattend.attend.explain.memory import format_memory
 
-    found = explained(question)
-    given, _ = numbers_in(question)
-    numbers = open_numbers(question, found)
-    options = {name: value for name, value in question.options.items() if name not in found.at}
-    facts = [*([] if found.refused else found.facts), *format_memory(found.memory)]
+    explanation = explained(question)
+    typed, _ = numbers_in(question)
+    numbers = open_numbers(question, explanation)
+    options = {name: value for name, value in question.options.items() if name not in explanation.at}
+    facts = [*([] if explanation.refused else explanation.facts), *format_memory(explanation.memory)]
     return ExplainAnswer(
-        title=", ".join(f"{name} = {value:,}" for name, value in found.at.items()),
-        at=found.at,
+        title=", ".join(f"{name} = {value:,}" for name, value in explanation.at.items()),
+        at=explanation.at,
         examples=[
-            name for name in read(question.rule).free if name in found.at and name not in (*given, "heads")
+            name
+            for name in read(question.rule).free
+            if name in explanation.at and name not in (*typed, "heads")
         ],
-        tensors=found.tensors,
-        of=found.of,
-        amounts=_amounts(found),
-        useful=found.useful_text,
-        why=found.why,
-        as_written=found.as_written,
+        tensors=explanation.tensors,
+        of=explanation.of,
+        amounts=_amounts(explanation),
+        useful=explanation.useful_text,
+        why=explanation.why,
+        as_written=explanation.as_written,
         parts=[
             PlanPart(
                 condition=part.condition,
@@ -100,55 +183,109 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
                 steps=part.step_text,
                 executed=f"{part.executed:,}",
             )
-            for part in found.parts
+            for part in explanation.parts
         ],
         kernels=[
-            KernelChoice(name=name, reason=reason or "", chosen=name == found.kernel)
-            for name, reason in found.kernels.items()
+            KernelChoice(name=name, reason=reason or "", chosen=name == explanation.kernel)
+            for name, reason in explanation.kernels.items()
         ],
-        refused=found.refused,
+        refused=explanation.refused,
         facts=[PlanFact(name=name, words=words) for name, words in facts],
-        mapped=found.has_tile_map,
-        copies=Copies(
+        mapped=explanation.has_tile_map,
+        copies=Snippets(
             python=python(show("lt.explain", question.rule, **numbers, **options)),
-            command=command(
-                "explain",
-                question.rule,
-                at=numbers,
-                **{name: str(value) for name, value in options.items()},
-            ),
-            latex=found.report().latex(),
+            command=command("explain", question.rule, at=numbers, **options),
+            latex=explanation.report().latex(),
         ),
     )
 
 
-def _amounts(found: Explanation) -> list[Amount]:
+def _amounts(explanation: Explanation) -> list[Amount]:
     from lattend.attend.explain.text import executed_label, share_text
 
-    values = {"needed": found.needed, executed_label(found): found.executed, "dense": found.dense}
+    values = {
+        "needed": explanation.needed,
+        executed_label(explanation): explanation.executed,
+        "dense": explanation.dense,
+    }
     return [
         Amount(
             name=name,
             pairs="not counted" if value is None else f"{value:,}",
-            share=None if value is None else value / max(1, found.dense),
-            share_text="" if value is None or not found.dense else share_text(value, found.dense),
+            share=None if value is None else value / max(1, explanation.dense),
+            share_text="" if value is None or not explanation.dense else share_text(value, explanation.dense),
         )
         for name, value in values.items()
     ]
 
 
-def picture(question: PlanQuestion) -> Picture:
+def explain_picture(question: PlanQuestion) -> Picture:
     """The tiles over the rule, at a size that can be read."""
     return explained(question).picture()
 
 
-PANEL = Panel(
-    "explain",
-    "What attention would do",
-    PlanQuestion,
-    ExplainAnswer,
-    answer,
-    picture,
-    torch=True,
-    as_typed=True,
+EXPLAIN = Panel(
+    "explain", "What attention would do", answer_explain, explain_picture, torch=True, as_typed=True
 )
+
+
+Edge = Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class TileMapQuestion(PlanQuestion):
+    """A plan, and the view: first query, end of queries, first key, end of keys; empty for all."""
+
+    tiles_view: list[Edge] = Field(default_factory=list, max_length=4)
+
+
+class TileMapAnswer(Answer):
+    """The map row by row: the executed and the attended pairs of each box between edges.
+
+    `needed` is empty where attended pairs cannot be counted box by box.
+    """
+
+    query_edges: list[int]
+    key_edges: list[int]
+    executed: list[list[int]]
+    needed: list[list[int]]
+    queries: int
+    keys: int
+
+
+def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
+    """The map of the plan's tiles."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
+    explanation = explained(question)
+    view = question.tiles_view
+    if len(view) not in (0, 4):
+        raise DomainError(f"a view has four ends, of queries and of keys, not {len(view)}")
+    spans = ((view[0], view[1]), (view[2], view[3])) if view else (None, None)
+    made = explanation.tile_map(*spans)
+    shown = {
+        name: f"{span[0]}:{span[1]}" for name, span in zip(("queries", "keys"), spans, strict=True) if span
+    }
+    numbers = open_numbers(question, explanation)
+    options = {name: value for name, value in question.options.items() if name not in explanation.at}
+    return TileMapAnswer(
+        query_edges=list(made.query_edges),
+        key_edges=list(made.key_edges),
+        executed=made.executed.tolist(),
+        needed=[] if made.needed is None else made.needed.tolist(),
+        queries=explanation.shapes[0][2],
+        keys=explanation.shapes[1][2],
+        copies=Snippets(
+            python=python(
+                call("plan = lt.explain", question.rule, **numbers, **options),
+                call("tiles = plan.tile_map", *(spans if view else ())),
+                "print(tiles.executed.sum(), 'pairs run here')",
+                *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
+            ),
+            command=command("explain", question.rule, at=numbers, **options, tiles=True, **shown),
+            latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
+        ),
+    )
+
+
+TILE_MAP = Panel("tile_map", "Where a plan computes pairs", answer_tile_map, torch=True, as_typed=True)

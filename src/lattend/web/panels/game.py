@@ -1,34 +1,152 @@
-"""game: where both players go, step by step, by one method or by several."""
+"""game, game_field: the orbits of a game, and the field of its gradients."""
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import LattendError
-from lattend.web.chart_lines import ChartLine, chart_line
-from lattend.web.copies import call, command, python
-from lattend.web.games import (
-    Number,
-    SteppedQuestion,
-    View,
-    command_options,
-    ends,
-    game_call,
-    method,
-    options,
-    read,
-)
-from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.reports import ReportView, view
+from lattend.errors import LattendError, NamingError
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python
+from lattend.web.views import ChartLine, ReportView, chart_line, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.study.games.analysis import Analysis
     from lattend.study.games.game import Game
+    from lattend.study.games.methods import Method
     from lattend.study.games.orbit import Orbit
+
+
+Number = Annotated[str, Field(max_length=120)]
+"""A number as people type it: 1/2, 0.3, sqrt(2)."""
+Half = Annotated[float, Field(gt=1e-6, le=1e6)]
+Middle = Annotated[float, Field(ge=-1e6, le=1e6)]
+View = tuple[Middle, Middle, Half]
+"""The middle of the plane that is shown, and half of its side."""
+CACHED_GAMES = 32  # games and analyses that a worker remembers
+
+
+class GameQuestion(Question):
+    """A formula, or dirac with its loss; `minimise` names who makes it small, where that must be said."""
+
+    game: str = Field(max_length=400)
+    minimise: str = Field(default="", max_length=100)
+    loss: Literal["logistic", "linear"] = "logistic"
+
+
+class MethodQuestion(GameQuestion):
+    """A game and how both players step; `first`, `mass` and `weight` go to the methods that take them."""
+
+    method: str = Field(default="alternating", max_length=40)
+    first: Literal["", "p", "q"] = ""
+    mass: Number = ""
+    weight: Number = ""
+
+
+class SteppedQuestion(MethodQuestion):
+    """A method and others beside it, and the step of both players: a number, or two with a comma."""
+
+    also: Annotated[list[str], Field(max_length=7)] = Field(default_factory=list)
+    step: Number = "1"
+
+    @property
+    def methods(self) -> list[str]:
+        """All methods, each once."""
+        return list(dict.fromkeys((self.method, *self.also)))
+
+    @property
+    def pair(self) -> str | tuple[str, ...]:
+        """The step as an argument of a game's methods."""
+        parts = tuple(part.strip() for part in self.step.split(","))
+        return parts[0] if len(parts) == 1 else parts
+
+
+def view_ranges(view: View) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The ranges of p and q in a view."""
+    across, up, half = view
+    return (across - half, across + half), (up - half, up + half)
+
+
+def game_of(question: GameQuestion) -> Game:
+    """The game of a question. It is kept with its results while the question stays the same."""
+    return _cached_game(question.game, question.minimise, question.loss)
+
+
+@lru_cache(maxsize=CACHED_GAMES)
+def _cached_game(text: str, minimise: str, loss: str) -> Game:
+    from lattend.study.games.reader import RING, read_game
+
+    if text.strip() == RING:
+        raise NamingError("ring trains two nets, which takes a while: `lattend game ring` in a terminal")
+    return read_game(text, minimise.strip() or None, None, loss)
+
+
+def method_of(question: MethodQuestion, name: str) -> Method:
+    """The method of this name with the options that it takes."""
+    return game_of(question).method(name, **method_options(question, name))
+
+
+def method_options(question: MethodQuestion, name: str) -> dict[str, str]:
+    """The question's options that this method takes."""
+    from lattend.study.games.methods import options_of
+
+    texts = {"first": question.first, "mass": question.mass.strip(), "weight": question.weight.strip()}
+    return {key: texts[key] for key in options_of(name) if texts[key]}
+
+
+def analysis_of(
+    question: MethodQuestion, name: str, at: str = "", steps: tuple[str, ...] | None = None
+) -> Analysis:
+    """The analysis of a method near an equilibrium, for all steps at once.
+
+    `steps` are those of both players where they differ: the analysis is then for all steps of their ratio.
+    """
+    return _cached_analysis(game_of(question), method_of(question, name), steps, equilibrium_point(at))
+
+
+def equilibrium_point(at: str) -> tuple[str, ...] | None:
+    """Read an equilibrium such as `0, 1/2`; None for the only one."""
+    return tuple(part.strip() for part in at.split(",")) if at.strip() else None
+
+
+@lru_cache(maxsize=CACHED_GAMES)
+def _cached_analysis(
+    game: Game, rule: Method, steps: tuple[str, ...] | None, at: tuple[str, ...] | None
+) -> Analysis:
+    return game.analyse(rule, steps, at)
+
+
+def game_call(question: GameQuestion) -> str:
+    """The game as a line of Python."""
+    if question.game.strip() == "dirac":
+        return call("game = lt.study.games.dirac", question.loss)
+    return call("game = lt.study.games.Game", question.game, minimise=question.minimise.strip())
+
+
+def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
+    """The options of `lattend game` for these methods."""
+    flags: dict[str, Any] = {"method": ",".join(names)}
+    for name in names:
+        flags |= method_options(question, name)
+    return flags | game_options(question)
+
+
+def game_options(question: GameQuestion) -> dict[str, Any]:
+    """The options of `lattend game` that belong to the game itself."""
+    if question.game.strip() == "dirac":
+        return {"loss": question.loss}
+    return {"minimise": ",".join(question.minimise.replace(",", " ").split())}
+
+
+def at_words(at: str) -> tuple[str, ...]:
+    """The equilibrium as an option of the command."""
+    return ("--at", at.strip()) if at.strip() else ()
+
 
 MOST_STEPS = 400
 FARTHEST = 1e6  # coordinates beyond it are not drawn
@@ -36,7 +154,7 @@ START_VIEW: View = (0.0, 0.0, 3.0)
 
 
 class OrbitQuestion(SteppedQuestion):
-    """Where both begin, a number for each name, 1 if left out; how many steps, and what the plane shows.
+    """The start, a number for each name (1 if left out), the number of steps, and the view of the plane.
 
     A start may have letters in it, p0 and q0: the places are then formulas.
     """
@@ -47,7 +165,7 @@ class OrbitQuestion(SteppedQuestion):
 
 
 class Track(BaseModel):
-    """One method's orbit: each player's first number after every step, and f there."""
+    """The orbit of one method: each player's first number after every step, and f there."""
 
     name: str
     label: str
@@ -74,9 +192,9 @@ class OrbitAnswer(Answer):
     fit: View
 
 
-def answer(question: OrbitQuestion) -> OrbitAnswer:
-    """Every place of every orbit; a period is proved by the exact return of the state."""
-    game = read(question)
+def answer_game(question: OrbitQuestion) -> OrbitAnswer:
+    """Every point of every orbit. The exact return of the state proves a period."""
+    game = game_of(question)
     exact = _orbits(question)
     drawn = [] if exact[0].letters else [_drawable(one, question.steps) for one in exact]
     return OrbitAnswer(
@@ -87,25 +205,25 @@ def answer(question: OrbitQuestion) -> OrbitAnswer:
         step_value=_decimal(exact[0].step[0]),
         tracks=[_track(one, name, question.view) for one, name in zip(drawn, question.methods, strict=False)],
         distances=_distances(drawn),
-        report=view(exact[0].report()),
+        report=report_view(exact[0].report()),
         fit=_fit(drawn),
         copies=_copies(question, exact[0]),
     )
 
 
 def _start(question: OrbitQuestion, game: Game) -> list[str]:
-    given = [text.strip() or "1" for text in question.start]
-    return (given + ["1"] * len(game.names))[: len(game.names)]
+    numbers = [text.strip() or "1" for text in question.start]
+    return (numbers + ["1"] * len(game.names))[: len(game.names)]
 
 
 def _orbits(question: OrbitQuestion) -> list[Orbit]:
-    game = read(question)
+    game = game_of(question)
     start, step, steps = _start(question, game), question.pair, question.steps
-    return [game.orbit(start, step, steps, method(question, name)) for name in question.methods]
+    return [game.orbit(start, step, steps, method_of(question, name)) for name in question.methods]
 
 
 def _drawable(orbit: Orbit, steps: int) -> Orbit:
-    """The orbit, in floats where it ended because exact numbers got too long."""
+    """The orbit; in floats if exact numbers became too long."""
     if not (orbit.exact and orbit.note):
         return orbit
     return orbit.game.orbit(orbit.points[0], orbit.step, steps, orbit.method, floats=True)
@@ -122,8 +240,8 @@ def _track(orbit: Orbit, name: str, shown: View) -> Track:
     from lattend.study.exact.function import as_float
     from lattend.study.games.phase import invariant_lines
 
-    places = orbit.floats[:, [0, len(orbit.game.minimise)]].tolist()
-    near = [(p, q) for p, q in takewhile(lambda place: max(map(abs, place)) <= FARTHEST, places)]
+    points = orbit.floats[:, [0, len(orbit.game.minimise)]].tolist()
+    near = [(p, q) for p, q in takewhile(lambda point: max(map(abs, point)) <= FARTHEST, points)]
     values = [as_float(value) for value in orbit.values[: len(near)]]
     flat = len(orbit.game.names) == 2
     return Track(
@@ -132,7 +250,9 @@ def _track(orbit: Orbit, name: str, shown: View) -> Track:
         points=near,
         values=[value if math.isfinite(value) else None for value in values],
         period=orbit.period,
-        kept=[chart_line(one, shown[2]) for one in invariant_lines(orbit, *ends(shown))] if flat else [],
+        kept=[chart_line(one, shown[2]) for one in invariant_lines(orbit, *view_ranges(shown))]
+        if flat
+        else [],
     )
 
 
@@ -155,26 +275,26 @@ def _fit(orbits: list[Orbit]) -> View:
     return (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (x[1] - x[0]) / 2
 
 
-def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
+def _copies(question: OrbitQuestion, orbit: Orbit) -> Snippets:
     step: Any = question.pair
     start = _start(question, orbit.game)
     orbits = [
-        call("game.orbit", tuple(start), step, question.steps, name, **options(question, name))
+        call("game.orbit", tuple(start), step, question.steps, name, **method_options(question, name))
         for name in question.methods
     ]
     shown, played = [orbits[0]], [question.methods[:1]]
     if len(orbits) > 1:
         shown.append(f"lt.study.games.compare_orbits({', '.join(orbits)})")
         played.append(question.methods)
-    return Copies(
+    return Snippets(
         python=python(game_call(question), *(f"print({one})" for one in shown)),
         command="\n".join(
             command(
                 "game",
                 question.game.strip(),
                 step=question.step,
-                start=",".join(start),
-                steps=str(question.steps),
+                start=start,
+                steps=question.steps,
                 **command_options(question, *names),
             )
             for names in played
@@ -193,12 +313,73 @@ def _latex(orbit: Orbit) -> str:
     return aligned(*(f"{name}' &= {latex(formula)}" for name, formula in orbit.map.formulas.items()))
 
 
-def picture(question: OrbitQuestion) -> Picture:
+def game_picture(question: OrbitQuestion) -> Picture:
     """The phase portrait and the distances."""
     from lattend.study.games.pictures import compare_orbits
 
-    found = _orbits(question)
-    return found[0].draw() if len(found) == 1 else compare_orbits(*found)
+    orbits = _orbits(question)
+    return orbits[0].draw() if len(orbits) == 1 else compare_orbits(*orbits)
 
 
-PANEL = Panel("game", "A game, step by step", OrbitQuestion, OrbitAnswer, answer, picture)
+GAME = Panel("game", "A game, step by step", answer_game, game_picture)
+
+
+class GameFieldQuestion(GameQuestion):
+    """A game, and the part of the plane that is shown."""
+
+    view: View = (0.0, 0.0, 3.0)
+
+
+class Rest(BaseModel):
+    """A point where both gradients are 0, and whether it is an equilibrium."""
+
+    place: tuple[float, float]
+    text: str
+    solves: bool
+
+
+class GameFieldAnswer(Answer):
+    """The plane without orbits; `arrows` are (x, y, x, y) from tail to tip."""
+
+    arrows: list[tuple[float, float, float, float]]
+    levels: list[ChartLine]
+    rests: list[Rest]
+    summary: str
+
+
+def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
+    """The field and the lines of equal f, as the library draws them, and all equilibria that are known."""
+    from lattend.study.games.equilibria import where
+    from lattend.study.games.phase import phase_plane, rest_of
+
+    game = game_of(question)
+    equilibria = game.equilibria()
+    rest = rest_of(game)
+    chart, notes = phase_plane(game, (), (), rest, *view_ranges(question.view))
+    axes = (0, len(game.minimise))
+    return GameFieldAnswer(
+        arrows=[(tail[0], tail[1], tip[0], tip[1]) for arrows in chart.arrows for tail, tip in arrows.pairs],
+        levels=[chart_line(stroke, question.view[2]) for stroke in chart.lines],
+        rests=[
+            Rest(
+                place=(one.floats[axes[0]], one.floats[axes[1]]),
+                text=f"{where(game, one.point)}: {one}",
+                solves=one.kind != "none",
+            )
+            for one in rest.points
+        ],
+        summary="; ".join((equilibria.summary(), *notes)),
+        copies=Snippets(
+            python=python(game_call(question), "print(game.equilibria())"),
+            command=command("game", question.game.strip(), **game_options(question), field=True),
+            latex=equilibria.report().latex(),
+        ),
+    )
+
+
+def game_field_picture(question: GameFieldQuestion) -> Picture:
+    """The phase portrait with all equilibria."""
+    return game_of(question).equilibria().draw()
+
+
+GAME_FIELD = Panel("game_field", "The field of a game", answer_game_field, game_field_picture)

@@ -1,4 +1,4 @@
-"""game_steps: for which steps a method converges, cycles or diverges, and what happens at this one."""
+"""game_steps, game_outcome: for which steps a method converges, and what it does at one step."""
 
 from __future__ import annotations
 
@@ -6,25 +6,112 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import DeadlineError, LattendError
-from lattend.web.chart_lines import ChartLine, chart_line
-from lattend.web.copies import command, python, show
-from lattend.web.games import (
+from lattend.errors import DeadlineError, LattendError, NoClosedForm, TooLarge
+from lattend.web.panel import Answer, Panel, Snippets
+from lattend.web.panels.game import (
     MethodQuestion,
-    analysis,
+    SteppedQuestion,
+    analysis_of,
     at_words,
     command_options,
+    equilibrium_point,
     game_call,
-    options,
-    place,
-    read,
+    game_of,
+    method_of,
+    method_options,
 )
-from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.reports import ReportView, view
+from lattend.web.snippets import call, command, python, show
+from lattend.web.views import ChartLine, ReportView, Words, chart_line, report_view, words
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.study.games.analysis import Analysis
+
+
+class OutcomeQuestion(SteppedQuestion):
+    """A game, its methods and their step, near the equilibrium `at`; "" for the only one."""
+
+    at: str = Field(default="", max_length=200)
+
+
+class Outcome(BaseModel):
+    """converges, settles, cycles, grows, diverges or undecided, and the words for it."""
+
+    name: str
+    label: str
+    kind: str
+    words: Words
+    period: int | None
+
+
+class OutcomeAnswer(Answer):
+    """What happens for each method; `reach` says from which starts that holds."""
+
+    outcomes: list[Outcome]
+    reach: str
+
+
+def answer_game_outcome(question: OutcomeQuestion) -> OutcomeAnswer:
+    """The outcome of each method, decided exactly by the spectral radius of its step."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
+    game = game_of(question)
+    pairs = [_outcome(question, name) for name in question.methods]
+    outcomes = [one for one, _ in pairs]
+    decided = [one.name for one in outcomes if one.kind != "undecided"]
+    return OutcomeAnswer(
+        outcomes=outcomes,
+        reach="from every start: the gradient is linear" if game.quadratic else "close to the equilibrium",
+        copies=Snippets(
+            python=python(game_call(question), *(_outcome_python(question, name) for name in decided))
+            if decided
+            else "",
+            command="\n".join(_outcome_command(question, name) for name in decided),
+            latex=Report(str(game), [Facts([(one.label, words) for one, words in pairs])]).latex(),
+        ),
+    )
+
+
+def _outcome_python(question: OutcomeQuestion, name: str) -> str:
+    """The line of Python that prints the outcome of a method."""
+    options = {"step": question.pair, "at": equilibrium_point(question.at), **method_options(question, name)}
+    return f"print({call('game.analyse', name, **options)}.here)"
+
+
+def _outcome_command(question: OutcomeQuestion, name: str) -> str:
+    return command(
+        "game",
+        question.game.strip(),
+        *at_words(question.at),
+        step=question.step,
+        **command_options(question, name),
+    )
+
+
+def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
+    """The outcome of a method, and its sentence."""
+    from lattend.study.games.reports import outcome_words
+
+    label, step = game_of(question).rule_text(method_of(question, name)), question.pair
+    try:
+        if isinstance(step, str):
+            at_step = analysis_of(question, name, question.at).at(step)
+        else:
+            at_step = analysis_of(question, name, question.at, step).at(step[0])
+    except DeadlineError:
+        raise
+    except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
+        sentence = error.reason
+        return Outcome(name=name, label=label, kind="undecided", words=sentence, period=None), sentence
+    sentence = outcome_words(at_step)
+    return Outcome(
+        name=name, label=label, kind=at_step.kind, words=words(sentence), period=at_step.period
+    ), sentence
+
+
+GAME_OUTCOME = Panel("game_outcome", "What a method does at a step", answer_game_outcome)
+
 
 PERIODS = (3, 4, 5, 6, 7, 8, 9, 10, 12)  # those of 11 lie in a field too large for exact orbits
 
@@ -55,12 +142,12 @@ class StepsAnswer(Answer):
     points: list[str]
 
 
-def answer(question: StepsQuestion) -> StepsAnswer:
-    """The analysis near an equilibrium; where several are known and none was chosen, their report."""
-    game = read(question)
-    given = {"at": place(question.at), **options(question, question.method)}
-    copies = Copies(
-        python=python(game_call(question), show("game.analyse", question.method, **given)),
+def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
+    """The analysis near an equilibrium, or a report of all equilibria where one must be chosen."""
+    game = game_of(question)
+    options = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
+    copies = Snippets(
+        python=python(game_call(question), show("game.analyse", question.method, **options)),
         command=command(
             "game",
             question.game.strip(),
@@ -70,11 +157,11 @@ def answer(question: StepsQuestion) -> StepsAnswer:
     )
     points = [", ".join(one.json()["point"]) for one in game.equilibria() if one.exact]
     try:
-        found = analysis(question, question.method, question.at)
+        analysis = analysis_of(question, question.method, question.at)
     except LattendError as error:
         if question.at.strip() or isinstance(error, DeadlineError):
             raise
-        report = view(game.equilibria().report())
+        report = report_view(game.equilibria().report())
         return StepsAnswer(
             report=report.model_copy(update={"title": error.reason}),
             factors=[],
@@ -84,42 +171,42 @@ def answer(question: StepsQuestion) -> StepsAnswer:
             copies=copies,
         )
     return StepsAnswer(
-        report=view(found.report()),
-        factors=[chart_line(stroke) for chart in found.draw().charts for stroke in chart.lines],
-        best=_typed(found.best.step) if found.best else "",
-        periods=_periods(found),
+        report=report_view(analysis.report()),
+        factors=[chart_line(stroke) for chart in analysis.draw().charts for stroke in chart.lines],
+        best=_typed_step(analysis.best.step) if analysis.best else "",
+        periods=_periods(analysis),
         points=points if len(points) > 1 else [],
-        copies=copies.model_copy(update={"latex": found.report().latex()}),
+        copies=copies.model_copy(update={"latex": analysis.report().latex()}),
     )
 
 
-def _periods(found: Analysis) -> list[Period]:
-    """Of each period the smallest step that can be typed; there is none where no step cycles."""
-    if not any(one.behaviour and one.behaviour.kind == "cycles" for one in found.ranges):
+def _periods(analysis: Analysis) -> list[Period]:
+    """The smallest step of each period that can be typed; none where no step cycles."""
+    if not any(one.behaviour and one.behaviour.kind == "cycles" for one in analysis.ranges):
         return []
     try:
-        steps = [(period, map(_typed, found.steps_of_period(period))) for period in PERIODS]
+        steps = [(period, map(_typed_step, analysis.steps_of_period(period))) for period in PERIODS]
     except LattendError:
         return []
     typed = [(period, next(filter(None, several), "")) for period, several in steps]
     return [Period(period=period, step=step) for period, step in typed if step]
 
 
-def _typed(step: object) -> str:
+def _typed_step(step: object) -> str:
     """The step as it can be typed; "" where it has no formula of that kind."""
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact
 
-    said = format_exact(step)
+    text = format_exact(step)
     try:
-        return said if len(said) <= 60 and exact(said) == step else ""
+        return text if len(text) <= 60 and exact(text) == step else ""
     except LattendError:
         return ""
 
 
-def picture(question: StepsQuestion) -> Picture:
+def game_steps_picture(question: StepsQuestion) -> Picture:
     """The factor a step against the step, with what is proved."""
-    return analysis(question, question.method, question.at).draw()
+    return analysis_of(question, question.method, question.at).draw()
 
 
-PANEL = Panel("game_steps", "For which steps a method converges", StepsQuestion, StepsAnswer, answer, picture)
+GAME_STEPS = Panel("game_steps", "For which steps a method converges", answer_game_steps, game_steps_picture)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lattend.web.copies import call, command, python, show
-from lattend.web.panel import Answer, Copies, Integer, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.snippets import call, command, python, show
+from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.cost.models import Model, ModelWork
+
 
 MOST_TOKENS = 10**8
 MOST_CONFIG = 200_000  # characters
@@ -54,14 +55,14 @@ class WorkCurve(BaseModel):
 
 
 class Passes(BaseModel):
-    """The length from which on attention needs more than all matrices together, and what it needs there."""
+    """The length from which attention needs more than all matrices together, and its work there."""
 
     length: int
     value: float
 
 
 class ModelTime(BaseModel):
-    """The least time on a machine, of the run and of one more token, "" where none is made."""
+    """Lower bounds on a machine for the run and for one more token; "" where the model generates none."""
 
     machine: str
     about: str
@@ -96,8 +97,8 @@ class ModelAnswer(Answer):
     config: dict[str, Any]  # the fields that were read
 
 
-def answer(question: ModelQuestion) -> ModelAnswer:
-    """The price of the model."""
+def answer_model(question: ModelQuestion) -> ModelAnswer:
+    """The cost of a model, at a length and as the length grows."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
     from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
@@ -132,9 +133,9 @@ def answer(question: ModelQuestion) -> ModelAnswer:
             for name, part in work.parts.items()
             if part.dense
         ],
-        formulas=view(formulas),
+        formulas=report_view(formulas),
         times=_times(work),
-        about=view(report_of(model, usage=False)),  # the page has a slider for the length
+        about=report_view(report_of(model, usage=False)),  # the page has a slider for the length
         lengths=lengths,
         curves=_curves(model, question, lengths),
         cached=None if held is None else _cached(model, question, lengths),
@@ -155,15 +156,19 @@ def _work(model: Model, question: ModelQuestion, length: int | None = None) -> M
 
 
 def _curves(model: Model, question: ModelQuestion, lengths: list[int]) -> list[WorkCurve]:
-    """What each kind of part needs; kinds that need nothing are left out."""
+    """The work of each kind of part by length; kinds that need none are left out."""
     from lattend.cost.models.parts import ATTENTION
 
-    found = [_work(model, question, length).parts for length in lengths]
-    names = [name for name in (found[-1] if found else {}) if found[-1][name].needed]
-    needed = {name: [parts[name].needed for parts in found] for name in names}
+    parts_by_length = [_work(model, question, length).parts for length in lengths]
+    names = [
+        name for name in (parts_by_length[-1] if parts_by_length else {}) if parts_by_length[-1][name].needed
+    ]
+    needed = {name: [parts[name].needed for parts in parts_by_length] for name in names}
     matrices = [name for name in names if name != ATTENTION]
     needed |= (
-        {MATRICES: [sum(parts[name].needed for name in matrices) for parts in found]} if matrices else {}
+        {MATRICES: [sum(parts[name].needed for name in matrices) for parts in parts_by_length]}
+        if matrices
+        else {}
     )
     return [
         WorkCurve(name=name, values=[float(v) for v in values], texts=[f"{v:,}" for v in values])
@@ -190,11 +195,11 @@ def _times(work: ModelWork) -> list[ModelTime]:
     from lattend.report.numbers import seconds
 
     decodes = generates(work.model)
-    found: list[ModelTime] = []
+    times: list[ModelTime] = []
     for machine in compared_machines():
         run = run_time(work, machine)
         token = decode_time(work.model, work.length, work.batch, machine) if decodes else None
-        found.append(
+        times.append(
             ModelTime(
                 machine=machine.name,
                 about=machine.about,
@@ -204,15 +209,15 @@ def _times(work: ModelWork) -> list[ModelTime]:
                 token_binds="" if token is None else token.binds,
             )
         )
-    return found
+    return times
 
 
-def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
+def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:
     length = None if model.image else question.length
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
     cache = [show("model.cache", question.length, batch=batch)] if model.is_causal and length else []
-    return Copies(
+    return Snippets(
         python=python(
             call("model = lt.cost.config", question.config),
             "print(model)",
@@ -221,15 +226,10 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
             f"print({call('model.formulas', training=question.training or None)}.text())",
         ),
         command=command(
-            "cost",
-            "config.json",
-            length=str(length) if length else "",
-            batch=str(batch) if batch else "",
-            training=question.training,
-            formulas=True,
+            "cost", "config.json", length=length, batch=batch, training=question.training, formulas=True
         ),
         latex=latex,
     )
 
 
-PANEL = Panel("model", "A model from its config.json", ModelQuestion, ModelAnswer, answer)
+MODEL = Panel("model", "A model from its config.json", answer_model)

@@ -1,20 +1,19 @@
-"""read: what a rule's text means, before anything is counted."""
+"""read, other: what the text of a rule means, before anything is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.rules import read
+from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.rules import Letter, letters, read
+from lattend.web.snippets import call, command, python
 
 if TYPE_CHECKING:
-    from lattend.rules import Rule
     from lattend.rules.language.expr import Node
+
 
 MOST_ENTRIES = 1 << 16  # of an array that the page gets
 
@@ -34,18 +33,8 @@ class OtherQuestion(Question):
     other: str
 
 
-class Letter(BaseModel):
-    """A size or a parameter: its least number, and the one at which the picture is drawn without any."""
-
-    name: str
-    size: bool
-    least: int
-    example: int
-    value: int | None
-
-
 class ReadSlip(BaseModel):
-    """A letter that is read as a new one, what may be meant by it, and the whole text with that."""
+    """A letter that may be a typo, the name that may be meant, and the corrected text."""
 
     name: str
     meant: str
@@ -53,7 +42,7 @@ class ReadSlip(BaseModel):
 
 
 class ReadAnswer(Answer):
-    """The rule that was meant. `tree` is its condition, for the page to draw at any numbers."""
+    """The rule as it was read. The page draws it at any numbers from `tree`, its condition."""
 
     text: str
     name: str
@@ -68,12 +57,12 @@ class ReadAnswer(Answer):
     written: str  # the text that they are places of
 
 
-def answer(question: ReadQuestion) -> ReadAnswer:
+def answer_read(question: ReadQuestion) -> ReadAnswer:
     """What the text means: its letters, its axes and its condition as a tree."""
     return _meaning(question.rule)
 
 
-def other(question: OtherQuestion) -> ReadAnswer:
+def answer_other(question: OtherQuestion) -> ReadAnswer:
     """What the text of the second rule means."""
     return _meaning(question.other)
 
@@ -98,7 +87,7 @@ def _meaning(text: str) -> ReadAnswer:
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
-        copies=Copies(
+        copies=Snippets(
             python=python(call("rule = lt.rule", text), "print(rule)"),
             command=command("rules", text),
             latex=set_latex(rule),
@@ -106,61 +95,31 @@ def _meaning(text: str) -> ReadAnswer:
     )
 
 
-def letters(rule: Rule) -> list[Letter]:
-    """Sizes first, then parameters, each with a number that shows what the rule is."""
-    from lattend.draw.grid.samples import sample_numbers
-
-    return [
-        Letter(
-            name=name,
-            size=name in rule.sizes,
-            least=1 if name in rule.sizes or name in rule.moduli else 0,
-            example=example,
-            value=rule.values.get(name),
-        )
-        for name, example in sample_numbers(rule).items()
-    ]
-
-
-def examples(rule: Rule, names: Iterable[str]) -> dict[str, int]:
-    """The numbers at which these letters of a rule are drawn until they have one."""
-    wanted = {*names}
-    return {letter.name: letter.example for letter in letters(rule) if letter.name in wanted}
-
-
 def tree(node: Node) -> Tree:
     """The node as nested lists: kind, parts, [start, end] of its text or null."""
     from lattend.rules.language import expr
 
-    place = list(node.span) if node.span else None
+    span = list(node.span) if node.span else None
     match node:
         case expr.Num():
-            return ["num", node.value, place]
+            return ["num", node.value, span]
         case expr.Name():
-            return ["name", node.name, place]
+            return ["name", node.name, span]
         case expr.Truth():
-            return ["truth", node.value, place]
+            return ["truth", node.value, span]
         case expr.Lookup():
-            return ["entry", node.array, [tree(index) for index in node.indices], place]
+            return ["entry", node.array, [tree(index) for index in node.indices], span]
         case expr.Arith():
-            return ["arith", node.op, [tree(part) for part in node.args], place]
+            return ["arith", node.op, [tree(part) for part in node.args], span]
         case expr.Compare():
-            return ["compare", node.op, [tree(node.left), tree(node.right)], place]
+            return ["compare", node.op, [tree(node.left), tree(node.right)], span]
         case expr.And():
-            return ["and", [tree(part) for part in node.args], place]
+            return ["and", [tree(part) for part in node.args], span]
         case expr.Or():
-            return ["or", [tree(part) for part in node.args], place]
+            return ["or", [tree(part) for part in node.args], span]
         case expr.Not():
-            return ["not", tree(node.arg), place]
+            return ["not", tree(node.arg), span]
 
 
-PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, first=True, as_typed=True)
-OTHER = Panel(
-    "other",
-    "What the text of a second rule means",
-    OtherQuestion,
-    ReadAnswer,
-    other,
-    first=True,
-    as_typed=True,
-)
+READ = Panel("read", "What a rule's text means", answer_read, first=True, as_typed=True)
+OTHER = Panel("other", "What the text of a second rule means", answer_other, first=True, as_typed=True)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from lattend.errors import TooLarge
-from lattend.web.copies import call, command, python
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
-from lattend.web.panels.read import letters
-from lattend.web.plans import MOST_HEADS
-from lattend.web.rules import numbers_of, read
+from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panels.explain import MOST_HEADS
+from lattend.web.rules import letters, numbers_of, read
+from lattend.web.snippets import call, command, python
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.cost import Cost
     from lattend.counts import Count
+
 
 WORK = ("multiply_adds", "exponentials")
 MEMORY = ("saved_activations", "cache")
@@ -50,7 +50,7 @@ class PricedQuantity(BaseModel):
 
 
 class RuleCostAnswer(Answer):
-    """The quantities, the numbers at which they are worked out, and the least time a machine needs."""
+    """The quantities, the numbers at which they are evaluated, and a lower bound on the time."""
 
     at: dict[str, int]
     quantities: list[PricedQuantity]
@@ -59,14 +59,14 @@ class RuleCostAnswer(Answer):
 
 
 class _Formulas(NamedTuple):
-    """The formulas of a rule, which no slider changes."""
+    """The formulas of a rule's cost, which do not depend on the sliders."""
 
     cost: Cost
     closed: dict[str, Formula | None]
     labels: dict[str, str]
 
 
-def answer(question: RuleCostQuestion) -> RuleCostAnswer:
+def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
     """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
     from lattend.cost import attention
     from lattend.report.latex import named
@@ -101,7 +101,7 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
         note=PADDED if _padded(priced) else "",
-        copies=Copies(
+        copies=Snippets(
             python=python(
                 f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
             ),
@@ -117,10 +117,10 @@ def _formulas(rule: str, shared: bool, below: tuple[tuple[str, int], ...]) -> _F
     from lattend.cost.quantities import LABELS
     from lattend.cost.summary import path_label
 
-    given: dict[str, Any] = dict(below)
-    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None, **given)
-    found = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
-    closed = {name: formula(value) for name, value in found.items()}
+    numbers: dict[str, Any] = dict(below)
+    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None, **numbers)
+    counts = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
+    closed = {name: formula(value) for name, value in counts.items()}
     path = None if cost.path is None else formula(cost.path)
     return _Formulas(cost, {**closed, "path": path}, {**LABELS, "cache": KEPT, "path": path_label(cost)})
 
@@ -148,6 +148,4 @@ def _digits(value: Count | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
-PANEL = Panel(
-    "rule_cost", "What attention under a rule costs", RuleCostQuestion, RuleCostAnswer, answer, torch=True
-)
+RULE_COST = Panel("rule_cost", "What attention under a rule costs", answer_rule_cost, torch=True)

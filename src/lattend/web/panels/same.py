@@ -1,4 +1,4 @@
-"""same: whether two rules attend the same pairs, where they first differ, and how much they share."""
+"""same, shared: whether two rules attend to the same pairs, and how many they share."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.copies import call, command, python, show
-from lattend.web.formulas import Formula, formula
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.rules import numbers_of, read
+from lattend.web.snippets import call, command, python, show
+from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -42,7 +42,7 @@ class FirstDifference(BaseModel):
 
 
 class SharedCount(BaseModel):
-    """So many pairs are attended by both or by one only; no formula where there is none, which `why` says."""
+    """The number of pairs of both rules or of one only; `why` says why there is no formula."""
 
     whose: str  # "both", "rule" or "other"
     formula: Formula | None
@@ -51,7 +51,7 @@ class SharedCount(BaseModel):
 
 
 class SameAnswer(Answer):
-    """Whether the sets are the same for all numbers left open; `at` are those that were put in.
+    """Whether the sets are equal for all open numbers; `at` are the fixed ones.
 
     `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
     `drawn`: None where they are the same there.
@@ -70,7 +70,7 @@ class SharedAnswer(Answer):
     parts: list[SharedCount]
 
 
-def answer(question: SameQuestion) -> SameAnswer:
+def answer_same(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
     from lattend.draw.grid.bind import bound
     from lattend.report.latex import aligned
@@ -81,21 +81,21 @@ def answer(question: SameQuestion) -> SameAnswer:
             "rules that look up data can be compared at given numbers only: the grid shows where they differ"
         )
     witness = left.difference(right)
-    here, drawn = None, dict[str, int]()
+    at_numbers, drawn = None, dict[str, int]()
     if witness is not None:
         rules = rules_of(question.rule, question.other)
         drawn = drawn_at(rules, question.numbers)
         a, b = bound(rules, drawn)
         pair = a.difference(b)
-        here = None if pair is None else _first(pair, a)
+        at_numbers = None if pair is None else _first(pair, a)
     sign = "=" if witness is None else r"\ne"
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
         first=None if witness is None else _first(witness, left),
-        here=here,
+        here=at_numbers,
         drawn=drawn,
-        copies=Copies(
+        copies=Snippets(
             latex=aligned(*_sets_latex(left, right), f"A &{sign} B"),
             python=_python(question),
             command=_commands(question),
@@ -103,7 +103,7 @@ def answer(question: SameQuestion) -> SameAnswer:
     )
 
 
-def shared(question: SameQuestion) -> SharedAnswer:
+def answer_shared(question: SameQuestion) -> SharedAnswer:
     """How many pairs both rules attend, and how many only one of them."""
     from lattend.budget import Budget
     from lattend.report.latex import aligned
@@ -117,7 +117,7 @@ def shared(question: SameQuestion) -> SharedAnswer:
     ]
     return SharedAnswer(
         parts=counts,
-        copies=Copies(
+        copies=Snippets(
             latex=aligned(*_sets_latex(*rules), *_counts_latex(counts, _sizes(question))),
             python=_python(question, counts),
             command=_commands(question, count=True),
@@ -148,7 +148,7 @@ def _sizes(question: SameQuestion) -> dict[str, int]:
 
 
 def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
-    """Whether they differ, for all sizes and at those given; and the counts that were found."""
+    """Python that compares the rules, for all sizes and at the question's, and prints the counts."""
     given, sizes = _given(question), _sizes(question)
     lines: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
@@ -167,11 +167,11 @@ def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
 
 
 def _commands(question: SameQuestion, count: bool = False) -> str:
-    """For all sizes, and at those given; none of rules that look up data, which `same` does not compare."""
+    """Commands that compare the rules; none for rules with data, which `same` does not compare."""
     if _looks_up(question):
         return ""
-    given, sizes = _given(question), _sizes(question)
-    at = [given, given | sizes] if sizes else [given]
+    numbers, sizes = _given(question), _sizes(question)
+    at = [numbers, numbers | sizes] if sizes else [numbers]
     return "\n".join(command("same", question.rule, question.other, at=one, count=count) for one in at)
 
 
@@ -197,7 +197,7 @@ def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> li
 
 
 def _has_value(count: SharedCount) -> bool:
-    """Whether its number says more than its formula."""
+    """Whether the count has a number beside its formula."""
     return bool(count.value) and not (count.formula and count.formula.text == count.value)
 
 
@@ -220,13 +220,13 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
     sizes = numbers_of(part, numbers)
     value, why, closed = "", "", None
     try:
-        found = part.count(**sizes) if sizes else None
-        value = f"{found:,}" if isinstance(found, int) else ""
+        count = part.count(**sizes) if sizes else None
+        value = f"{count:,}" if isinstance(count, int) else ""
         closed = formula(part.count())
     except LattendError as reason:
         why = "" if value else reason.reason
     return SharedCount(whose=whose, formula=closed, value=value, why=why)
 
 
-PANEL = Panel("same", "Whether two rules are the same", SameQuestion, SameAnswer, answer, as_typed=True)
-SHARED = Panel("shared", "How many pairs two rules share", SameQuestion, SharedAnswer, shared, as_typed=True)
+SAME = Panel("same", "Whether two rules are the same", answer_same, as_typed=True)
+SHARED = Panel("shared", "How many pairs two rules share", answer_shared, as_typed=True)

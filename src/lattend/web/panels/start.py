@@ -1,4 +1,4 @@
-"""start: what the page needs once: the catalogue and the examples."""
+"""start, questions, ask: the menus of the page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from lattend import __version__
+from lattend.web.page_links import PageLink, page_link
 from lattend.web.panel import Panel, Question
 
 
 class StartQuestion(Question):
-    """Nothing is asked."""
+    """A question without fields."""
 
 
 class CatalogueRule(BaseModel):
@@ -51,7 +52,7 @@ def examples() -> list[Example]:
     return [Example.model_validate(example) for example in tomllib.loads(text)["example"]]
 
 
-def answer(question: StartQuestion) -> StartAnswer:
+def answer_start(question: StartQuestion) -> StartAnswer:
     """The catalogue of rules, and the examples."""
     from lattend.draw.grid.samples import catalogue
 
@@ -68,4 +69,91 @@ def answer(question: StartQuestion) -> StartAnswer:
     return StartAnswer(version=__version__, catalogue=rules, examples=examples())
 
 
-PANEL = Panel("start", "The page's menus", StartQuestion, StartAnswer, answer, first=True)
+START = Panel("start", "The page's menus", answer_start, first=True)
+
+
+class QuestionsQuestion(Question):
+    """A question without fields: all questions come at once."""
+
+
+class AskedCommand(BaseModel):
+    """A command, what it prints, and the page that shows the same."""
+
+    line: str
+    printed: str
+    place: PageLink | None
+
+
+class AskedQuestion(BaseModel):
+    """A question, the answer of course notes, and the true answer."""
+
+    number: int
+    topic: str
+    asks: str
+    notes: str
+    commands: list[AskedCommand]
+    python: str
+    remark: str
+    other_names: list[str]  # by which it is found too
+
+
+class QuestionsAnswer(BaseModel):
+    """All questions, by topic in the order of a course."""
+
+    questions: list[AskedQuestion]
+
+
+def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
+    """The questions with their answers."""
+    from lattend.ask.question import other_names, questions
+
+    return QuestionsAnswer(
+        questions=[
+            AskedQuestion(
+                number=one.number,
+                topic=one.topic,
+                asks=one.asks,
+                notes=one.notes,
+                commands=[
+                    AskedCommand(line=line, printed=printed, place=page_link(line))
+                    for line, printed in one.commands
+                ],
+                python=one.python.strip(),
+                remark=one.remark,
+                other_names=other_names(one),
+            )
+            for one in questions()
+        ]
+    )
+
+
+class AskQuestion(Question):
+    """Words to find, as they are typed."""
+
+    words: str = Field(max_length=400)
+
+
+class AskAnswer(BaseModel):
+    """The numbers of the questions that have all words, or most where `nearest`; words that may be meant."""
+
+    numbers: list[int]
+    nearest: bool
+    close: list[str]
+
+
+def answer_ask(question: AskQuestion) -> AskAnswer:
+    """The questions that have these words, or other names for the same things."""
+    from lattend.ask.question import close_words, nearest, search
+
+    words = question.words.split()
+    matches = search(words)
+    others = [] if matches else nearest(words)
+    return AskAnswer(
+        numbers=[one.number for one in matches or others],
+        nearest=not matches,
+        close=[] if matches else close_words(words),
+    )
+
+
+QUESTIONS = Panel("questions", "The questions of course notes", answer_questions)
+ASK = Panel("ask", "Questions that have these words", answer_ask)

@@ -1,4 +1,4 @@
-"""steer: the query that gives wanted weights, or the certificate that none does."""
+"""steer, try_query: the query for wanted weights, and the weights that a query gives."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import command, python, show
-from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
-from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import ReportView, view
+from lattend.web.panel import Answer, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import command, literal, literals, python, show
+from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.study.steering.steered import Steered
+    from lattend.study.steering.trial import Trial
 
 
 class SteerQuestion(Question):
@@ -51,26 +51,26 @@ class SteerAnswer(Answer):
     certificate: CertificateView | None
 
 
-def answer(question: SteerQuestion) -> SteerAnswer:
+def answer_steer(question: SteerQuestion) -> SteerAnswer:
     """The query for the wanted weights, its exact error and bound, and why none is better."""
     from lattend.report.numbers import significant
     from lattend.study.steering.latex import steered_latex
     from lattend.study.steering.numbers import shares
     from lattend.study.steering.steered import plain
 
-    found = steered(question)
-    ray, why = found.ray, found.certificate
-    query = plain(found.query)
+    result = steered(question)
+    ray, why = result.ray, result.certificate
+    query = plain(result.query)
     wanted = [str(share) for share in shares(question.wanted)]
     return SteerAnswer(
-        reach=found.reach,
-        how=found.how,
-        report=view(found.report()),
+        reach=result.reach,
+        how=result.how,
+        report=report_view(result.report()),
         query=[significant(number, 12) for number in query.tolist()],
         place=query.tolist(),
         keys=ray.keys.tolist(),
         wanted=wanted,
-        weights=plain(found.weights).tolist(),
+        weights=plain(result.weights).tolist(),
         mixture=(ray.wanted @ ray.keys).tolist(),
         face=[key for key, on in enumerate(ray.face.tolist()) if on],
         sharp=not ray.face.all(),
@@ -81,30 +81,30 @@ def answer(question: SteerQuestion) -> SteerAnswer:
             right=[key for key, part in enumerate(why.relation) if part > 0],
             meeting=why.meeting(ray.keys).tolist(),
         ),
-        copies=copies(question, wanted, steered_latex(found)),
+        copies=_steer_copies(question, wanted, steered_latex(result)),
     )
 
 
 def steered(question: SteerQuestion) -> Steered:
-    """What the library finds, for one head."""
+    """The library's result for one head."""
     from lattend.study.steering.numbers import shares
     from lattend.study.steering.steer import steer
     from lattend.study.steering.steered import Steered
 
-    found = steer(
+    result = steer(
         question.keys,
         shares(question.wanted),
         sharpness=question.sharpness.strip() or None,
         values=question.values or None,
         scale=question.scale,
     )
-    assert isinstance(found, Steered)
-    return found
+    assert isinstance(result, Steered)
+    return result
 
 
-def copies(question: SteerQuestion, wanted: list[str], latex: str) -> Copies:
+def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Snippets:
     """The same question in Python and in the shell."""
-    return Copies(
+    return Snippets(
         python=python(
             show(
                 "lt.study.steer",
@@ -117,19 +117,155 @@ def copies(question: SteerQuestion, wanted: list[str], latex: str) -> Copies:
         ),
         command=command(
             "steer",
-            keys=rows_text(question.keys),
-            weights=row_text(wanted),
+            keys=question.keys,
+            weights=wanted,
             sharpness=question.sharpness,
-            values=rows_text(question.values),
+            values=question.values,
             scale="" if question.scale == "1" else question.scale,
         ),
         latex=latex,
     )
 
 
-def picture(question: SteerQuestion) -> Picture:
+def steer_picture(question: SteerQuestion) -> Picture:
     """The keys as a map, the weights and the error against the sharpness."""
     return steered(question).draw()
 
 
-PANEL = Panel("steer", "The query for wanted weights", SteerQuestion, SteerAnswer, answer, picture)
+STEER = Panel("steer", "The query for wanted weights", answer_steer, steer_picture)
+
+
+LENGTHS = [place / 10 for place in range(51)]  # of the query, 1 as given
+
+
+class TryQueryQuestion(Question):
+    """A query [D] over keys [m, D]. `wanted` are wished weights as parts of their sum; none, or one a key."""
+
+    keys: Rows
+    query: Row
+    wanted: Row = Field(default_factory=list)
+    values: Rows = Field(default_factory=list)
+    scale: Text = "1"
+
+
+class KeyWeight(BaseModel):
+    """What one key gets: in numbers, for bars, and in the limit of a long query in this direction."""
+
+    logit: str
+    weight: str
+    share: float
+    limit: float
+    wanted: float
+
+
+class ConeView(BaseModel):
+    """The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty."""
+
+    keys: list[int]
+    start: list[float]
+    end: list[float]
+
+
+class Growth(BaseModel):
+    """The weights of each key, as the query is made shorter and longer; 1 is the query as given."""
+
+    lengths: list[float]
+    weights: list[list[float]]
+
+
+class TryQueryAnswer(Answer):
+    """`keys`, `values` and `query` are the numbers that were typed, for the plane."""
+
+    keys: list[list[float]]
+    values: list[list[float]]
+    query: list[float]
+    weights: list[KeyWeight]
+    how: str
+    report: ReportView
+    output: list[float]
+    wanted_output: list[float]
+    cones: list[ConeView]
+    growth: Growth
+
+
+def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
+    """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
+    from lattend.study.steering.cones import winning_cones
+    from lattend.study.steering.latex import trial_latex
+    from lattend.study.steering.reports import six_digits, weight_texts
+
+    trial = tried(question)
+    rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)
+    texts = weight_texts(trial.logits, trial.weights)
+    wanted = [0.0] * len(trial.keys) if trial.wanted is None else trial.wanted.tolist()
+    report = trial.report()
+    cones = winning_cones(question.keys, question.scale) if trial.keys.shape[1] == 2 else ()
+    return TryQueryAnswer(
+        keys=trial.keys.tolist(),
+        values=[] if trial.values is None else trial.values.tolist(),
+        query=trial.query.tolist(),
+        weights=[
+            KeyWeight(logit=six_digits(logit), weight=text, share=share, limit=limit, wanted=wish)
+            for (logit, share, limit), wish, text in zip(rows, wanted, texts, strict=True)
+        ],
+        how=trial.how,
+        report=report_view(report),
+        output=[] if trial.output is None else trial.output.tolist(),
+        wanted_output=[] if trial.wanted_output is None else trial.wanted_output.tolist(),
+        cones=[
+            ConeView(keys=[*cone.keys], start=[*(cone.start or ())], end=[*(cone.end or ())])
+            for cone in cones
+        ],
+        growth=Growth(lengths=LENGTHS, weights=trial.made_longer(LENGTHS).T.round(6).tolist()),
+        copies=_try_query_copies(question, trial_latex(trial)),
+    )
+
+
+def tried(question: TryQueryQuestion) -> Trial:
+    """The library's result for this query."""
+    from lattend.study.steering.numbers import shares
+    from lattend.study.steering.trial import try_query
+
+    return try_query(
+        question.keys,
+        question.query,
+        shares(question.wanted) if question.wanted else None,
+        question.values or None,
+        question.scale,
+    )
+
+
+def _try_query_copies(question: TryQueryQuestion, latex: str) -> Snippets:
+    """The same question in Python and in the shell."""
+    from lattend.study.steering.numbers import shares
+
+    wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
+    return Snippets(
+        python=python(
+            show(
+                "lt.study.try_query",
+                literals(question.keys),
+                literals([question.query])[0],
+                weights=literals([wanted])[0] or None,
+                values=literals(question.values) or None,
+                scale=None if question.scale == "1" else literal(question.scale),
+            )
+        ),
+        command=command(
+            "steer",
+            keys=question.keys,
+            query=question.query,
+            weights=wanted,
+            values=question.values,
+            scale="" if question.scale == "1" else question.scale,
+        ),
+        latex=latex,
+    )
+
+
+def try_query_picture(question: TryQueryQuestion) -> Picture:
+    """The keys as a map, and the weights against the query's length."""
+    return tried(question).draw()
+
+
+TRY_QUERY = Panel("try_query", "What a query returns", answer_try_query, try_query_picture)

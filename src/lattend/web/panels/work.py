@@ -1,20 +1,23 @@
-"""work: attention worked through, every number exact, in decimals, and with where it comes from."""
+"""work, check: attention worked through in exact numbers, and an answer to it judged."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
-from lattend.web.matrices import Row, Rows, Text, literal, literals, rows_text
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Numbers, Panel, Question, Row, Rows, Snippets, Text
+from lattend.web.snippets import call, command, literal, literals, python
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.study.worked.judge import Judgement
     from lattend.study.worked.step import Step
     from lattend.study.worked.work import Worked
+
 
 MATRICES = ("tokens", "wq", "wk", "wv", "memory")
 DIRECT = ("q", "k", "v")
@@ -86,7 +89,7 @@ class WorkAnswer(Answer):
     markdown: str
 
 
-def answer(question: WorkQuestion) -> WorkAnswer:
+def answer_work(question: WorkQuestion) -> WorkAnswer:
     """Queries, keys, values, scores, exponentials, row sums, weights and outputs, worked out exactly."""
     from lattend.study.worked.latex import step_formula
 
@@ -95,12 +98,12 @@ def answer(question: WorkQuestion) -> WorkAnswer:
         facts=list(worked.statements()),
         steps=[step_view(worked, step, step_formula(worked, step), question.places) for step in worked.steps],
         markdown=worked.markdown(question.places),
-        copies=copies(question, worked),
+        copies=_work_copies(question, worked),
     )
 
 
 def worked_of(question: WorkQuestion) -> Worked:
-    """What the library works out; the last ones are kept, as an answer is checked against them."""
+    """The worked attention. Recent ones are kept, since answers are checked against them."""
     return _worked(question.model_dump_json(include={*WorkQuestion.model_fields} - {"places"}))
 
 
@@ -112,26 +115,25 @@ def _worked(question: str) -> Worked:
 
 
 def arguments(question: WorkQuestion) -> dict[str, Any]:
-    """What is given to the library's `work`; what is usual is left out."""
+    """The arguments of lt.study.work that differ from its defaults."""
     direct = question.q or question.k or question.v
     names = (*(DIRECT if direct else MATRICES), "wo")
-    found: dict[str, Any] = {} if direct else {"tokens": question.tokens}
-    found |= {name: rows for name in names if (rows := getattr(question, name))}
+    options: dict[str, Any] = {} if direct else {"tokens": question.tokens}
+    options |= {name: rows for name in names if (rows := getattr(question, name))}
     if question.rule.strip() != "full":
-        found |= {"rule": question.rule, **letters_of(question)}
+        options |= {"rule": question.rule, **letters_of(question)}
     if question.scale.strip() != "1":
-        found["scale"] = question.scale
+        options["scale"] = question.scale
     if question.heads > 1:
-        found["heads"] = question.heads
+        options["heads"] = question.heads
     if question.columns and not direct:
-        found["columns"] = True
-    return found
+        options["columns"] = True
+    return options
 
 
 def letters_of(question: WorkQuestion) -> dict[str, int]:
-    """Numbers for the letters of the rule: those given, and an example for each other parameter."""
-    from lattend.web.panels.read import letters
-    from lattend.web.rules import read
+    """Numbers for the letters of the rule: the question's, and examples for the other parameters."""
+    from lattend.web.rules import letters, read
 
     return {
         letter.name: question.numbers.get(letter.name, letter.example)
@@ -142,7 +144,7 @@ def letters_of(question: WorkQuestion) -> dict[str, int]:
     }
 
 
-def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView:
+def step_view(worked: Worked, step: Step, formula: str, decimals: int) -> StepView:
     """A step as typed data."""
     from lattend.study.worked.origin import origin
 
@@ -150,38 +152,33 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
 
     def view(head: int, row: int, column: int) -> NumberView:
         entry = step.tables[head][row][column]
-        found = NumberView(
+        number = NumberView(
             exact=entry.latex if many <= MOST_EXACT and entry.text is not None else "",
             text=entry.text or "",
-            decimal=entry.decimal(places),
+            decimal=entry.decimal(decimals),
             share=float(entry.value) if step.name == "weights" else None,
         )
         if many <= MOST_ORIGINS:
-            made_of = origin(worked, (step.name, head, row, column), places)
-            found.origin = made_of.latex
-            found.sources = [SourceView(**source._asdict()) for source in made_of.sources]
-        return found
+            made_of = origin(worked, (step.name, head, row, column), decimals)
+            number.origin = made_of.latex
+            number.sources = [SourceView(**source._asdict()) for source in made_of.sources]
+        return number
 
     tables = [
         [[view(head, row, column) for column in range(len(rows[0]))] for row in range(len(rows))]
         for head, rows in enumerate(step.tables)
     ]
     return StepView(
-        name=step.name,
-        title=step.title,
-        formula=formula,
-        down=step.down,
-        across=step.across,
-        tables=tables,
+        name=step.name, title=step.title, formula=formula, down=step.down, across=step.across, tables=tables
     )
 
 
-def copies(question: WorkQuestion, worked: Worked) -> Copies:
+def _work_copies(question: WorkQuestion, worked: Worked) -> Snippets:
     """The same work in Python, in the shell and in LaTeX."""
-    places = "" if question.places == 4 else f" --places {question.places}"
-    return Copies(
+    option = "" if question.places == 4 else f" --places {question.places}"
+    return Snippets(
         python=python(call_of(question), "print(worked)"),
-        command=command_of(question) + places,
+        command=command_of(question) + option,
         latex=worked.latex(question.places),
     )
 
@@ -197,21 +194,127 @@ def call_of(question: WorkQuestion) -> str:
 
 def command_of(question: WorkQuestion) -> str:
     """The command that works it through."""
-    given = arguments(question)
+    options = arguments(question)
     return command(
         "work",
-        at=letters_of(question) if "rule" in given else {},
-        **{name: rows_text(given[name]) for name in (*MATRICES, "wo", *DIRECT) if name in given},
-        rule=given.get("rule", ""),
-        scale=given.get("scale", ""),
-        heads=str(given.get("heads", "")),
-        columns=given.get("columns", False),
+        at=letters_of(question) if "rule" in options else {},
+        **{name: options[name] for name in (*MATRICES, "wo", *DIRECT) if name in options},
+        rule=options.get("rule", ""),
+        scale=options.get("scale", ""),
+        heads=options.get("heads"),
+        columns=options.get("columns", False),
     )
 
 
-def picture(question: WorkQuestion) -> Picture:
+def work_picture(question: WorkQuestion) -> Picture:
     """The weights as a heat picture."""
     return worked_of(question).draw(question.places)
 
 
-PANEL = Panel("work", "Attention worked through", WorkQuestion, WorkAnswer, answer, picture, as_typed=True)
+WORK = Panel("work", "Attention worked through", answer_work, work_picture, as_typed=True)
+
+
+Tables = Annotated[list[Rows], Field(max_length=16)]
+
+
+class CheckQuestion(WorkQuestion):
+    """A piece of work, and for some of its steps a table a head; "" where a number is not given."""
+
+    answer: dict[str, Tables] = Field(default_factory=dict, max_length=10)
+
+
+class PlaceView(BaseModel):
+    """A number of a step, counted from 0."""
+
+    step: str
+    head: int
+    row: int
+    column: int
+
+
+class NumberCheck(PlaceView):
+    """The verdict on one number: "right", "rounded", "follows" or "slip"; `roots` are the slips behind it."""
+
+    given: str
+    exact: str
+    verdict: str
+    roots: list[PlaceView]
+
+
+class CheckAnswer(Answer):
+    """The verdicts and their summary; `slips` names each slip once, with what follows from it."""
+
+    right: bool
+    summary: str
+    slips: list[str]
+    notes: list[str]
+    numbers: list[NumberCheck]
+
+
+def answer_check(question: CheckQuestion) -> CheckAnswer:
+    """Compare every number of the answer with the exact one, and with what its own earlier numbers give."""
+    from lattend.study.worked.judge import judge
+    from lattend.study.worked.judgement_text import format_true
+
+    worked = worked_of(question)
+    typed: dict[str, Any] = {
+        name: tables if name in worked.parts and worked.parts[name].per_head else tables[0]
+        for name, tables in question.answer.items()
+        if any(cell.strip() for rows in tables for row in rows for cell in row)
+    }
+    judgement = judge(worked, typed, nothing='""')
+    texts = judgement.json()
+
+    def place(name: str, head: int, row: int, column: int) -> PlaceView:
+        return PlaceView(step=name, head=head, row=row, column=column)
+
+    return CheckAnswer(
+        right=bool(judgement),
+        summary=texts["summary"],
+        slips=[*texts["strays"], *texts["slips"]],
+        notes=texts["notes"],
+        numbers=[
+            NumberCheck(
+                **place(*verdict.place).model_dump(),
+                given=verdict.written.text,
+                exact=format_true(verdict),
+                verdict=verdict.kind,
+                roots=[place(*root) for root in sorted(verdict.roots - {verdict.place})],
+            )
+            for verdict in judgement.verdicts
+        ],
+        copies=_check_copies(question, typed, _judgement_latex(judgement, texts["summary"])),
+    )
+
+
+def _judgement_latex(judgement: Judgement, summary: str) -> str:
+    """The verdicts as a table."""
+    from lattend.report.report import Report
+    from lattend.report.table import Table
+    from lattend.study.worked.judgement_text import format_true
+
+    rows = [
+        (
+            one.place[0],
+            *(str(number + 1) for number in one.place[1:]),
+            one.written.text,
+            format_true(one),
+            one.kind,
+        )
+        for one in judgement.verdicts
+    ]
+    head = ("step", "head", "row", "column", "given", "exact", "verdict")
+    return Report(summary, [Table(head, rows)] if rows else []).latex()
+
+
+def _check_copies(question: CheckQuestion, tables: dict[str, Any], latex: str) -> Snippets:
+    """The same check in Python and in the shell."""
+    file = f"echo {shlex.quote(json.dumps(tables))} > answer.json"
+    return Snippets(
+        python=python(call_of(question), call("print(worked.check", tables) + ")"),
+        command=f"{file}\n{command_of(question)} --check answer.json",
+        latex=latex,
+    )
+
+
+CHECK = Panel("check", "An answer checked", answer_check)
