@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.counts.terms.notations import LATEX, MATHML, PLAIN
+from lattend.counts.terms.term import Term, read_term
 from lattend.study.derivations.catalogue import HOMES
 from lattend.study.derivations.evaluation import evaluate
-from lattend.study.derivations.notations import LATEX, MATHML, PLAIN
-from lattend.study.derivations.reader import read_term
-from lattend.study.derivations.term import Term
 from lattend.study.exact.numbers import exact
 
 GOLDEN = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from lattend.counts.formula import BigO
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.formula_value import value_at
+from lattend.counts.terms.term import Term
 from lattend.errors import DerivationError
 from lattend.study.derivations.draft import Link
 from lattend.study.derivations.evaluation import evaluate
-from lattend.study.derivations.term import Term
 from lattend.study.exact.numbers import exact
 
 if TYPE_CHECKING:

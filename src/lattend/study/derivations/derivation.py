@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lattend.counts.terms.notations import LATEX, MATHML, PLAIN, TermNotation
+from lattend.counts.terms.term import Term
 from lattend.errors import LattendError
 from lattend.report.shown import Shown
 from lattend.report.table import WIDTH
 from lattend.study.derivations import documents
-from lattend.study.derivations.notations import LATEX, MATHML, PLAIN, TermNotation
-from lattend.study.derivations.term import Term
 from lattend.study.derivations.terminal import terminal
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from lattend.counts.terms.notations import MATHML
 from lattend.report.signs import TEX
-from lattend.study.derivations.notations import MATHML
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import Derivation, DerivedLine

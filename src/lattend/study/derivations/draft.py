@@ -11,12 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lattend.counts.terms.notations import PLAIN
+from lattend.counts.terms.term import Term, read_term
 from lattend.errors import DerivationError
 from lattend.study.derivations.derivation import Derivation, DerivedLine
 from lattend.study.derivations.evaluation import Environment, define, evaluate
-from lattend.study.derivations.notations import PLAIN
-from lattend.study.derivations.reader import read_term
-from lattend.study.derivations.term import Term
 from lattend.study.exact.identity import is_zero, limit
 from lattend.study.exact.sign import sign_of
 from lattend.study.exact.writing import format_exact

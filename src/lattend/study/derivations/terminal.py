@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from lattend.counts.terms.notations import PLAIN
 from lattend.report.table import LEAST_WORDS
-from lattend.study.derivations.notations import PLAIN
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import Derivation, DerivedLine

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lattend.counts.terms.notations import PLAIN
+from lattend.counts.terms.term import Term
 from lattend.errors import DomainError, LattendError, TextError
 from lattend.study.derivations.derivation import DerivedLine
 from lattend.study.derivations.draft import Chain, Draft, Link
-from lattend.study.derivations.notations import PLAIN
-from lattend.study.derivations.term import Term
 
 Verdict = Literal["holds", "refuted", "unread"]
 # What a formula of another kind than its line may raise where it is worked out
