@@ -7,17 +7,17 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import lattend as lt
-from lattend.cost.reference import running
+from lattend.cost.reference import layers
 from lattend.cost.reference.shapes import Shape, Shapes
 
-one = running.one
+one = layers.one
 OPERATIONS = ("multiplies", "adds", "exponentials", "divisions", "functions")
 Price: TypeAlias = dict[str, Any]  # "parameters", "depth", the operations, and "backward adds" and so on
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Price:
     """What a layer does, called with inputs of these shapes and then its weights; all outputs are used."""
-    ran = running.run(layer, weights, *inputs)
+    ran = layers.run(layer, weights, *inputs)
     return {"parameters": ran.parameters, "depth": ran.depth} | _both_ways(ran.forward, ran.backward)
 
 

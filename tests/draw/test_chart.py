@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 from lattend.draw.charts.axes import DrawnChart
 from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.braille import BRAILLE, _cut, ansi
-from lattend.draw.charts.chart import Arrows, Chart, Dots, Stroke, classes, curves, legend
-from lattend.draw.charts.ticks import round_numbers
+from lattend.draw.charts.chart import (
+    Arrows,
+    Chart,
+    Dots,
+    Stroke,
+    classes,
+    curves,
+    legend,
+    round_numbers,
+)
 from lattend.draw.formats.scene import Path, Text
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError

@@ -7,7 +7,7 @@ import pytest
 
 import lattend as lt
 from lattend.counts.verdict import Counterexample
-from lattend.draw.grid.counterexample import CounterexamplePairs, counterexample_pairs
+from lattend.draw.grid.rules import CounterexamplePairs, counterexample_pairs
 
 
 def pairs_of(rule: lt.Rule, claim: str, **how: object) -> tuple[Counterexample, CounterexamplePairs]:

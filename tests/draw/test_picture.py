@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lattend.draw.charts.axes import DrawnChart
-from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, Stroke, curves
 from lattend.draw.formats.page import png
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.draw.formats.scene import Path, Rect, Scene, Text, text_width

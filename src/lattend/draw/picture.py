@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
-from lattend.draw.diagram import Diagram
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import Look
-from lattend.draw.formats.scene import Scene
+from lattend.draw.formats.scene import Diagram, Scene
 from lattend.draw.grid import layout
 from lattend.draw.grid.panel import Panel
 from lattend.errors import LattendError

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattend.cost.amount import Amount
-from lattend.cost.comparison.candidates import by_power
 from lattend.cost.comparison.claims import SignSample
 from lattend.cost.comparison.crossing_points import CrossingPoint, format_polynomial, format_sum, surds
 from lattend.cost.comparison.crossover import crossover
+from lattend.cost.comparison.solve import by_power
 from lattend.cost.sizes import read_size
 from lattend.rules.language.polynomial import Polynomial
 

@@ -6,7 +6,7 @@ import pytest
 from cost.models.published import PUBLISHED
 
 from lattend.cost.models import config
-from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
+from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
 from lattend.cost.models.summary import report_of
 from lattend.cost.models.times import decode_time, run_time
 from lattend.errors import DomainError

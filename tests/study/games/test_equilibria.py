@@ -11,8 +11,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lattend.study.games.equilibria import search
 from lattend.study.games.game import Game
-from lattend.study.games.search import search
 
 
 def kinds(text: str) -> list[tuple[tuple[Any, ...], str]]:

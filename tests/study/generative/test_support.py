@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import distributions as td
 
 import lattend as lt
-from lattend.study.generative.support import MOST_VALUES, every_z
+from lattend.study.generative.bound import MOST_VALUES, every_z
 
 Bernoulli, Categorical, elbo = (
     lt.study.generative.Bernoulli,

@@ -14,10 +14,9 @@ from scipy import stats
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.study.gradients.claims import FORMS, read_claim
+from lattend.study.gradients.claims import FORMS, STUDENT, ConfidenceInterval, factor, read_claim
 from lattend.study.gradients.decay import Gradients, GradientStudy
-from lattend.study.gradients.recall import INITIAL, TRAINED
-from lattend.study.gradients.trend import STUDENT, ConfidenceInterval, factor
+from lattend.study.gradients.networks import INITIAL, TRAINED
 
 
 def test_students_t() -> None:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastToken
-from lattend.study.gradients.recall import Recall
+from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastToken, Recall
 
 SHIFTS = range(-(KERNEL // 2), KERNEL // 2 + 1)
 

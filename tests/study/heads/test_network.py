@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lattend.nn.attention.attention import MultiHeadAttention
-from lattend.study.heads.network import HeadLayer, HeadNet
+from lattend.study.heads.training import HeadLayer, HeadNet
 
 
 def layer_of(heads: int = 4, spread: float = 2.0, sharp: float = 1.0) -> HeadLayer:

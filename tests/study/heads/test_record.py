@@ -14,8 +14,7 @@ from made_heads import record
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.heads.findings import OFF, Findings
-from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record
-from lattend.study.heads.recorded import digits_record
+from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record, digits_record
 
 SETTINGS = HeadSettings(
     data="drawn",
@@ -181,7 +180,7 @@ def test_the_report_has_the_numbers_and_the_control() -> None:
 
 
 def test_several_records_are_compared_by_the_range_of_their_numbers() -> None:
-    from lattend.study.heads.several import compare_records
+    from lattend.study.heads.findings import compare_records
 
     first = drawn(moment(), moment(1, (1, 2, 3)), moment(1))
     second = replace(drawn(moment(), moment(1, (2, 1.5, 1)), moment(1)), settings=replace(SETTINGS, seed=7))
@@ -196,7 +195,7 @@ def test_several_records_are_compared_by_the_range_of_their_numbers() -> None:
 
 
 def test_records_of_other_experiments_are_not_compared() -> None:
-    from lattend.study.heads.several import compare_records
+    from lattend.study.heads.findings import compare_records
 
     first = drawn(moment(), moment(1), moment(1))
     with pytest.raises(NamingError, match="in their seeds alone, and batch is 5 and 6; show them one by one"):

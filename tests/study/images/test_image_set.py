@@ -15,8 +15,7 @@ import pytest
 from PIL import Image
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.images.image_set import ImageSet, read_images
-from lattend.study.images.packages import PACKAGES
+from lattend.study.images.image_set import PACKAGES, ImageSet, read_images
 
 
 def fashion(many: int = 3) -> dict[str, bytes]:

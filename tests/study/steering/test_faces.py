@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lattend.study.steering.faces import nearest, smallest_face
+from lattend.study.steering.ray import nearest, smallest_face
 
 KEYS = arrays(np.int64, st.tuples(st.integers(2, 8), st.integers(1, 3)), elements=st.integers(-2, 2))
 

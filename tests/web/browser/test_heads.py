@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from lattend.study.heads.recorded import digits_record
+from lattend.study.heads.record import digits_record
 
 
 def test_time_moves_the_heads_by_slider_and_by_play(page: Any) -> None:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.cost.amount import Amount, rank
-from lattend.cost.comparison.crossover import Crossover, crossover
+from lattend.cost.comparison.crossover import Crossover, crossover, numbers
 from lattend.cost.comparison.difference import settled
 from lattend.cost.comparison.equal import Width, equal_parameters
-from lattend.cost.comparison.evaluation import numbers
 from lattend.cost.cost import Cost
 from lattend.cost.quantities import label as label_of
 from lattend.cost.quantities import quantity_named

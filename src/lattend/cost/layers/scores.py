@@ -1,18 +1,74 @@
-"""Scores: how attention rates attended pairs, by its encoding of positions and its projections."""
+"""Scores: the statements of attention at attended pairs, by encoding of positions and projections."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.layers.builder import columns
-from lattend.cost.layers.entries import entries_of, used_entries
-from lattend.cost.layers.pair_statements import PairStatements
-from lattend.cost.pairs import AttendedPairs
-from lattend.cost.points import Sizes
-from lattend.cost.statement import NOTHING, Array, Columns
-from lattend.errors import NamingError
+from lattend.cost.layers.builder import Builder, columns
+from lattend.cost.pairs import MOST_MASK, AttendedPairs
+from lattend.cost.points import Sizes, defined, known_numbers, points, with_parameters
+from lattend.cost.sizes import multiply
+from lattend.cost.statement import NOTHING, Array, Columns, Statement
+from lattend.errors import DomainError, NamingError, TooLarge
+from lattend.rules.language import expr
 from lattend.rules.language.polynomial import Polynomial
+from lattend.rules.rule import Rule
+
+
+class PairStatements(Builder):
+    """Statements over the attended pairs of all heads, and the parameters they read."""
+
+    def __init__(self, sizes: Sizes, pairs: AttendedPairs) -> None:
+        # Without those of the rule, whose names may be those of indices here
+        own = {name: size for name, size in sizes.items() if name not in pairs.rule.parameters}
+        super().__init__({**own, "N": pairs.queries, "M": pairs.all_keys})
+        self.pairs = pairs
+        heads, kv_heads = (
+            Amount.of(Polynomial.constant(1) if pairs.per_head else sizes[name])
+            for name in ("heads", "kv_heads")
+        )
+        self.attended, self.rows = pairs.pairs * heads, pairs.rows * heads
+        self.keys = pairs.keys * kv_heads
+
+    def of(self, *names: str) -> Amount:
+        """The product of these sizes."""
+        return Amount.of(multiply(*(self.sizes[name] for name in names)))
+
+    def add(
+        self,
+        name: str,
+        points: Columns,
+        reads: tuple[Array, ...],
+        out: Array,
+        begins: Columns,
+        longest: Amount,
+        *,
+        kind: str = "products",
+        and_: str = "",
+        over: str = "",
+        again: bool = True,
+    ) -> None:
+        """Sums of products, by default over attended pairs; scores are computed again going back."""
+        where = over or ", ".join(part for part in ("attended (q, k)", and_) if part)
+        self.statements.append(
+            Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
+        )
+
+    def each(self, name: str, kind: str, *reads: Array, saves: str | None = None) -> Array:
+        """One operation at every attended pair."""
+        made = Array(name, self.attended)
+        again = kind in ("exponentials", "constant multiplies", "adds")
+        self.statements.append(
+            Statement(
+                name, kind, self.attended, reads, made, over="attended (q, k)", saves=saves, again=again
+            )
+        )
+        return made
+
 
 ENCODINGS = (None, "absolute", "relative", "quadratic", "sinusoidal", "tables")
 PROJECTIONS = ("shared", "naive", None)
@@ -231,3 +287,55 @@ class Scores(PairStatements):
         total = self.each("content and shift", "adds", near, distant)
         total = self.each("and u k", "adds", total, content)
         return self.each("scores", "adds", total, place)
+
+
+def entries_of(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Amount:
+    """The entries of one head's table: one for each shift k - q, or 2r + 1 an axis."""
+    return Amount.of(pairs.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
+
+
+def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Columns:
+    """The entries that pairs read, in one head, or in all of them where heads differ.
+
+    Without a radius there is one for each shift k - q; with one, shifts beyond it share those at the end.
+    """
+    rule, sizes = pairs.rule, pairs.sizes
+    if radius is None and not pairs.per_head:
+        return pairs.used_shifts()
+    if radius is not None and len(radius) != len(rule.axes):
+        many = len(rule.axes)
+        raise DomainError(
+            f'radius has one number an axis of the rule "{rule.text}", {many} in all, not {radius}'
+        )
+    every = entries_of(pairs, radius)
+    every = every * Amount.of(sizes["heads"]) if pairs.per_head else every
+    known = known_numbers(rule, sizes)
+    if expr.arrays(rule.condition) and len(known) == len(rule.free):
+        return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
+    bare = with_parameters(rule, known)
+    said, onto = [expr.text(bare.condition)], list[str]()
+    for place, axis in enumerate(bare.axes):
+        away, entry = f"{axis.key} - {axis.query}", f"entry{place}"
+        if radius is None:
+            said.append(f"{entry} == {away} + {axis.queries} - 1")
+        else:
+            said.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
+        said += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
+        onto.append(entry)
+    if pairs.per_head:
+        said.append("head < heads")
+        onto.append("head")
+    condition = " and ".join(f"({part})" for part in said)
+    used = points(condition, sizes, tuple(onto), expr.text(defined(bare)), rule.budget)
+    return Columns.of(used, every)
+
+
+def _from_mask(bound: Rule, radius: tuple[int, ...] | None) -> int:
+    """The same from the pairs of a rule that looks up data."""
+    if bound.dense > MOST_MASK:
+        raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} pairs")
+    places, axes = np.argwhere(bound.mask()), len(bound.axes)
+    shifts = places[:, -axes:] - places[:, -2 * axes : -axes]
+    if radius is not None:
+        shifts = np.clip(shifts, -np.array(radius), radius)
+    return len(np.unique(np.hstack([places[:, : -2 * axes], shifts]), axis=0))

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_map
 
-from lattend.cost.measure.operation import tensors
+from lattend.cost.measure.tally import tensors
 
 MOST_BYTES, LARGEST = 1 << 30, 1 << 28  # of all that is kept at a time, and of one tensor
 CPU = torch.device("cpu")

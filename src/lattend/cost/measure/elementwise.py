@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from lattend.cost.measure.operation import Operation
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Operation, Tally
 
 Formula = Callable[[Operation], Tally]
 

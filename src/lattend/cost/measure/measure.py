@@ -15,9 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from lattend.cost.measure.call_sites import CallSite
 from lattend.cost.measure.meter import Meter
-from lattend.cost.measure.operation import tensors
 from lattend.cost.measure.profile import WAYS, ModuleCost, Profile
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Tally, tensors
 from lattend.errors import LattendError, TensorError
 
 

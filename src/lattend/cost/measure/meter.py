@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -29,11 +30,18 @@ from lattend.cost.measure import products
 from lattend.cost.measure.call_sites import CallSite, CallSites
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
 from lattend.cost.measure.elementwise import knows, other
-from lattend.cost.measure.operation import Operation, operation, short_name, tensors
-from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Pairs, pairs_of, pairs_of_fused
+from lattend.cost.measure.pairs import (
+    FUSED,
+    FUSED_BACKWARD,
+    UNKNOWN,
+    Pairs,
+    has_values,
+    pairs_of,
+    pairs_of_fused,
+)
 from lattend.cost.measure.profile import BACKWARD, FORWARD
 from lattend.cost.measure.rule_pairs import pairs_of_call
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Operation, Tally, operation, short_name, tensors
 from lattend.cost.measure.written_attention import Product, WrittenAttention
 
 SDPA = "scaled_dot_product_attention"
@@ -245,8 +253,6 @@ class Meter:
 
     def _whole(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A higher-order operator, whose inside is not seen."""
-        from lattend.cost.measure.flex import is_flex, pairs_of_flex
-
         if not is_flex(func):
             self.unknown[str(func)] += 1
             return func(*args, **kwargs)
@@ -320,3 +326,41 @@ def _taken_apart() -> Iterator[None]:
 def _eager() -> AbstractContextManager[Any]:
     loaded = "torch._dynamo" in sys.modules  # nothing is compiled where it is not
     return torch.compiler.set_stance("force_eager") if loaded else nullcontext()
+
+
+MOST_PAIRS = 1 << 27  # of a mask that is asked pair by pair
+TOO_LARGE = "mask too large to read: attention in {} is counted by its blocks"
+FLEX = ("flex_attention", "flex_attention_backward")
+
+
+def is_flex(func: Any) -> bool:
+    """Whether an operator is FlexAttention, forward or backward."""
+    return str(func) in FLEX
+
+
+def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
+    """The pairs of a call; its block mask comes as a tuple whose last entry is the mask itself."""
+    query, key, value = args[:3]
+    block_mask = next(x for x in args[3:] if isinstance(x, tuple) and callable(x[-1]))
+    batch, heads, n = query.shape[:3]
+    m = key.shape[2]
+    members, dense = batch * heads, batch * heads * n * m
+    sizes = (query.shape[-1], value.shape[-1])
+    partial, full = block_mask[2], block_mask[4]
+    if not has_values(partial):
+        return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
+    area = prod(block_mask[-3:-1])
+    blocks = int(partial.sum()) + (0 if full is None else int(full.sum()))
+    executed = min(dense, blocks * area * (members // max(1, prod(partial.shape[:2]))))
+    kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
+    if prod(kinds) * n * m > MOST_PAIRS:
+        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE)
+    attended = _attended(block_mask[-1], *kinds, n, m, query.device)
+    needed = attended * (members // prod(kinds))
+    return Pairs(needed, executed, dense, *sizes, min(needed, members * n))
+
+
+def _attended(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:
+    from torch.nn.attention.flex_attention import create_mask
+
+    return int(create_mask(mask, batch, heads, n, m, device=str(device)).sum())

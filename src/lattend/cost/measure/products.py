@@ -10,8 +10,7 @@ from math import prod
 
 from torch import Tensor, dtype
 
-from lattend.cost.measure.operation import Operation
-from lattend.cost.measure.tally import Tally
+from lattend.cost.measure.tally import Operation, Tally
 
 # The arguments that are multiplied; the last axis of the left one is summed over
 MATRICES = {

@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
-from lattend.cost.measure.operation import Operation
 from lattend.cost.measure.pairs import UNKNOWN, attended_by, has_values, lowest
-from lattend.cost.measure.tally import Tally
+from lattend.cost.measure.tally import Operation, Tally
 
 FOLLOWED = ("mm", "bmm", "baddbmm")
 SAME = {

@@ -8,7 +8,7 @@ from collections.abc import ItemsView, Iterator
 from lattend.cost.models.formats import bytes_read, cache_width, is_quantised, weight_format
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Attention, ModelPart
-from lattend.cost.models.rule_span import Span
+from lattend.cost.models.spans import Span
 from lattend.cost.models.work import ModelWork
 from lattend.cost.roofline import Floor
 from lattend.errors import DomainError

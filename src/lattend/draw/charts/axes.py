@@ -20,8 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import Affine2D, Transform
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke
-from lattend.draw.charts.ticks import tick
+from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke, tick
 from lattend.draw.formats.page import FONT, UNITS_PER_INCH
 from lattend.draw.formats.palette import FAINT_TEXT, FRAME, PAPER, TEXT
 from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Text, moved

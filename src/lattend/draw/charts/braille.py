@@ -8,8 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Point, Series, Shape, Stroke, legend
-from lattend.draw.charts.ticks import round_numbers, tick
+from lattend.draw.charts.chart import (
+    Arrows,
+    Base,
+    Chart,
+    Dots,
+    Ends,
+    Point,
+    Series,
+    Shape,
+    Stroke,
+    legend,
+    round_numbers,
+    tick,
+)
 from lattend.draw.formats.scene import spelt
 from lattend.report.table import wrap_text
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from lattend.draw.charts.braille import ChartText, contours, legend_lines, letters
 from lattend.draw.charts.braille import Pen as ChartPen
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import MIXED, SHADES, Look
 from lattend.draw.formats.scene import spelt
 from lattend.draw.grid.layout import entries

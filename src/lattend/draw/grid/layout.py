@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
 from lattend.draw.formats.scene import Item, Rect, Scene, Segment, Text, patch, text_width, wrapped
 from lattend.draw.grid import marks
@@ -18,7 +17,7 @@ from lattend.draw.grid.panel import Panel
 
 if TYPE_CHECKING:
     from lattend.draw.charts.axes import DrawnChart
-    from lattend.draw.diagram import Diagram
+    from lattend.draw.formats.scene import Diagram
     from lattend.draw.picture import Picture
 
 MARGIN = 16

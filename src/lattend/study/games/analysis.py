@@ -24,11 +24,10 @@ from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius,
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import inertia, sign_of
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
-from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, where
+from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, least, where
 from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
-from lattend.study.games.search import least
 from lattend.study.games.step_map import StepMap, step_map
 
 if TYPE_CHECKING:

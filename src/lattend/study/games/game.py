@@ -21,6 +21,7 @@ from lattend.study.exact.sign import sign_of
 from lattend.study.exact.writing import format_exact, number_text
 from lattend.study.games.fields import FormulaField
 from lattend.study.games.methods import Method, method_of
+from lattend.wording import close_names
 
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis
@@ -407,3 +408,21 @@ def dirac(loss: str = "logistic") -> Game:
     if loss not in LOSSES:
         raise NamingError(f'dirac has no loss "{loss}"; it has {", ".join(LOSSES)}')
     return Game(LOSSES[loss], minimise="p", maximise="q")
+
+
+DIRAC, RING = "dirac", "ring"
+
+
+def read_game(text: str, minimise: Names = None, maximise: Names = None, loss: str = "logistic") -> Game:
+    """The game of a formula, or dirac with this loss; a name that is nearly one is told.
+
+    >>> print(read_game("dirac", loss="linear"))
+    min over p, max over q of -p*q
+    """
+    text = text.strip()
+    if text == DIRAC:
+        return dirac(loss)
+    close = close_names(text.lower(), (DIRAC, RING)) if text.isidentifier() else []
+    if close:
+        raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
+    return Game(text, minimise, maximise)

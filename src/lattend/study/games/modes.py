@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, Stroke, curves
 from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture

@@ -19,8 +19,8 @@ from lattend.draw.charts.chart import (
     Dots,
     Ends,
     Stroke,
+    round_numbers,
 )
-from lattend.draw.charts.ticks import round_numbers
 from lattend.errors import LattendError
 from lattend.study.exact.function import Function, symbols
 from lattend.study.exact.powers.matrix import H

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import SIGNED, ink
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side

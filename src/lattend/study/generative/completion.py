@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.draw.charts.chart import Chart, Dots, classes, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, classes, curves
 from lattend.draw.formats.palette import AMOUNTS, STEPS
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture

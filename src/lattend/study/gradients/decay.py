@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.draw.charts.chart import Chart, curves
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.report.numbers import fixed, format_number, format_share
 from lattend.report.report import Printed, Report
@@ -16,14 +18,13 @@ from lattend.report.shown import Drawn
 from lattend.report.table import Facts, Table
 from lattend.rules.rule import check_integer
 from lattend.seeds import check_seed
-from lattend.study.gradients.networks import KINDS, named_kinds
-from lattend.study.gradients.recall import INITIAL, SYMBOLS, TRAINED, Recall
-from lattend.study.gradients.trend import GROWING, MOST_SEEDS, VANISHING, ConfidenceInterval, factor
+from lattend.study.figures import figure
+from lattend.study.gradients.claims import GROWING, MOST_SEEDS, VANISHING, ConfidenceInterval, factor
+from lattend.study.gradients.networks import INITIAL, KINDS, SYMBOLS, TRAINED, Recall, named_kinds
 from lattend.study.training import one_thread
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.draw.picture import Picture
     from lattend.study.gradients.claims import GradientVerdict
 
 LENGTH, WIDTH, SEEDS, STEPS = 33, 32, 3, 150
@@ -202,8 +203,6 @@ class GradientStudy(Drawn, Printed):
 
     def draw(self) -> Picture:
         """Size against distance on a logarithmic scale, a line a network; after training beside it."""
-        from lattend.study.gradients.pictures import figure_of_gradients
-
         return figure_of_gradients(self)
 
     def json(self) -> dict[str, Any]:
@@ -233,3 +232,27 @@ class GradientStudy(Drawn, Printed):
 def _share(one: Gradients) -> str:
     """The mean share of first symbols that are named."""
     return format_share(float(one.accuracy.mean()), 0)
+
+
+def figure_of_gradients(study: GradientStudy) -> Picture:
+    """The report with a chart for each stage, both between the same ends; sizes of 0 are left out."""
+    lines = {
+        stage: [
+            (one.network, [(float(d), float(size)) for d, size in enumerate(one.mean) if size > 0])
+            for one in study.found
+            if one.stage == stage
+        ]
+        for stage in (INITIAL, TRAINED)
+    }
+    titles = {INITIAL: "At initialisation", TRAINED: f"After {many(study.steps, 'step')} of training"}
+    every = [Chart(lines=curves(found), log_y=10).ends()[1] for found in lines.values() if found]
+    ends = min(low for low, _ in every), max(high for _, high in every)
+    charts = tuple(
+        Chart(
+            titles[stage], "distance d", "size of the gradient", curves(found), log_y=10, y=ends,
+            x=(0.0, study.length - 1.0),
+        )
+        for stage, found in lines.items()
+        if found
+    )  # fmt: skip
+    return figure(study.report(), charts)

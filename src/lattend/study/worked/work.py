@@ -10,6 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lattend.draw.charts.chart import Scale
+from lattend.draw.formats.palette import ink
+from lattend.draw.grid.layout import draws_labels
+from lattend.draw.grid.marks import Label
+from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import significant
 from lattend.report.shown import Shown
@@ -18,11 +26,10 @@ from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
 from lattend.study.worked.inputs import Exercise, read, read_direct, shape
 from lattend.study.worked.recipes import ORDER, Tables, follow
-from lattend.study.worked.step import Step, too_long
+from lattend.study.worked.step import Rows, Step, too_long
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.draw.picture import Picture
     from lattend.study.worked.judge import Judgement
 
 LARGEST_SCORE = 10**6
@@ -217,19 +224,19 @@ class Worked(Shown):
 
     def html(self, places: int = 4, show: str = "both") -> str:
         """The steps as HTML, with real fractions; one element that can stand in any page."""
-        from lattend.study.worked.html import html
+        from lattend.study.worked.documents import html
 
         return html(self, places, show)
 
     def latex(self, places: int = 4, show: str = "both") -> str:
         """The steps as LaTeX, for a document that uses amsmath."""
-        from lattend.study.worked.latex import latex
+        from lattend.study.worked.documents import latex
 
         return latex(self, places, show)
 
     def markdown(self, places: int = 4, show: str = "both") -> str:
         """The steps as Markdown tables."""
-        from lattend.study.worked.markdown import markdown
+        from lattend.study.worked.documents import markdown
 
         return markdown(self, places, show)
 
@@ -249,8 +256,6 @@ class Worked(Shown):
 
     def draw(self, places: int = 4) -> Picture:
         """The weights as a heat picture, with the numbers in the cells."""
-        from lattend.study.worked.picture import draw_work
-
         return draw_work(self, places)
 
     def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
@@ -308,3 +313,49 @@ def _page(body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Attention worked through</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
+
+
+SIDE = 240.0
+MOST_TICKS = 16
+
+
+def draw_work(worked: Worked, places: int = 4) -> Picture:
+    """A panel a head, queries down and keys across; keys that the rule hides have no number."""
+    scale = Scale("weight", 0.0, 1.0)
+    given = worked.given
+    panels = tuple(
+        _panel(f"head {head + 1}" if given.heads > 1 else "", rows, given.mask[head], scale, places)
+        for head, rows in enumerate(worked.weights.tables)
+    )
+    hidden = ("no number: the rule hides the key",) if given.masks else ()
+    return Picture(
+        "Attention weights",
+        panels,
+        hidden if draws_labels(panels[0], len(panels), SIDE) else (),
+        worked.facts,
+        scales=(scale,),
+        labelled=Below(hidden, (), (scale,)),
+        bare=Below((), (), (scale,)),
+        columns=2 if given.heads in (2, 4) else 3,
+        grid=SIDE,
+        data={"weights": worked.weights.json(places)},
+    )
+
+
+def _panel(title: str, rows: Rows, mask: tuple[tuple[bool, ...], ...], scale: Scale, places: int) -> Panel:
+    cells = scale.cells(np.array([[float(entry.value) for entry in row] for row in rows]))
+    texts = [[entry.decimal(places) for entry in row] for row in rows]
+    longest = max((text for row in texts for text in row), key=len)
+    marks = tuple(
+        Label(query + 0.5, key + 0.5, text, ink(scale.looks[int(cells[query, key])].fill), like=longest)
+        for query, row in enumerate(texts)
+        for key, text in enumerate(row)
+        if mask[query][key]
+    )
+    return Panel(cells, scale.looks, _side("query", len(rows)), _side("key", len(rows[0])), title, marks)
+
+
+def _side(label: str, length: int) -> Side:
+    """A side whose cells are counted from 1, as rows and columns of a matrix are."""
+    every = -(-length // MOST_TICKS)
+    return Side(label, length, tuple((at + 0.5, str(at + 1)) for at in range(0, length, every)))
