@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import lattend as lt
 from lattend.attend.call import AttentionCall
@@ -549,6 +550,27 @@ def test_executed_pairs_have_a_named_tile_and_are_the_same_everywhere(text: str,
         assert found.tiled == pairs and found.json()["pairs"]["tiled"] == pairs
         assert f"in 64 × 64 tiles, as lattend cost counts: {pairs:,} pairs" in str(found)
         assert f"executed by {kernel}" in str(found)
+
+
+def test_measured_pairs_name_their_tiles_too() -> None:
+    class Ruled(nn.Module):
+        def forward(self, q: torch.Tensor) -> torch.Tensor:
+            return lt.attention(q, q, q, "strided(3)")
+
+    class Causal(nn.Module):
+        def forward(self, q: torch.Tensor) -> torch.Tensor:
+            return nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+
+    q = torch.zeros(1, 1, 1024, 64)
+    kernel = lt.explain("strided", n=1024, t=3, device="cpu", heads=1).kernel
+    for module, tiles in ((Ruled(), f"by {kernel}"), (Causal(), "64 × 64 tiles")):
+        found = lt.cost.of(module, (q,))
+        assert f"executed, {tiles}" in str(found) and found.json()["tiles"] == tiles
+        with lt.cost.FlopCounter(display=False, count="executed") as counter:
+            module(q)
+        assert f"FLOP executed, {tiles}" in counter.get_table()
+    causal = lt.cost.attention("causal", n=1024, heads=1, D_i=1, D_hid=1, projections=None)
+    assert causal.columns("exponentials")[1] == found.multiply_adds.executed // (2 * 64)
 
 
 def test_a_table_without_attention_names_no_tile() -> None:

@@ -34,6 +34,17 @@ from lattend.rules.reader import rule
             "sum(i, i, n - t, n): holds only where t <= n; at n = 1, t = 2 it gives 0, the count is 1",
         ),
         (("strided", "4*n - 6", "--at", "t=3", "--assume", "n >= 3"), 0, "4*n - 6: holds for"),
+        (
+            ("windowed", "n(w+1)/2", "--at", "w=4", "--assume", "w | n"),
+            0,
+            "n(w+1)/2: holds for n >= 0 and 4 | n",
+        ),
+        (
+            ("windowed", "n(w+1)/2", "--at", "n=12", "--assume", "w | n"),
+            0,
+            "n(w+1)/2: holds for w >= 1 and w | 12",
+        ),
+        (("strided", "4n-6", "--at", "t=3", "--assume", "t <= n"), 0, "4n-6: holds for 3 <= n"),
     ],
 )
 def test_claim(lattend, arguments, code, out):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from lattend.errors import DeadlineError
+
 
 def test_formula(lattend):
     ran = lattend("count", "k <= q and q - k <= t")
@@ -161,3 +163,33 @@ def test_deadline_is_no_answer_and_says_what_works(lattend):
     assert "no answer within 0 seconds" in ran.err
     assert "give a a number, as in --at a=…, or more time: --deadline 10;" in ran.err
     assert ran.err.endswith("counting at given numbers still works: --at n=…,a=…,b=…\n")
+
+
+@pytest.mark.parametrize("command", [("count",), ("claim", "n")])
+@pytest.mark.parametrize(("deadline", "advised"), [(1.2, 10), (3, 10), (4, 12), (8, 24)])
+def test_the_deadline_that_is_advised_is_longer_and_an_option(
+    lattend, monkeypatch, command, deadline, advised
+):
+    def late(*_: object, **__: object) -> None:
+        raise DeadlineError(f"no answer within {deadline:g} seconds")
+
+    monkeypatch.setattr("lattend.counts.counting.closed_count", late)
+    name, *formula = command
+    ran = lattend(name, "q*7 - k*5 <= a", *formula, "--deadline", f"{deadline}")
+    assert ran.code == 3
+    assert f"or more time: --deadline {advised};" in ran.err
+
+
+@pytest.mark.parametrize("command", ["same", "reach"])
+def test_a_command_without_a_deadline_advises_none(lattend, monkeypatch, command):
+    def late(*_: object, **__: object) -> None:
+        raise DeadlineError("no answer within 1.2 seconds")
+
+    monkeypatch.setattr("lattend.counts.counting.closed_count", late)
+    ran = lattend(
+        *{"same": ("same", "k <= q", "k < q", "--count"), "reach": ("reach", "k <= q", "--layers", "2")}[
+            command
+        ]
+    )
+    assert "closed form was not found" in ran.out + ran.err
+    assert "--deadline" not in ran.out + ran.err

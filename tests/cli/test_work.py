@@ -263,7 +263,7 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
         ),
         (("--example", "--check", "answer.json", "--places", "99"), "places must be a whole number from 0"),
         (
-            ("--example", "--check", "short.json"),
+            ("--example", "--check", "wide.json"),
             "weights in the answer must be 4 rows of 4 numbers, with null for a number or row",
         ),
     ],
@@ -273,7 +273,7 @@ def test_wrong_input(lattend, here, arguments, message):
     (here / "few.json").write_text('{"wq": [[1, 2]]}')
     (here / "bare.json").write_text('{"weights": [[0,1967, 0,0142, 0,25, 1], null, null, null]}')
     (here / "list.json").write_text("[1]")
-    (here / "short.json").write_text('{"weights": [[1]]}')
+    (here / "wide.json").write_text('{"weights": [[1, 2, 3, 4, 5]]}')
     (here / "bad.npz").write_bytes(b"PK\x03\x04nothing")
     with zipfile.ZipFile(here / "bytes.npz", "w") as file:
         file.writestr("tokens.npy", b"no array")

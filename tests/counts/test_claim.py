@@ -284,3 +284,30 @@ def test_every_factor_of_the_difference_is_looked_at() -> None:
     )
     assert verdict.where == "(w divides n and n < w) or n - 3 == 0"  # n = 0, or n = 3
     assert verdict.counterexample is not None and verdict.counterexample.values == {"n": 1, "w": 1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "numbers", "formula", "assumption", "where"),
+    [
+        ("windowed", {"n": 12}, "n(w+1)/2", "w | n", "w >= 1 and w | 12"),
+        ("windowed", {"n": 12}, "n(w+1)/2", "n % w == 0", "w >= 1 and 12 % w == 0"),
+        ("windowed", {"n": 12}, "n(w+1)/2", "w <= n and w | n", "w >= 1 and w <= 12 and w | 12"),
+        ("windowed", {"w": 4}, "n(w+1)/2", "w | n", "n >= 0 and 4 | n"),
+        ("strided", {"t": 3}, "4n-6", "t <= n", "3 <= n"),
+        ("strided", {"t": 3}, "(t+1)n - 6", "n >= 2 + t and n % t == 0", "n >= 2 + 3 and n % 3 == 0"),
+    ],
+)
+def test_an_assumption_names_a_letter_that_has_a_number(
+    rule: str, numbers: dict[str, int], formula: str, assumption: str, where: str
+) -> None:
+    verdict = lt.rule(rule).at(**numbers).count().claim(formula, assuming=assumption)
+    assert str(verdict) == f"{formula}: holds for {where}"
+    assert str(lt.rule(rule).count().at(**numbers).claim(formula, assuming=assumption)) == str(verdict)
+
+
+def test_an_assumption_whose_letter_gets_a_number_later() -> None:
+    windowed = lt.rule("windowed").count().assuming("w | n")
+    assert windowed.at(w=4).domain_text == "n >= 0 and 4 | n"
+    strided = lt.rule("strided").count().assuming("t <= n").at(t=4)
+    assert str(strided.claim("O(n)")) == "O(n): holds as n grows, for 4 <= n"
+    assert strided.claim("5n - 10") and strided.at(n=6) == 20

@@ -52,6 +52,7 @@ First = Annotated[int, option("0|1", "The first position of --per; 0.", "--from"
 Assume = Annotated[
     list[str] | None, option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
 ]
+Deadline = Annotated[float | None, option("SECONDS", "How long a closed form may take.", min=0)]
 Out = Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")]
 Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -9,6 +9,7 @@ import typer
 from lattend.cli.arguments import (
     Assume,
     At,
+    Deadline,
     First,
     Json,
     Per,
@@ -46,6 +47,7 @@ def claim(
     exact: Annotated[
         bool, typer.Option("--exact", help="Accept nothing but the count: an order such as O(n) fails.")
     ] = False,
+    deadline: Deadline = None,
     json: Json = False,
 ) -> int:
     """Whether a formula is the count of a rule.
@@ -58,7 +60,7 @@ def claim(
     numbers, attended = read_numbers(at), read_rule(rule)
     places = {name: value for name, value in numbers.items() if per and name in attended.positions}
     bound = attended.at(**{name: value for name, value in numbers.items() if name not in places})
-    found = bound.count(per=per, first=first, method="closed", **places)
+    found = bound.count(per=per, first=first, method="closed", deadline=deadline, **places)
     if isinstance(found, int):
         values = {**bound.values, **places}
         verdict = judge_number(found, formula, values, read_renames(rename), assume or (), exact=exact)

@@ -7,6 +7,8 @@ from typing import Any
 
 from typer.core import TyperCommand
 
+from lattend.errors import DeadlineError
+
 
 class Command(TyperCommand):
     """Reads `claim strided "-t^2/2 + n*t"` as it is meant: a formula, as long as an argument is missing."""
@@ -19,6 +21,15 @@ class Command(TyperCommand):
             for name, value in ctx.params.items()
         }
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command. A late answer comes with the advice to wait longer only if there is an option."""
+        try:
+            return super().invoke(ctx)
+        except DeadlineError as error:
+            if any("--deadline" in param.opts for param in self.get_params(ctx)):
+                raise
+            raise DeadlineError(error.reason) from None
 
     def _with_spaces(self, ctx: Any, args: list[str]) -> Iterator[str]:
         params: list[Any] = self.get_params(ctx)

@@ -9,6 +9,7 @@ import typer
 from lattend.cli.arguments import (
     Assume,
     At,
+    Deadline,
     First,
     Json,
     Per,
@@ -47,7 +48,7 @@ def count(
     method: Annotated[
         str, typer.Option(metavar="auto|closed|enumerate", help="How to count; auto takes what works.")
     ] = "auto",
-    deadline: Annotated[float | None, option("SECONDS", "How long a closed form may take.", min=0)] = None,
+    deadline: Deadline = None,
     json: Json = False,
 ) -> None:
     """How many (query, key) pairs a rule attends.

@@ -87,7 +87,7 @@ def _count_lines(first: Rule, second: Rule) -> list[str]:
         try:
             pieces = str(part.count()).splitlines()
         except (NoClosedForm, NotAffineError) as reason:
-            pieces = [f"no formula: {in_options(str(reason))}"]
+            pieces = [f"no formula: {in_options(reason.reason)}"]
         if len(pieces) == 1:
             lines += fitted(f"{name}: {pieces[0]}", width())
         else:

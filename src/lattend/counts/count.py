@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm
 from lattend.report.shown import Shown
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Condition, Num, Term, Truth
+from lattend.rules.language.expr import Condition, Truth
 from lattend.rules.language.linear import Linear, declared_ranges
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
@@ -146,7 +147,9 @@ class Count(Shown):
 
         if self.assumed or not any(name in self.values for name in self.rule.parameters):
             return self
-        return closed_count(self.rule.baked(), self.fixed, self.budget, self.first)
+        return replace(
+            closed_count(self.rule.baked(), self.fixed, self.budget, self.first), values=self.values
+        )
 
     def with_sizes(self) -> Count:
         """The same count without the blocks of sizes that have numbers: at n = 12, n // w is 12, 6, 4, ….
@@ -194,8 +197,8 @@ class Count(Shown):
         >>> rule("k <= q and q - k <= t").count().assuming("0 <= t < n")
         (2n - t)(t + 1)/2
         """
-        numbers: dict[str, Term] = {name: Num(value) for name, value in self.values.items()}
-        condition = expr.substituted(parse_assumption(text), numbers)
+        text = self._with_numbers(text)
+        condition = parse_assumption(text)
         unknown = [name for name in expr.names(condition) if name not in self.names]
         if unknown:
             raise NamingError(
@@ -207,6 +210,13 @@ class Count(Shown):
         count = self._in_numbers()
         closed = guarded(assumed, count.closed, condition, text, budget=self.budget)
         return replace(count, closed=closed, assumed=(*self.assumed, text))
+
+    def _with_numbers(self, text: str) -> str:
+        """An assumption with numbers for the names that have one: `w | 12` for `w | n` at n = 12."""
+        for name in {*expr.names(parse_assumption(text))} & self.values.keys():
+            value = self.values[name]
+            text = re.sub(rf"\b{name}\b", f"({value})" if value < 0 else f"{value}", text)
+        return text
 
     def _derived_again(self, rule: Rule) -> Count:
         """The count of the rule with other numbers, or on another domain, under the same assumptions."""
@@ -258,16 +268,23 @@ class Count(Shown):
         return guarded(typeset, self, budget=self.budget, loading=load)
 
     @property
+    def assumptions(self) -> list[str]:
+        """What is assumed of the names that have no number."""
+        texts = map(self._with_numbers, self.assumed)
+        return [text for text in texts if expr.names(parse_assumption(text))]
+
+    @property
     def domain_text(self) -> str:
         """Where it is defined, in words: the rule's domain and what is assumed; each said once."""
         open_ = [
             part for part in expr.conjuncts(self.rule.formula_domain) if {*expr.names(part)} - {*self.values}
         ]
-        if self.assumed:
-            with suppress(NoClosedForm):  # at n = 12 the space cannot say 12 % w == 0
-                known = region_of(expr.all_of(*map(parse_assumption, self.assumed)), self.closed.space)
-                open_ = [part for part in open_ if not known.is_subset(region_of(part, self.closed.space))]
-        return " and ".join([*map(expr.text, open_), *self.assumed])
+        if self.assumptions:
+            # At n = 12 the space cannot say 12 % w == 0, at w = 4 not n % 4 == 0
+            with suppress(NoClosedForm, NotAffineError):
+                region = region_of(expr.all_of(*map(parse_assumption, self.assumptions)), self.closed.space)
+                open_ = [part for part in open_ if not region.is_subset(region_of(part, self.closed.space))]
+        return " and ".join([*map(expr.text, open_), *self.assumptions])
 
     def covers(self) -> bool:
         """Whether its pieces cover the domain; where they do not, it is 0."""

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite
 
 from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
@@ -28,7 +29,8 @@ from lattend.sets.guard import forget_sets, remembered
 
 METHODS = ("auto", "closed", "enumerate")
 QUICK = Budget(0.4)  # for a form that can be found in another way
-LONG = 10  # seconds, the deadline that is suggested
+LONG = 10.0  # seconds, the deadline that is suggested
+LONGER = 3  # times the deadline that has passed, where that was long too
 SMALL = 1 << 16  # pairs that are counted one by one sooner than a closed form is found
 
 
@@ -66,7 +68,7 @@ def count(
         found = closed_count(bound, fixed, budget, first)
         return found.bound(places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
-        raise _with_advice(reason, bound, complete) from None
+        raise _with_advice(reason, bound, complete, budget) from None
 
 
 def number_at(
@@ -161,17 +163,21 @@ def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, in
     return dict(places)
 
 
-def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:
+def _with_advice(reason: LattendError, rule: Rule, complete: bool, budget: Budget) -> LattendError:
     """The reason there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
         moduli = [name for name in rule.moduli if name in rule.free]
         letter = next(iter([*moduli, *(name for name in rule.free if name in rule.parameters)]), None)
-        fix = f"give {letter} a number, as in count({letter}=…), or more" if letter else "give it more"
         names = ", ".join(f"{name}=…" for name in rule.free)
         numbers = "" if complete else "; counting at given numbers still works"
         found = f"the closed form was not found: {reason.reason}"
-        advice = f"{fix} time: count(deadline={LONG}){numbers}{numbers and f': count({names})'}"
-        return DeadlineError(f'rule "{rule.text}": {found}; {advice}').with_reason(f"{found}{numbers}")
+        fixes = [f"{letter} a number, as in count({letter}=…)"] if letter else []
+        seconds = max(LONG, LONGER * (budget.seconds or 0))
+        if isfinite(seconds):
+            fixes.append(f"{'' if letter else 'it '}more time: count(deadline={seconds:.0f})")
+        fix = f"; give {', or '.join(fixes)}" if fixes else ""
+        advice = f"{fix}{numbers}{numbers and f': count({names})'}"
+        return DeadlineError(f'rule "{rule.text}": {found}{advice}').with_reason(f"{found}{numbers}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

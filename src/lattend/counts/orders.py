@@ -75,7 +75,7 @@ def _as_names_grow(count: Count) -> str:
     names = unbounded(count, count.names)
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
     grows = f"as {listed} grow{'s' if len(names) == 1 else ''}" if names else ""
-    return ", for ".join(part for part in (grows, " and ".join(count.assumed)) if part)
+    return ", for ".join(part for part in (grows, " and ".join(count.assumptions)) if part)
 
 
 def _order_text(count: Count | None) -> str:

@@ -240,18 +240,29 @@ class WithClassToken(nn.Module):
         self.layer = nn.TransformerEncoderLayer(D, HEADS, batch_first=True)
 
 
-@pytest.mark.parametrize("name", ["cls_token", "class_token", "reg_token"])
+@pytest.mark.parametrize("name", ["cls_token", "class_token", "reg_token", "cls", "summary"])
 def test_a_rule_of_images_and_a_class_token(name: str) -> None:
     vit = WithClassToken(name)
     with pytest.raises(
-        LattendError, match=f"WithClassToken puts {name} before its patches: give a rule of tok"
+        LattendError, match=f"WithClassToken puts {name} before its patches: .* \\(q - 1\\) // 4 is the"
     ):
         lt.nn.replace_attention(vit, "neighbourhood(3)", rows=4, cols=4)
     assert type(vit.layer.self_attn) is nn.MultiheadAttention  # nothing is changed
+    with pytest.raises(LattendError, match=r"\(q - 1\) // cols is the row of a token"):
+        lt.nn.replace_attention(vit, "neighbourhood(3)")
     near = "abs((q - 1) // 4 - (k - 1) // 4) <= 1 and abs((q - 1) % 4 - (k - 1) % 4) <= 1"
     rule = lt.rule(f"q == 0 or k == 0 or {near}")
     assert (rule.mask(n=17)[1:, 1:] == lt.rule("neighbourhood(1)").mask(rows=4, cols=4).reshape(16, 16)).all()
     assert lt.nn.replace_attention(vit, rule).layer(tokens(1, 17, D)).shape == (1, 17, D)
+
+
+@pytest.mark.parametrize("path", ["mask_token", "layer.scale"])
+def test_a_parameter_that_is_no_class_token(path: str) -> None:
+    module = WithClassToken("mask_token")
+    if path == "layer.scale":
+        module.layer.register_parameter("scale", nn.Parameter(torch.ones(1, 1, D)))
+    replaced = lt.nn.replace_attention(module, "neighbourhood(1)", cols=4)
+    assert replaced.layer(tokens(1, 16, D)).shape == (1, 16, D)
 
 
 def test_a_rule_of_images_needs_its_columns() -> None:

@@ -283,9 +283,9 @@ def test_json():
         ([1, 2], NamingError, r"got \[1, 2\]"),
         ({"wieghts": []}, NamingError, "the work has no step wieghts; .* did you mean weights"),
         (
-            {"weights": [[1, 2]]},
+            {"weights": [[1, 2, 3, 4, 5]]},
             TensorError,
-            "weights in the answer must be 4 rows of 4 numbers, .*; row 1 has 2 numbers$",
+            "weights in the answer must be 4 rows of 4 numbers, .*; row 1 has 5 numbers$",
         ),
         ({"sums": [1] * 5}, TensorError, "sums in the answer must be 4 rows of 1 number"),
         ({"weights": 3}, TensorError, "it is 3$"),
@@ -311,14 +311,28 @@ def test_the_shape_that_is_wanted_of_several_heads():
     wanted = "scores in the answer must be 2 heads of 4 rows of 4 numbers"
     for answer, found in (
         (table, r"it has no list for each head, as in \[head 1, head 2\]"),
-        ([table], "it has 1 head"),
+        ([table, table, table], "it has 3 heads"),
         ([table, [*table, *table]], "head 2 has 8 rows"),
-        ([table, [[1] * 4, [1] * 3, None, None]], "head 2, row 2 has 3 numbers"),
+        ([table, [[], [1] * 4, None, None]], "head 2, row 1 has 0 numbers"),
         ([table, [[1] * 4, 7, None, None]], "head 2, row 2 is 7"),
         ([table, [[1, 2, 3, [4]], None, None, None]], "head 2, row 1, number 4 is a list"),
     ):
         with pytest.raises(TensorError, match=f"{wanted}, with None for a number, row or head .*; {found}$"):
             worked.check({"scores": answer})
+
+
+@pytest.mark.parametrize(
+    ("heads", "answer", "verdict"),
+    [
+        (1, {"weights": [["0.1966"]]}, "1 number: right"),
+        (1, {"outputs": [["0"]]}, "1 number: right"),
+        (1, {"weights": [["0.1966", "0.5344"], None, [".25"]]}, "3 numbers: all right"),
+        (2, {"weights": [[["0.1966"], ["0.1050", "0.7758"]]]}, "3 numbers: all right"),
+        (2, {"sums": [["13.8256"]]}, "1 number: right"),
+    ],
+)
+def test_the_last_numbers_rows_and_heads_may_be_missing(heads, answer, verdict):
+    assert str(lt.study.work(**EXAMPLE, heads=heads).check(answer)) == verdict
 
 
 def test_nothing_for_a_head_or_a_row():

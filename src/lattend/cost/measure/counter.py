@@ -128,8 +128,15 @@ class FlopCounter:
             rows += [
                 (" " * level + each, with_unit(flops), percent(flops, total)) for each, flops in named.items()
             ]
-        table = Table(("Module", "FLOP", "% Total"), rows).lines()
+        table = Table(("Module", self._heading(), "% Total"), rows).lines()
         return "\n".join([*table, *([not_counted(self.unknown)] if self.unknown else [])])
+
+    def _heading(self) -> str:
+        """`FLOP`, or `FLOP executed, by native`."""
+        if self.count != "executed":
+            return "FLOP"
+        tiles = "" if self._meter is None else " and ".join(self._meter.tiles)
+        return f"FLOP executed, {tiles}" if tiles else "FLOP executed"
 
     # Names as torch gives them
 

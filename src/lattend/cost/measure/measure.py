@@ -198,7 +198,9 @@ def profile(module: Module, meter: Meter) -> Profile:
         )
         for name, kind in kinds.items()
     ]
-    return Profile(type(module).__name__, tuple(rows), dict(meter.unknown), notes(meter))
+    return Profile(
+        type(module).__name__, tuple(rows), dict(meter.unknown), notes(meter), " and ".join(meter.tiles)
+    )
 
 
 def own_parameters(module: Module) -> dict[str, int]:

@@ -65,6 +65,7 @@ class Meter:
         self.calls: Counter[CallSite] = Counter()
         self.unknown: Counter[str] = Counter()
         self.notes: Counter[tuple[str, str]] = Counter()  # what is not exact, and where
+        self.tiles: dict[str, None] = {}  # the tiles and kernels of executed pairs
         self.device = device
         self.formulas = {} if formulas is None else formulas  # of the user, in place of ours
         self.places = CallSites(name_of, self._called)
@@ -139,7 +140,7 @@ class Meter:
             self.places.close()
         place.on_meta = given["query"].is_meta  # torch takes it apart there, and a device would not
         if not any(name in FUSED for name in place.seen) and not place.on_meta:
-            place.pairs = pairs = replace(pairs, executed=pairs.dense)
+            place.pairs = pairs = replace(pairs, executed=pairs.dense, tiles="")
         self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
         self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, pairs.forward)
@@ -151,6 +152,8 @@ class Meter:
         return mask if found is None else found
 
     def _remark(self, pairs: Pairs) -> None:
+        if pairs.tiles:
+            self.tiles[pairs.tiles] = None
         if pairs.note:
             self._note(pairs.note, self.places.here.name)
 
@@ -350,14 +353,15 @@ def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
     if not has_values(partial):
         return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
     area = prod(block_mask[-3:-1])
+    tiles = " × ".join(map(str, block_mask[-3:-1])) + " blocks"
     blocks = int(partial.sum()) + (0 if full is None else int(full.sum()))
     executed = min(dense, blocks * area * (members // max(1, prod(partial.shape[:2]))))
     kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
     if prod(kinds) * n * m > MOST_PAIRS:
-        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE)
+        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE, tiles)
     attended = _attended(block_mask[-1], *kinds, n, m, query.device)
     needed = attended * (members // prod(kinds))
-    return Pairs(needed, executed, dense, *sizes, min(needed, members * n))
+    return Pairs(needed, executed, dense, *sizes, min(needed, members * n), tiles=tiles)
 
 
 def _attended(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from lattend.cost.measure.tally import Tally
+from lattend.plans.plan import TILE, tile_text  # libraries do not say how they cut causal blocks
 
-TILE = 128  # libraries do not say how they cut causal blocks; explain's predictions take the same
 LOWEST = -1e9  # a score this low, or lower, has weight 0 in every dtype; half precision has its own lowest
 UNKNOWN = "mask not known: attention in {} is counted dense"
 
@@ -29,6 +29,7 @@ class Pairs:
     value_dim: int
     rows: int = 0  # queries that have a key, for the sums of their weights
     note: str = ""
+    tiles: str = ""  # or the kernel, that executed pairs are those of; empty where all pairs are
 
     @property
     def forward(self) -> Tally:
@@ -86,7 +87,8 @@ def pairs_of(
         return Pairs(dense, dense, dense, *sizes, members * n if m else 0)
     needed, rows = band(n, m, None, shift)
     executed = n * m if whole else band_tiles(n, m, None, shift)
-    return Pairs(members * needed, members * executed, dense, *sizes, members * rows)
+    tiles = "" if whole else tile_text()
+    return Pairs(members * needed, members * executed, dense, *sizes, members * rows, tiles=tiles)
 
 
 def _members(query: Sequence[int], key: Sequence[int], grouped: bool) -> int:
@@ -201,12 +203,13 @@ def _of_rows(
     left, right = (given.get(f"window_size_{side}") for side in ("left", "right"))
     left, right = (None if side is None or side < 0 else int(side) for side in (left, right))
     needed = executed = dense = rows = 0
+    tiles = tile_text() if causal or left is not None or right is not None else ""
     for n, m in lengths:
         shift = 0 if corner else m - n
         least = None if left is None else left - shift
         most = shift if causal else None if right is None else right + shift
         attended, queries = band(n, m, least, most)
-        tiles = band_tiles(n, m, least, most)
-        needed, executed, dense = needed + attended, executed + tiles, dense + n * m
+        whole = band_tiles(n, m, least, most)
+        needed, executed, dense = needed + attended, executed + whole, dense + n * m
         rows += queries
-    return Pairs(needed * heads, executed * heads, dense * heads, *sizes, rows * heads)
+    return Pairs(needed * heads, executed * heads, dense * heads, *sizes, rows * heads, tiles=tiles)

@@ -63,13 +63,15 @@ class Profile(Result):
     """What a module costs on given inputs: its rows, their totals, and what could not be counted.
 
     `unknown` are the operators whose arithmetic is not known, with how often they ran: they are in no number.
-    `notes` say where a column is not exact.
+    `notes` say where a column is not exact. `tiles` says what executes attended pairs: `64 × 64 tiles`,
+    or `by native`, a kernel with tiles of its own.
     """
 
     title: str
     rows: tuple[ModuleCost, ...]
     unknown: Mapping[str, int]
     notes: tuple[str, ...]
+    tiles: str = ""
 
     @property
     def missing(self) -> str:
@@ -124,6 +126,7 @@ class Profile(Result):
             "rows": [row.json() for row in self.rows],
             "unknown": dict(self.unknown),
             "notes": list(self.notes),
+            "tiles": self.tiles,
         }
 
     def report(self, depth: int | None = None) -> Report:
@@ -193,7 +196,7 @@ def _totals(profile: Profile) -> list[Table | str]:
     rows = {f"{name}{but}": way.multiply_adds for name, way in ways.items()}
     others = profile.total.others.items()
     rows |= {f"other {name}{but}": MultiplyAdds(count, count, count) for name, count in others}
-    return [totals(profile.parameters, rows), *([profile.missing] if profile.unknown else [])]
+    return [totals(profile.parameters, rows, profile.tiles), *([profile.missing] if profile.unknown else [])]
 
 
 def tree(profile: Profile) -> Branch:

@@ -36,34 +36,36 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
     dense = n * m * each.count
     notes: list[str] = []
     needed = executed = None
+    tiles = ""
     try:
         needed = needed_pairs(call, each.batch)
     except LattendError as error:
         notes.append(f"{PAIRS} ({error})")
     try:
-        executed = executed_pairs(call, q, k, v, needed, device)
+        name, executed = executed_pairs(call, q, k, v, needed, device)
+        tiles = f"by {name}" if executed is not None else ""
     except LattendError as error:
         notes.append(f"{TILES} ({error})")
     needed = dense if needed is None else needed
     executed = dense if executed is None else max(needed, executed)
     repeats = members // max(1, each.count)
     found = (needed * repeats, executed * repeats, n * m * members)
-    return Pairs(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes))
+    return Pairs(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes), tiles)
 
 
 def executed_pairs(
     call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, needed: int | None, device: str
-) -> int | None:
-    """The pairs of the tiles of all grids that differ, of the kernel that runs the call."""
+) -> tuple[str, int | None]:
+    """The kernel that runs the call, and the pairs of its tiles, of all grids that differ."""
     shown = [_supposed(x, device if x.is_meta else x.device) for x in (q, k, v)]
     if any(array.is_meta for array in call.data.values()):
         raise LattendError(f"{next(iter(call.data))} has no values here")
     name = chosen(call, *shown)
     if call.data or call.key_range is not None:
-        return executed_work(name, call, shown[0], shown[2], needed).executed
+        return name, executed_work(name, call, shown[0], shown[2], needed).executed
     hopper = may_take_hopper(call, shown[0], shown[2])
     at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed, hopper)
-    return _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], shown[2], needed).executed)
+    return name, _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], shown[2], needed).executed)
 
 
 def _supposed(x: Tensor, device: str | torch.device) -> Tensor:

@@ -36,9 +36,9 @@ def replace_attention(module: Module, rule: RuleLike, **values: int) -> Module:
     if not isinstance(module, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"replace_attention takes a torch.nn.Module, not {type(module).__name__}")
     bound = _without_gaps(read_rule(rule).at(**values))
-    if len(bound.axes) > 1:
-        _check_image(module, bound)
     found = list(_attention_in(module))
+    if len(bound.axes) > 1:
+        _check_image(module, bound, [name for name, _, _ in found])
     if not found:
         raise LattendError(
             f"no self-attention found in {type(module).__name__}; looked for {LOOKED_FOR}. "
@@ -78,23 +78,39 @@ def _attention_in(module: nn.Module) -> Iterator[tuple[str, nn.Module, Replaceme
             yield name, part, qkv
 
 
-def _check_image(module: nn.Module, rule: Rule) -> None:
+def _check_image(module: nn.Module, rule: Rule, attention: list[str]) -> None:
     """Raises where the tokens of a module are not the rows and columns of an image."""
-    names = {name.rpartition(".")[2] for name, _ in module.named_parameters()}
-    for name in BEFORE_PATCHES:
-        if name in names:
-            raise LattendError(
-                f'the rule "{rule.text}" is of an image, and {type(module).__name__} puts {name} before its '
-                "patches: give a rule of tokens. With one class token, which sees all and is seen by all, "
-                'that is "q == 0 or k == 0 or …"; with 14 columns, (q - 1) // 14 is the row of a token and '
-                "(q - 1) % 14 its column"
-            )
+    token = _token_before_patches(module, attention)
+    if token is not None:
+        columns = rule.values.get(rule.axes[-1].queries, rule.axes[-1].queries)
+        raise LattendError(
+            f'the rule "{rule.text}" is of an image, and {type(module).__name__} puts {token} before its '
+            "patches: give a rule of tokens. With one class token, which sees all and is seen by all, "
+            f'that is "q == 0 or k == 0 or …"; (q - 1) // {columns} is the row of a token and '
+            f"(q - 1) % {columns} its column"
+        )
     missing = [axis.queries for axis in rule.axes if axis.queries not in rule.values]
     if len(missing) > 1:
         raise NamingError(
             f'the rule "{rule.text}" is of an image, and the tokens of a module are flattened: give '
             f"replace_attention(…, {', '.join(f'{name}=…' for name in missing[1:])})"
         )
+
+
+def _token_before_patches(module: nn.Module, attention: list[str]) -> str | None:
+    """The name of a parameter that is a class token, known by its name or by its shape.
+
+    By its shape it is (1, 1, D) and belongs to a module that holds the blocks of all attention; what belongs
+    to a block, such as the scale of a layer, is none.
+    """
+    for path, parameter in module.named_parameters():
+        owner, _, name = path.rpartition(".")
+        prefix = f"{owner}." if owner else ""
+        holds_all = all(part.startswith(prefix) and "." in part[len(prefix) :] for part in attention)
+        is_token = parameter.dim() == 3 and parameter.shape[:2] == (1, 1) and "mask" not in name
+        if name in BEFORE_PATCHES or (attention and holds_all and is_token):
+            return name
+    return None
 
 
 def _without_gaps(rule: Rule) -> Rule:

@@ -219,7 +219,7 @@ def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where:
         return [_filled(None, shape[1:], levels[1:]) for _ in range(shape[0])]
     if not isinstance(values, list):
         raise _Misfit(f"{where} is {short(values)}")
-    if levels[0] == "row" and 0 < len(values) < shape[0]:  # the last ones are not given
+    if 0 < len(values) < shape[0]:  # the last ones are not given
         values = [*values, *[None] * (shape[0] - len(values))]
     if len(values) != shape[0]:
         commas = '; decimal commas need quotes, "0,5", or write 0.5' if len(values) == 2 * shape[0] else ""
