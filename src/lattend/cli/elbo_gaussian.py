@@ -31,6 +31,6 @@ def elbo_gaussian(
     decimals.
     """
     from lattend.study.generative.exact_bound import GaussianLine
-    from lattend.study.generative.linear_picture import draw_line
+    from lattend.study.generative.line_picture import draw_line
 
     show(draw_line(GaussianLine(weight, bias, noise, x), mean, variance), out, json)

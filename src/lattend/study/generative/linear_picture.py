@@ -1,4 +1,4 @@
-"""`draw_linear` and `draw_line` draw ELBO + gap = log p(x) for models where all three are known."""
+"""draw_linear: ELBO + gap = log p(x) on a model where all three are known, and the bound of k samples."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.draw.charts.chart import COLOURS, Chart, Dots, Stroke, curves
+from lattend.draw.charts.chart import Chart, curves
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
-from lattend.report.numbers import ROUNDING, format_error, format_fixed, format_number, significant
-from lattend.study.exact.function import as_float
-from lattend.study.exact.numbers import exact
-from lattend.study.exact.writing import format_exact
+from lattend.report.numbers import ROUNDING, format_error, format_fixed, format_number
 from lattend.study.generative.checks import check_data, count, counts, seeded
 from lattend.study.generative.distributions import Gaussian
-from lattend.study.generative.exact_bound import GaussianLine
 from lattend.study.generative.importance_bound import Importance, importance
 from lattend.study.generative.linear import Identity, LinearGaussian
 from lattend.wording import many
@@ -190,57 +185,3 @@ def _terms(found: Identity) -> tuple[str, ...]:
 def _power(error: float) -> str:
     """The power of ten above an error; rounding below 1e-12 differs from machine to machine."""
     return format_number(10.0 ** math.ceil(math.log10(max(error, 1e-12))))
-
-
-GAPS = (0.02, 0.1, 0.3, 0.7, 1.5, 3.0)  # nats
-PLACES = 121  # of a density
-FAR = 4.0  # standard deviations that are shown of each density
-
-
-def draw_line(line: GaussianLine, mean: Any, variance: Any) -> Picture:
-    """The terms of the bound for q = N(mean, variance), the densities, and lines of equal gap.
-
-    >>> [chart.title for chart in draw_line(GaussianLine(1, 0, 1, 3), 0, 1).charts]
-    ['Densities of z', 'Gap of every q']
-    """
-    bound = line.bound(mean, variance)
-    charts = densities(line, mean, variance), gaps(line, mean, variance)
-    report = bound.report()
-    facts = tuple(row for part in report.parts if not isinstance(part, str) for row in part.rows)
-    middle, width = map(format_exact, line.posterior)
-    pairs = (*((row[0], row[1]) for row in facts), ("posterior", f"mean {middle}, variance {width}"))
-    return Picture("The evidence lower bound, in nats", facts=pairs, charts=charts, data=bound.json())
-
-
-def densities(line: GaussianLine, mean: Any, variance: Any) -> Chart:
-    """The prior, the posterior and q as curves over z."""
-    known = {"prior": (0.0, 1.0), "posterior": line.posterior, "q": (exact(mean), exact(variance))}
-    pairs = {name: (as_float(m), math.sqrt(as_float(s))) for name, (m, s) in known.items()}
-    low = min(m - FAR * s for m, s in pairs.values())
-    high = max(m + FAR * s for m, s in pairs.values())
-    near = [np.linspace(m - FAR * s, m + FAR * s, PLACES // 2) for m, s in pairs.values()]
-    places = np.unique(np.concatenate([np.linspace(low, high, PLACES), *near]))
-    found = [
-        (name, list(zip(places.tolist(), _density(places, m, s).tolist(), strict=True)))
-        for name, (m, s) in pairs.items()
-    ]
-    return Chart("Densities of z", "z", "density", curves(found))
-
-
-def gaps(line: GaussianLine, mean: Any, variance: Any) -> Chart:
-    """All q by mean and variance: lines of equal gap around the posterior, where it is 0."""
-    lines = tuple(
-        Stroke(line.equal_gap(gap), f"gap {significant(gap, 2)}", COLOURS[9], 1.0, under=True) for gap in GAPS
-    )
-    best = [as_float(one) for one in line.posterior]
-    here = [as_float(exact(mean)), as_float(exact(variance))]
-    dots = (
-        Dots([best], "posterior", COLOURS[0], 3.4, "ring"),
-        Dots([[0.0, 1.0]], "prior", COLOURS[1], 3.0, "square"),
-        Dots([here], "q", COLOURS[6], 3.4, "diamond"),
-    )
-    return Chart("Gap of every q", "mean of q", "variance of q", lines, dots)
-
-
-def _density(places: Any, mean: float, deviation: float) -> Any:
-    return np.exp(-(((places - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))

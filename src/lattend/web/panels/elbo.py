@@ -47,7 +47,7 @@ def answer(question: ElboQuestion) -> ElboAnswer:
     from lattend.study.exact.function import as_float
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact
-    from lattend.study.generative.linear_picture import densities, gaps
+    from lattend.study.generative.line_picture import densities, gaps
 
     model = _model(question)
     mean, variance = question.mean, question.variance
@@ -85,7 +85,7 @@ def _model(question: ElboQuestion) -> GaussianLine:
 
 def picture(question: ElboQuestion) -> Picture:
     """The densities and the lines of equal gap, with the terms."""
-    from lattend.study.generative.linear_picture import draw_line
+    from lattend.study.generative.line_picture import draw_line
 
     return draw_line(_model(question), question.mean, question.variance)
 
