@@ -76,7 +76,7 @@ class Picture(Shown):
     @property
     def words(self) -> str:
         """What a screen reader says after the title."""
-        facts = (f"{name}: {said}" for name, said in self.facts)
+        facts = (f"{name}: {text}" for name, text in self.facts)
         charts = (chart.words for chart in (*self.diagrams, *self.charts, *self.bars) if chart.words)
         return ". ".join((*self.subtitle, *facts, *charts, *self.drawn, *self.caption))
 

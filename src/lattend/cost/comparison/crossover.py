@@ -180,10 +180,10 @@ def crossover(labels: tuple[str, str], amounts: tuple[Amount, Amount], over: str
     """Solved where the difference is made of polynomials, else evaluated where only `over` is open."""
     first, second = labels
     try:
-        found = difference(*amounts, over)
-        solution = solve(found)
-        checked = _check(found, amounts, solution.points, solution.signs)
-        return Crossover(first, second, over, solution.cases, SOLVED, found.where, checked, "", found)
+        gap = difference(*amounts, over)
+        solution = solve(gap)
+        checked = _check(gap, amounts, solution.points, solution.signs)
+        return Crossover(first, second, over, solution.cases, SOLVED, gap.where, checked, "", gap)
     except (NoClosedForm, TooLarge) as problem:
         why = str(problem)
     names = {name for amount in amounts for name in amount.names} - {over}
@@ -193,10 +193,10 @@ def crossover(labels: tuple[str, str], amounts: tuple[Amount, Amount], over: str
     return Crossover(first, second, over, (case,), EVALUATED, checked=checked, why=why)
 
 
-def _check(found: Difference, amounts: tuple[Amount, Amount], points: Mapping[str, Any], signs: Any) -> int:
+def _check(gap: Difference, amounts: tuple[Amount, Amount], points: Mapping[str, Any], signs: Any) -> int:
     """At how many points the two quantities, evaluated apart, compare as the solved difference says."""
     real = np.ones(len(signs), bool)
-    for name, modulus in found.multiples.items():
+    for name, modulus in gap.multiples.items():
         real &= points[name] % points[modulus] == 0
     chosen = {name: values[real] for name, values in points.items()}
     one, other = (numbers(amount, chosen, int(real.sum())) for amount in amounts)
@@ -212,10 +212,10 @@ MOST_RUNS = 12
 
 def numbers(amount: Amount, points: Mapping[str, Any], many: int) -> Any:
     """The amount at arrays of numbers, exactly."""
-    found = amount.count()
-    if not isinstance(found, Count):
-        return np.full(many, found, object)
-    return found.closed.values_at({name: points[name] for name in amount.names}, (many,))
+    counted = amount.count()
+    if not isinstance(counted, Count):
+        return np.full(many, counted, object)
+    return counted.closed.values_at({name: points[name] for name in amount.names}, (many,))
 
 
 def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, int]:
@@ -228,15 +228,15 @@ def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, 
             chosen = [number for number, defined in zip(chosen, inside, strict=True) if defined]
     if not chosen:
         raise DomainError(f"there is no {over} at which both are defined")
-    found = dict(zip(chosen, _signs(amounts, over, chosen), strict=True))
+    sign_at = dict(zip(chosen, _signs(amounts, over, chosen), strict=True))
     for before, after in pairwise(chosen):
         low, high = before, after
-        while found[low] != found[high] and high - low > 1:
+        while sign_at[low] != sign_at[high] and high - low > 1:
             middle = (low + high) // 2
-            (found[middle],) = _signs(amounts, over, [middle])
-            low, high = (middle, high) if found[middle] == found[low] else (low, middle)
-    ordered = sorted(found)
-    sample = SignSample({}, ordered, [found[number] for number in ordered])
+            (sign_at[middle],) = _signs(amounts, over, [middle])
+            low, high = (middle, high) if sign_at[middle] == sign_at[low] else (low, middle)
+    ordered = sorted(sign_at)
+    sample = SignSample({}, ordered, [sign_at[number] for number in ordered])
     runs = sample.runs
     ends = {end for _, *both in runs for end in both} if len(runs) <= MOST_RUNS else set[int]()
     places = [

@@ -50,21 +50,28 @@ class PairStatements(Builder):
         kind: str = "products",
         and_: str = "",
         over: str = "",
-        again: bool = True,
+        recomputed: bool = True,
     ) -> None:
         """Sums of products, by default over attended pairs; scores are computed again going back."""
         where = over or ", ".join(part for part in ("attended (q, k)", and_) if part)
         self.statements.append(
-            Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
+            Statement(name, kind, points, reads, out, begins, where, (longest,), recomputed=recomputed)
         )
 
     def each(self, name: str, kind: str, *reads: Array, saves: str | None = None) -> Array:
         """One operation at every attended pair."""
         made = Array(name, self.attended)
-        again = kind in ("exponentials", "constant multiplies", "adds")
+        recomputed = kind in ("exponentials", "constant multiplies", "adds")
         self.statements.append(
             Statement(
-                name, kind, self.attended, reads, made, over="attended (q, k)", saves=saves, again=again
+                name,
+                kind,
+                self.attended,
+                reads,
+                made,
+                over="attended (q, k)",
+                saves=saves,
+                recomputed=recomputed,
             )
         )
         return made
@@ -96,12 +103,12 @@ class Options:
             )
         if self.projections == "naive" and (self.encoding not in NAIVE or self.bias):
             raise NamingError(f"naive projections go with encoding {_listed(NAIVE)}, and bias=False")
-        for name, given, home in (
+        for name, value, home in (
             ("content=True", self.content, ("quadratic",)),
             ("radius", self.radius is not None, ("tables",)),
             ("learned=False", not self.learned, ("absolute", "quadratic", "tables")),
         ):
-            if given and self.encoding not in home:
+            if value and self.encoding not in home:
                 raise NamingError(f"{name} goes with encoding {_listed(home)}, not {self.encoding!r}")
 
     @property
@@ -169,9 +176,9 @@ class Scores(PairStatements):
 
     def content(self, name: str, queries: Array, keys: Array) -> Array:
         """The products q · k."""
-        wide, found = self.of("D_hid"), Array(name, self.attended)
-        self.add(name, self.attended * wide, (queries, keys), found, self.attended, wide, and_="i < D_hid")
-        return found
+        wide, result = self.of("D_hid"), Array(name, self.attended)
+        self.add(name, self.attended * wide, (queries, keys), result, self.attended, wide, and_="i < D_hid")
+        return result
 
     # Encodings
 
@@ -187,10 +194,10 @@ class Scores(PairStatements):
         every = Columns.same(self.of("heads", "D_p"))
         form = self.encoding("v", every, self.pairs.any() * every, self.of("D_p"))
         shifts = Array("r", self.attended, "constant")
-        found, terms = Array(name, self.attended), self.of("D_p")
+        result, terms = Array(name, self.attended), self.of("D_p")
         points, kind = self.attended * terms, "constant products"
-        self.add(name, points, (form, shifts), found, self.attended, terms, kind=kind, and_="i < D_p")
-        return found
+        self.add(name, points, (form, shifts), result, self.attended, terms, kind=kind, and_="i < D_p")
+        return result
 
     def table(self) -> Array:
         """A number for each shift k - q and head; with a radius, shifts further away take the end's."""
@@ -212,36 +219,36 @@ class Scores(PairStatements):
             more = [Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)]
             self.parameters += more
         sides = tuple(
-            self.again(weight, [token, *more], "D_i", each)
+            self.project_per_pair(weight, [token, *more], "D_i", each)
             for weight, token in ((W_q, tokens), (W_k, others))
         )
-        found = Array("scores", self.attended)
-        self.add("scores", self.attended * wide * terms, sides, found, self.attended, wide * terms)
-        return found
+        scores = Array("scores", self.attended)
+        self.add("scores", self.attended * wide * terms, sides, scores, self.attended, wide * terms)
+        return scores
 
     def naive_relative(self, tokens: Array, others: Array, W_q: Array, W_k: Array) -> Array:
         """The four terms of `relative`, where each projects again what it multiplies."""
         wide, shifts = self.of("D_hid"), Array("r", self.attended, "constant")
         W_r = self.head_parameter("W̃", self.of("D_p", "D_hid"))
         u, v = (self.head_parameter(name, wide) for name in "uv")
-        q, k = self.again(W_q, [tokens], "D_i", 2), self.again(W_k, [others], "D_i", 2)
-        r = self.again(W_r, [shifts], "D_p", 2, kind="constant products")
-        found, begins = Array("scores", self.attended), self.attended  # one sum of all four
+        q, k = self.project_per_pair(W_q, [tokens], "D_i", 2), self.project_per_pair(W_k, [others], "D_i", 2)
+        r = self.project_per_pair(W_r, [shifts], "D_p", 2, kind="constant products")
+        scores, begins = Array("scores", self.attended), self.attended  # one sum of all four
         for name, left, right in (("q k", q, k), ("q W̃ r", q, r), ("u k", u, k), ("v W̃ r", v, r)):
             points = self.attended * wide
-            self.add(name, points, (left, right), found, begins, wide * 4, and_="i < D_hid")
+            self.add(name, points, (left, right), scores, begins, wide * 4, and_="i < D_hid")
             begins = NOTHING
-        return found
+        return scores
 
-    def again(
-        self, weight: Array, given: list[Array], inner: str, each: int, kind: str = "products"
+    def project_per_pair(
+        self, weight: Array, inputs: list[Array], inner: str, each: int, kind: str = "products"
     ) -> Array:
         """Vectors of D_hid numbers that every pair makes anew, `each` of them from each of the given."""
         wide = self.of("D_hid")
-        made = Array("projected again", self.attended * wide * (each * len(given)))
+        made = Array("projected again", self.attended * wide * (each * len(inputs)))
         points, begins = self.attended * self.of(inner, "D_hid") * each, self.attended * wide * each
         indices = f"term < {each}, i < {inner}, o < D_hid"
-        for array in given:
+        for array in inputs:
             reads = (array, weight)
             self.add(made.name, points, reads, made, begins, self.of(inner), kind=kind, and_=indices)
         return made
@@ -279,7 +286,7 @@ class Scores(PairStatements):
         for name, indices, reads, out, longest in apart:
             over, kind = f"head < heads and {indices}", "constant products" if out is far else "products"
             every = columns(over, sizes)
-            self.add(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
+            self.add(name, every, reads, out, out.size, longest, kind=kind, over=over, recomputed=False)
         near = self.content("q k", queries, keys)
         self.add(
             "q W̃ r", self.attended * wide, (queries, far), distant, self.attended, wide, and_="i < D_hid"
@@ -313,19 +320,19 @@ def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Column
     if expr.arrays(rule.condition) and len(known) == len(rule.free):
         return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
     bare = with_parameters(rule, known)
-    said, onto = [expr.text(bare.condition)], list[str]()
+    bounds, onto = [expr.text(bare.condition)], list[str]()
     for place, axis in enumerate(bare.axes):
         away, entry = f"{axis.key} - {axis.query}", f"entry{place}"
         if radius is None:
-            said.append(f"{entry} == {away} + {axis.queries} - 1")
+            bounds.append(f"{entry} == {away} + {axis.queries} - 1")
         else:
-            said.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
-        said += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
+            bounds.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
+        bounds += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
         onto.append(entry)
     if pairs.per_head:
-        said.append("head < heads")
+        bounds.append("head < heads")
         onto.append("head")
-    condition = " and ".join(f"({part})" for part in said)
+    condition = " and ".join(f"({part})" for part in bounds)
     used = points(condition, sizes, tuple(onto), expr.text(defined(bare)), rule.budget)
     return Columns.of(used, every)
 

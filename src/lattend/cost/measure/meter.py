@@ -121,35 +121,35 @@ class Meter:
 
     def attention(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run torch's attention and count it by its mask."""
-        given = {**dict(zip(_SDPA_ARGUMENTS, args, strict=False)), **kwargs}
-        parts = (given["query"], given["key"], given["value"], given.get("attn_mask"))
-        if is_functorch_wrapped_tensor(given["query"]):  # of a whole batch: counted where it is unwrapped
+        arguments = {**dict(zip(_SDPA_ARGUMENTS, args, strict=False)), **kwargs}
+        parts = (arguments["query"], arguments["key"], arguments["value"], arguments.get("attn_mask"))
+        if is_functorch_wrapped_tensor(arguments["query"]):  # of a whole batch: counted where it is unwrapped
             return func(*args, **kwargs)
         if any(isinstance(x, Tensor) and x.is_nested for x in parts):
             self.unknown[f"{SDPA} of nested tensors"] += 1
             with self.pause():
                 return func(*args, **kwargs)
         with self.pause(), torch.no_grad():
-            pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(given.get("is_causal", False)))
-        here, again = self.places.here, self.places.running_again()
-        place = CallSite(here.name, here.kind, here, (here.first or here) if again else None, pairs)
+            pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(arguments.get("is_causal", False)))
+        site, recomputing = self.places.here, self.places.running_again()
+        place = CallSite(site.name, site.kind, site, (site.first or site) if recomputing else None, pairs)
         self.places.open(place)
         try:
             out = func(*args, **kwargs)
         finally:
             self.places.close()
-        place.on_meta = given["query"].is_meta  # torch takes it apart there, and a device would not
+        place.on_meta = arguments["query"].is_meta  # torch takes it apart there, and a device would not
         if not any(name in FUSED for name in place.seen) and not place.on_meta:
             place.pairs = pairs = replace(pairs, executed=pairs.dense, tiles="")
         self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
-        self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, pairs.forward)
+        self.add(place, getattr(torch.ops.aten, label), BACKWARD if recomputing else FORWARD, pairs.forward)
         return out
 
     def _seen(self, mask: Any) -> Any:
         """A mask with its numbers, if these are known."""
-        found = self.constants.value(mask) if isinstance(mask, Tensor) else None
-        return mask if found is None else found
+        values = self.constants.value(mask) if isinstance(mask, Tensor) else None
+        return mask if values is None else values
 
     def _remark(self, pairs: Pairs) -> None:
         if pairs.tiles:
@@ -159,8 +159,8 @@ class Meter:
 
     # Operators
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], again: Any) -> Any:
-        """Run an operator and count it; `again` is the mode that counts what it is taken apart into."""
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], mode: Any) -> Any:
+        """Run an operator and count it; `mode` is the mode that counts what it is taken apart into."""
         if self.paused:
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
@@ -176,7 +176,7 @@ class Meter:
             self.add(place, packet, way, Tally.of(formula(*args, **kwargs, out_val=out) // 2))
             return out
         if func.namespace == "aten" and not _is_known(func, name):
-            with again:
+            with mode:
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:
                 return out
@@ -202,8 +202,8 @@ class Meter:
     def _count(self, func: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
         packet = func._overloadpacket
         if packet in (counted.ATTENTION, counted.FORWARD, counted.BACKWARD):
-            given = {**op.given, "given": [self._seen(one) for one in op.given["given"] or ()]}
-            pairs = pairs_of_call(given, self.device)
+            arguments = {**op.given, "given": [self._seen(one) for one in op.given["given"] or ()]}
+            pairs = pairs_of_call(arguments, self.device)
             self._remark(pairs)
             self.add(place, packet, way, pairs.backward if packet is counted.BACKWARD else pairs.forward)
         elif func.namespace != "aten":
@@ -308,9 +308,9 @@ class _Dispatch(TorchDispatchMode):
 def _unchecked(func: Any) -> FunctionType:
     """The same function without its question whether a mode wants the call: ours has had it."""
     names = {**func.__globals__, "has_torch_function": lambda tensors: False}
-    found = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
-    found.__kwdefaults__ = func.__kwdefaults__
-    return found
+    function = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
+    function.__kwdefaults__ = func.__kwdefaults__
+    return function
 
 
 @contextmanager

@@ -155,9 +155,9 @@ class Branch:
         """Parameters, forward and backward, all that is within it included."""
         inner = [branch.whole for branch in self.within if not branch.is_operator]
         return (
-            self.parameters + sum(found[0] for found in inner),
-            sum((found[1] for found in inner), self.forward),
-            sum((found[2] for found in inner), self.backward),
+            self.parameters + sum(totals[0] for totals in inner),
+            sum((totals[1] for totals in inner), self.forward),
+            sum((totals[2] for totals in inner), self.backward),
         )
 
     @property

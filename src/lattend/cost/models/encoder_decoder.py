@@ -47,15 +47,15 @@ class EncoderDecoder(Model):
         """Parameters of the tables before the layers of both."""
         return super().embedding + self.encoder.embedding
 
-    def encoder_length(self, length: int, given: int | None = None) -> int:
+    def encoder_length(self, length: int, encoder_length: int | None = None) -> int:
         """How long the encoder's input is: as given, as the config fixes it, or as long as the decoder's."""
-        if self.fixed is not None and given not in (None, self.fixed):
+        if self.fixed is not None and encoder_length not in (None, self.fixed):
             raise DomainError(
-                f"the encoder of this {self.family} takes {self.fixed:,} positions, not {given:,}: leave "
-                "encoder_length out"
+                f"the encoder of this {self.family} takes {self.fixed:,} positions, not {encoder_length:,}: "
+                "leave encoder_length out"
             )
         usual = length if self.fixed is None else self.fixed
-        return self.encoder.check_length(usual if given is None else given)
+        return self.encoder.check_length(usual if encoder_length is None else encoder_length)
 
     def forward(
         self, length: int | None = None, batch: int = 1, tile: int = TILE, encoder_length: int | None = None
@@ -83,8 +83,8 @@ class EncoderDecoder(Model):
         inputs = self.encoder_length(length, encoder_length)
         crossed = self._crossed(length, inputs, tile, 3, 3 + checkpointing, recomputed=True)
         parts = {
-            **_named("encoder", self.encoder.training_counts(inputs, tile, again=checkpointing), batch),
-            **_named("decoder", self.training_counts(length, tile, again=checkpointing), batch),
+            **_named("encoder", self.encoder.training_counts(inputs, tile, recomputed=checkpointing), batch),
+            **_named("decoder", self.training_counts(length, tile, recomputed=checkpointing), batch),
             **_named("cross", crossed, batch),
         }
         way = f"training{', checkpointing' * checkpointing}, encoder length {inputs:,}"
@@ -158,15 +158,15 @@ class EncoderDecoder(Model):
                 rows = times * inputs * part.multiply_adds
                 yield part.group, MultiplyAdds(needed * rows, others * rows, others * rows)
             if layer.attention is not None:
-                each, again = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
+                each, recomputed_work = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
                 pairs = length * inputs * each * times
-                executed = times * tiles * (others * each + again)
+                executed = times * tiles * (others * each + recomputed_work)
                 yield ATTENTION, MultiplyAdds(needed * pairs, executed, others * pairs)
 
 
-def _named(side: str, found: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
+def _named(side: str, counts: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
     """Each kind of part that is there, with the side it belongs to: `encoder projections`."""
-    parts = gathered(found, batch)
+    parts = gathered(counts, batch)
     return {f"{side} {name}": columns for name, columns in parts.items() if columns.dense}
 
 

@@ -108,7 +108,7 @@ class Model(Printed):
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.training_counts(length, tile, again=checkpointing), batch)
+        parts = gathered(self.training_counts(length, tile, recomputed=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
@@ -191,12 +191,12 @@ class Model(Printed):
         for part in self.outside:
             yield _product(part, length, 1)
 
-    def training_counts(self, length: int, tile: int, *, again: bool) -> Iterator[GroupCount]:
-        """The same of one forward and one backward; `again`: every layer runs once more."""
+    def training_counts(self, length: int, tile: int, *, recomputed: bool) -> Iterator[GroupCount]:
+        """The same of one forward and one backward; `recomputed`: every layer runs once more."""
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
-                yield _scaled(_product(part, length, times), 3, 3 + again)
-            yield _scaled(_attention(layer, length, tile, times), 3, 3 + again)
+                yield _scaled(_product(part, length, times), 3, 3 + recomputed)
+            yield _scaled(_attention(layer, length, tile, times), 3, 3 + recomputed)
             if layer.attention is not None:
                 pairs = layer.attention.span.executed(length, tile)
                 yield ATTENTION, MultiplyAdds(0, times * pairs * layer.attention.recomputed, 0)

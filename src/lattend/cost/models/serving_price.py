@@ -164,8 +164,8 @@ class Serving(Printed, Drawn):
         )
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{one.name} {_told(one)}" for one in self.prices)
-        return f"<Serving {self.heading}: {told}>"
+        prices = ", ".join(f"{one.name} {_told(one)}" for one in self.prices)
+        return f"<Serving {self.heading}: {prices}>"
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""

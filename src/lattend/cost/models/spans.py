@@ -218,26 +218,26 @@ def sequence_rule(rule: RuleLike) -> Rule:
     >>> sequence_rule("strided(3)").count(n=5)  # 1 + 2 + 3 + 4 + 4
     14
     """
-    found = read_rule(rule)
-    missing = [name for name in found.parameters if name not in found.values]
+    parsed = read_rule(rule)
+    missing = [name for name in parsed.parameters if name not in parsed.values]
     if missing:
-        named = f'"{found.about.name}(255)"' if found.about else f"rule.at({missing[0]}=…)"
-        raise NamingError(f'rule "{found.text}" needs a value for {missing[0]}: give it, as in {named}')
-    odd = [*found.open, *found.data, *(name for name in ("n", "m") if name in expr.names(found.condition))]
-    if odd or len(found.axes) > 1 or found.has_heads:
+        named = f'"{parsed.about.name}(255)"' if parsed.about else f"rule.at({missing[0]}=…)"
+        raise NamingError(f'rule "{parsed.text}" needs a value for {missing[0]}: give it, as in {named}')
+    odd = [*parsed.open, *parsed.data, *(name for name in ("n", "m") if name in expr.names(parsed.condition))]
+    if odd or len(parsed.axes) > 1 or parsed.has_heads:
         reason = (
-            f"it names {odd[0]}" if odd else "it speaks of heads" if found.has_heads else "it is of images"
+            f"it names {odd[0]}" if odd else "it speaks of heads" if parsed.has_heads else "it is of images"
         )
-        raise LattendError(f'rule "{found.text}" is not one of sequences that grow: {reason}')
-    return found
+        raise LattendError(f'rule "{parsed.text}" is not one of sequences that grow: {reason}')
+    return parsed
 
 
 def rule_span(rule: RuleLike, *, causal: bool) -> RuleSpan:
     """The span of a rule; where it must be `causal`, one that attends ahead is refused."""
-    found = sequence_rule(rule)
+    parsed = sequence_rule(rule)
     if causal:
-        retention(found)  # raises with a pair ahead of its query
-    return RuleSpan(found, causal, rule if isinstance(rule, str) else str(found))
+        retention(parsed)  # raises with a pair ahead of its query
+    return RuleSpan(parsed, causal, rule if isinstance(rule, str) else str(parsed))
 
 
 @lru_cache(maxsize=4096)

@@ -119,8 +119,8 @@ def last_keys(span: Span, length: int) -> int:
 
 
 def _by_group(model: Model, tokens: int, pairs: int) -> dict[str, int]:
-    found: dict[str, int] = dict.fromkeys(GROUPS, 0)
+    totals: dict[str, int] = dict.fromkeys(GROUPS, 0)
     for part, rows in _products(model, tokens):
-        found[part.group] += rows * part.multiply_adds
-    found[ATTENTION] += pairs
-    return found
+        totals[part.group] += rows * part.multiply_adds
+    totals[ATTENTION] += pairs
+    return totals

@@ -169,7 +169,7 @@ def _attention(
     if projections == "naive":  # every head has keys of its own
         weights["W_k"] = weights["W_q"]
     fixed = () if learned else ("p", "p_keys", "v", "table")
-    given = {name: weights.pop(name) for name in fixed if name in weights}
+    fixed_weights = {name: weights.pop(name) for name in fixed if name in weights}
     added = encoding in ("absolute", "sinusoidal") and projections is None  # there are no tokens to add to
     options: dict[str, Any] = {"scale": 0.5 if scaled else None, "content": content}
     options |= {"encoding": None if added else encoding}
@@ -179,12 +179,12 @@ def _attention(
 
     def code(*arguments: Any) -> Any:
         *inputs, learnt = arguments
-        own = dict(zip(given, inputs[len(tokens) :], strict=True))
+        own = dict(zip(fixed_weights, inputs[len(tokens) :], strict=True))
         queries, keys, *values = (*inputs[: len(tokens)], *inputs[:1])[: max(2, len(tokens))]
         valued = values[0] if values else None
         return attention.attention(queries, keys, {**learnt, **own}, masks, valued=valued, **options)
 
-    return PlainLayer(one(code), weights, (*tokens, *given.values()))
+    return PlainLayer(one(code), weights, (*tokens, *fixed_weights.values()))
 
 
 def _complete(rule: Rule, sizes: Mapping[str, int]) -> Rule:
@@ -221,12 +221,12 @@ class _Between:
         return list(product(*(range(-down, up + 1) for down, up in self.reach)))
 
     def shift(self, q: int, k: int) -> tuple[int, ...]:
-        found: list[int] = []
+        shifts: list[int] = []
         for axis in reversed(self.rule.axes):
             q, at = divmod(q, self.rule.values[axis.queries])
             k, to = divmod(k, self.rule.values[axis.keys])
-            found.insert(0, to - at)
-        return tuple(found)
+            shifts.insert(0, to - at)
+        return tuple(shifts)
 
     def entry(self, q: int, k: int) -> int:
         place = 0
@@ -336,8 +336,8 @@ def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
     """
     source, tape = Random(3), CountingTape()
     counted = counting(filled(weights, source), tape)
-    given = [counting(fill(shape, source), tape) for shape in inputs]
-    outputs = layer(*given, counted)
+    counted_inputs = [counting(fill(shape, source), tape) for shape in inputs]
+    outputs = layer(*counted_inputs, counted)
     back = backward(outputs).tape
     done = replace(tape, numbers=[])  # what the run made may go
     return Ran(len(list(numbers(counted))), depth(outputs), done, back)

@@ -127,15 +127,15 @@ class Chart:
         room = ROOM * (np.full(2, (high - low).max()) if self.equal else high - low)
         if self.lines and not self.equal:
             room[0] = 0.0  # lines run from side to side
-        found = [
+        ends = [
             self.x or _around(low[0], high[0], room[0], self.log_x),
             self.y or _around(low[1], high[1], room[1], self.log_y),
         ]
         if self.equal:
-            least = max(end - start for start, end in found) / FLATTEST
-            more = [max(0.0, least - (end - start)) / 2 for start, end in found]
-            found = [(start - add, end + add) for (start, end), add in zip(found, more, strict=True)]
-        return found[0], found[1]
+            least = max(end - start for start, end in ends) / FLATTEST
+            more = [max(0.0, least - (end - start)) / 2 for start, end in ends]
+            ends = [(start - add, end + add) for (start, end), add in zip(ends, more, strict=True)]
+        return ends[0], ends[1]
 
     def sides(self) -> tuple[float, float]:
         """Width and height between the axes, in units of the picture."""
@@ -209,13 +209,13 @@ def classes(
 
 def legend(charts: Sequence[Chart]) -> list[tuple[str, tuple[Series, ...]]]:
     """The names of the series, and for each one series of every kind that has it; empty ones are left out."""
-    found: dict[str, list[Series]] = {}
+    entries: dict[str, list[Series]] = {}
     for series in itertools.chain.from_iterable(chart.layers() for chart in charts):
         many = len(series.pairs if isinstance(series, Arrows) else series.points)
-        same = found.setdefault(series.name, []) if series.name and many else []
+        same = entries.setdefault(series.name, []) if series.name and many else []
         if not any(type(series) is type(other) for other in same):
             same.append(series)
-    return [(name, tuple(series)) for name, series in found.items()]
+    return [(name, tuple(series)) for name, series in entries.items()]
 
 
 def round_numbers(low: float, high: float, most: int = 8) -> list[float]:

@@ -274,14 +274,14 @@ def _legend(legend: Sequence[Look], y: float, inner: float) -> tuple[list[Item],
     """The legend's items from y on, wrapped to the width, and where they end."""
     items: list[Item] = []
     x, start = float(MARGIN), y
-    for looks, label in entries(legend):
-        swatch = SWATCH if len(looks) == 1 else SWATCH / 2
-        width = swatch * len(looks) + 5 + text_width(label, LABEL)
+    for samples, label in entries(legend):
+        swatch = SWATCH if len(samples) == 1 else SWATCH / 2
+        width = swatch * len(samples) + 5 + text_width(label, LABEL)
         if x > MARGIN and x + width > MARGIN + inner:
             x, y = float(MARGIN), y + SWATCH + 6
-        for place, look in enumerate(looks):
+        for place, look in enumerate(samples):
             rect = Rect(x + place * swatch, y, swatch, SWATCH, look.fill)
             items += patch(rect, look, SWATCH / 2, (rect.x, rect.y), (swatch, SWATCH))
-        items.append(Text(x + swatch * len(looks) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
+        items.append(Text(x + swatch * len(samples) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
         x += width + 14
     return items, y + SWATCH if items or y > start else y - 6

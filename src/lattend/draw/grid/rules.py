@@ -176,9 +176,9 @@ def _checked(pixel: tuple[int, ...], rule: Rule, start: int) -> tuple[int, ...]:
 def _key_mask(rule: Rule, query: tuple[int, ...], lengths: Sequence[int]) -> Bools:
     """Which pixels are keys of this one, as [slice, row, column]."""
     mask = np.zeros(lengths, dtype=bool)
-    found = rule.keys(*query)
-    if found:
-        mask[tuple(np.array(found).T)] = True
+    keys = rule.keys(*query)
+    if keys:
+        mask[tuple(np.array(keys).T)] = True
     return mask if mask.ndim == 3 else mask[np.newaxis]
 
 
@@ -188,9 +188,9 @@ def _title(head: str, z: int, what: str) -> str:
 
 def _shown(attended: Bools, place: Place, most_slices: int) -> tuple[range, range, range]:
     """The slices, rows and columns to draw: all of them, or those around the keys and the pixel."""
-    found = np.argwhere(attended)
-    low = [min([at, *found[:, axis].tolist()]) for axis, at in enumerate(place)]
-    high = [max([at, *found[:, axis].tolist()]) + 1 for axis, at in enumerate(place)]
+    attended_cells = np.argwhere(attended)
+    low = [min([at, *attended_cells[:, axis].tolist()]) for axis, at in enumerate(place)]
+    high = [max([at, *attended_cells[:, axis].tolist()]) + 1 for axis, at in enumerate(place)]
     depth, *sides = attended.shape
     slices = range(depth) if depth <= most_slices else range(low[0], high[0])
     if len(slices) > most_slices:
@@ -233,8 +233,8 @@ def _panel(
     )
     if len(parts) == 2:
         return panel.compared(parts[0], parts[1], *sides, title)
-    here = (place[1] - rows.start, place[2] - cols.start) if z == place[0] else None
-    return panel.neighbourhood(parts[0], here, *sides, title)
+    center = (place[1] - rows.start, place[2] - cols.start) if z == place[0] else None
+    return panel.neighbourhood(parts[0], center, *sides, title)
 
 
 class CounterexamplePairs(NamedTuple):

@@ -149,24 +149,24 @@ WORDS = {**{sign: f"\\{sign}" for sign in "%&_#"}, "^": r"\^{}", "W̃": r"$\tild
 WORDS |= {"<=": r"$\le$", ">=": r"$\ge$", "<": "$<$", ">": "$>$", "|": r"$\mid$", **TEX}
 
 
-def latex(found: Derivation) -> str:
+def latex(derivation: Derivation) -> str:
     """An align environment, a line for each definition and each line, with its reason."""
     rows = ""
-    for line in (*found.definitions, *found.lines):
+    for line in (*derivation.definitions, *derivation.lines):
         if rows:
             rows += " \\\\[1ex]\n" if line.left is not None else " \\\\\n"
         said = f"{line.reason}, for {line.domain}" if line.domain else line.reason
         rows += rf"{line.latex} && \text{{{_words(said)}}}"
-    head = f"% {found.title}: {found.given}\n% needs \\usepackage{{amsmath}}"
+    head = f"% {derivation.title}: {derivation.given}\n% needs \\usepackage{{amsmath}}"
     return f"{head}\n\\begin{{align*}}\n{rows}\n\\end{{align*}}\n"
 
 
-def html(found: Derivation) -> str:
+def html(derivation: Derivation) -> str:
     """One element: tables of the definitions and of the lines, formulas as MathML."""
-    parts = [f"<p><b>{escape(found.title)}</b><br>{escape(found.given)}</p>"]
-    for lines in filter(None, (found.definitions, found.lines)):
+    parts = [f"<p><b>{escape(derivation.title)}</b><br>{escape(derivation.given)}</p>"]
+    for lines in filter(None, (derivation.definitions, derivation.lines)):
         parts.append(f"<table>{''.join(map(_row, lines))}</table>")
-    remark = f"<p>{escape(found.remark)}</p>" if found.remark else ""
+    remark = f"<p>{escape(derivation.remark)}</p>" if derivation.remark else ""
     return f'<div class="derivation">{STYLE}{"".join(parts)}{remark}</div>\n'
 
 
@@ -186,10 +186,10 @@ def math(inside: str) -> str:
 
 def _row(line: DerivedLine) -> str:
     left, relation, right = line.parts(MATHML)
-    said = escape(line.reason)
+    cell = escape(line.reason)
     if line.checked:
-        said += f"<br><small>checked: {escape(line.checked)}</small>"
-    return f"<tr><td>{math(left) if left else ''}</td><td>{math(relation + right)}</td><td>{said}</td></tr>"
+        cell += f"<br><small>checked: {escape(line.checked)}</small>"
+    return f"<tr><td>{math(left) if left else ''}</td><td>{math(relation + right)}</td><td>{cell}</td></tr>"
 
 
 def _words(text: str) -> str:
@@ -202,33 +202,33 @@ def _words(text: str) -> str:
 REASON_INDENT = 4  # columns that a reason below its formula stands to the right of it
 
 
-def terminal(found: Derivation, wide: int) -> str:
+def terminal(derivation: Derivation, wide: int) -> str:
     """In lines of so many columns; how lines were checked is said once, below the last of them."""
-    lines = [*wrap(found.title, wide), *_said(found.given, wide, 0)]
-    lines += [""] if found.definitions else []
-    for line in found.definitions:
-        lines += _with_reason(line.formula, line.reason, wide, _column(found.definitions, wide), 2)
-    column, alone, alike = _column(found.lines, wide), _alone(found.lines), 0
-    for place, (line, at) in enumerate(zip(found.lines, _relations(found.lines), strict=True)):
+    lines = [*wrap(derivation.title, wide), *_said(derivation.given, wide, 0)]
+    lines += [""] if derivation.definitions else []
+    for line in derivation.definitions:
+        lines += _with_reason(line.formula, line.reason, wide, _column(derivation.definitions, wide), 2)
+    column, alone, alike = _column(derivation.lines, wide), _alone(derivation.lines), 0
+    for place, (line, at) in enumerate(zip(derivation.lines, _relations(derivation.lines), strict=True)):
         together = place > 0 and alone[place] and alone[place - 1]
         lines += [""] if line.left is not None and not together else []
         indent = 0 if line.left is not None else at
         lines += _with_reason(" " * indent + line.formula, line.reason, wide, column, at + 2)
         alike += 1
-        if place + 1 == len(found.lines) or found.lines[place + 1].checked != line.checked:
+        if place + 1 == len(derivation.lines) or derivation.lines[place + 1].checked != line.checked:
             several = "" if alike == 1 else f", {alike} lines"
             lines += _said(f"checked{several}: {line.checked}", wide, at + 2)
             alike = 0
-    lines += ["", *_said(found.remark, wide, 0)] if found.remark else []
+    lines += ["", *_said(derivation.remark, wide, 0)] if derivation.remark else []
     return "\n".join(lines)
 
 
 def _relations(lines: Sequence[DerivedLine]) -> list[int]:
     """The column of each line's relation: behind the left side of its chain."""
-    found: list[int] = []
+    places: list[int] = []
     for line in lines:
-        found.append(found[-1] if line.left is None else _width(PLAIN.write(line.left)) + 1)
-    return found
+        places.append(places[-1] if line.left is None else _width(PLAIN.write(line.left)) + 1)
+    return places
 
 
 def _alone(lines: Sequence[DerivedLine]) -> list[bool]:
@@ -266,8 +266,8 @@ def _said(text: str, wide: int, indent: int) -> list[str]:
     """Words in lines, `n >= 0` in one of them."""
     space = " " * indent
     tied = re.sub(r" ([<>=]=?) ", "\xa0\\1\xa0", text)
-    found = wrap(tied, max(wide, indent + LEAST_WORDS), initial_indent=space, subsequent_indent=space)
-    return [line.replace("\xa0", " ") for line in found]
+    lines = wrap(tied, max(wide, indent + LEAST_WORDS), initial_indent=space, subsequent_indent=space)
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def _width(text: str) -> int:

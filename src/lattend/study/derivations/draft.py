@@ -69,7 +69,7 @@ class Draft:
 def checked(draft: Draft) -> Derivation:
     """The derivation, every line checked; raises DerivationError at the first that fails."""
     definitions = [
-        DerivedLine(draft.read(left), "=", draft.read(right), said) for left, right, said in draft.definitions
+        DerivedLine(draft.read(left), "=", draft.read(right), why) for left, right, why in draft.definitions
     ]
     lines: list[DerivedLine] = []
     for chain in draft.chains:
@@ -116,15 +116,15 @@ class Instances:
     def environments(self) -> list[Environment]:
         """All of them, the same at every call."""
         random = Random(SEED)
-        found: list[Environment] = []
+        drawn: list[Environment] = []
         for _ in range(self.many):
             made = self.make(random)
             for chosen in product(*(made[f"each {index}"] for index in self.over)):
                 names = {**made, **dict(zip(self.over, chosen, strict=True))}
                 for left, right in self.definitions:
                     define(names, left, right)
-                found.append(names)
-        return found
+                drawn.append(names)
+        return drawn
 
     def values(self, term: Term) -> list[Any]:
         """The term's value in each environment; the next line asks for it again."""

@@ -95,13 +95,13 @@ def _bound(term: Term, names: Mapping[str, Any]) -> Any:
     inside = [{**names, name: value} for value in values]
     if index.op != "name":
         inside = [one for one in inside if evaluate(index, one)]
-    found = [evaluate(body, one) for one in inside]
+    terms = [evaluate(body, one) for one in inside]
     if term.op == "concat":
-        return np.concatenate(found)
+        return np.concatenate(terms)
     if term.op == "matrix":
-        side = round(len(found) ** 0.5)
-        return vector(found).reshape(side, side)
-    return sum(found[1:], found[0]) if found else exact(0)
+        side = round(len(terms) ** 0.5)
+        return vector(terms).reshape(side, side)
+    return sum(terms[1:], terms[0]) if terms else exact(0)
 
 
 def _applied(term: Term, values: list[Any]) -> Any:

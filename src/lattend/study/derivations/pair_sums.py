@@ -31,21 +31,21 @@ class Counted:
     def count(self) -> Count:
         from lattend.rules.reader import read_rule
 
-        found = read_rule(self.rule).count(per=self.per, method="closed")
-        assert not isinstance(found, int)
-        return found
+        counted = read_rule(self.rule).count(per=self.per, method="closed")
+        assert not isinstance(counted, int)
+        return counted
 
     def check(self, before: Term, link: Link, after: Term) -> str:
         self._check_reading(link.formula, after)
         verdict = self.count.claim(link.formula)
-        found = verdict.where if verdict.status in ("holds", "holds only where") else ""
-        if not found:
+        condition = verdict.where if verdict.status in ("holds", "holds only where") else ""
+        if not condition:
             raise DerivationError(f"as the count of {self.rule}: {verdict}")
-        if found != link.domain:
+        if condition != link.domain:
             raise DerivationError(
-                f"{link.formula} is said to hold where {link.domain}, it holds where {found}"
+                f"{link.formula} is said to hold where {link.domain}, it holds where {condition}"
             )
-        return f"proved to be the number of {'keys of a query' if self.per else 'pairs'} where {found}"
+        return f"proved to be the number of {'keys of a query' if self.per else 'pairs'} where {condition}"
 
     def _check_reading(self, text: str, shown: Term) -> None:
         """That what is shown is what is claimed: two grammars read the formula, with one value."""

@@ -69,10 +69,10 @@ class Function:
     @cached_property
     def terms(self) -> list[tuple[Fraction, tuple[int, ...]]] | None:
         """Coefficients and powers; None where this is no polynomial with rational coefficients."""
-        found = [] if self._polynomial is None else self._polynomial.terms()
-        if self._polynomial is None or not all(c.is_Rational for _, c in found):
+        own_terms = [] if self._polynomial is None else self._polynomial.terms()
+        if self._polynomial is None or not all(c.is_Rational for _, c in own_terms):
             return None
-        return [(Fraction(int(c.p), int(c.q)), tuple(map(int, powers))) for powers, c in found]
+        return [(Fraction(int(c.p), int(c.q)), tuple(map(int, powers))) for powers, c in own_terms]
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
@@ -136,11 +136,11 @@ def first_change(function: Function, place: int, values: Sequence[Any]) -> tuple
         line = one.formula.subs([pair for pair in held if pair[0] != function.names[place]])
         if line == 0 or (line.count_ops() <= MOST_OPERATIONS and sympy.simplify(line) == 0):
             return 0, 0
-        found = _sign_or_none(one.at(values))
-        if found is None:
+        sign = _sign_or_none(one.at(values))
+        if sign is None:
             return None
-        if found:
-            return order, found
+        if sign:
+            return order, sign
     return None
 
 

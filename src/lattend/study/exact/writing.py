@@ -44,9 +44,9 @@ def decimal(value: Any, places: int = 4) -> str:
     while True:  # more digits are asked for until it is certain
         near = fraction(sympy.Rational(value.evalf(digits, maxn=4 * MOST_DIGITS)))
         outwards, inwards = (near * (1 + sign * Fraction(1, 10 ** (digits - 3))) for sign in (1, -1))
-        found = fixed(outwards, places)
-        if found == fixed(inwards, places) or digits > MOST_DIGITS:  # or it is a tie
-            return found
+        text = fixed(outwards, places)
+        if text == fixed(inwards, places) or digits > MOST_DIGITS:  # or it is a tie
+            return text
         digits *= 2
 
 
@@ -209,8 +209,10 @@ def equation_text(number: Any) -> str:
     if not isinstance(root, sympy.CRootOf):
         return ""
     h = sympy.Symbol("h", positive=True)
-    _, whole = sympy.Poly(root.poly.as_expr().subs(root.poly.gen, h / factor), h).clear_denoms(convert=True)
-    return f"{format_exact(whole.primitive()[1].as_expr())} = 0"
+    _, polynomial = sympy.Poly(root.poly.as_expr().subs(root.poly.gen, h / factor), h).clear_denoms(
+        convert=True
+    )
+    return f"{format_exact(polynomial.primitive()[1].as_expr())} = 0"
 
 
 def _term(coefficient: Any, power: str) -> str:

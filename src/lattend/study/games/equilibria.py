@@ -149,8 +149,8 @@ class Equilibria(Drawn, Printed):
 
 def where(game: Game, point: Sequence[Any]) -> str:
     """`p = 0, q = 1/2`."""
-    said = (significant(x, 6) if isinstance(x, float) else number_text(x) for x in point)
-    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, said, strict=True))
+    numbers = (significant(x, 6) if isinstance(x, float) else number_text(x) for x in point)
+    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, numbers, strict=True))
 
 
 def equilibria(game: Game) -> Equilibria:
@@ -158,11 +158,13 @@ def equilibria(game: Game) -> Equilibria:
     if not game.polynomial:
         return _searched(game, "")
     functions = game.formulas.functions
-    found = solve([one.formula for one in functions], game.formulas.formula.names)
-    if found.note:
-        return _searched(game, f"{found.note}; ")
-    points = [classified(game, one.formulas, one.field, one.numbers) for one in found.points]
-    return Equilibria(game, tuple(points), found.complete, tuple(format_exact(one) for one in found.curve))
+    solutions = solve([one.formula for one in functions], game.formulas.formula.names)
+    if solutions.note:
+        return _searched(game, f"{solutions.note}; ")
+    points = [classified(game, one.formulas, one.field, one.numbers) for one in solutions.points]
+    return Equilibria(
+        game, tuple(points), solutions.complete, tuple(format_exact(one) for one in solutions.curve)
+    )
 
 
 def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
@@ -245,8 +247,8 @@ def _kind(
     ]
     if holds == ["yes", "yes"]:
         return "Nash", KINDS["Nash"]
-    whole = count(rows)
-    if (whole.above, whole.below) == (first, len(rows) - first) and (p.positive or q.positive):
+    curvature = count(rows)
+    if (curvature.above, curvature.below) == (first, len(rows) - first) and (p.positive or q.positive):
         kind = "minimax" if q.positive else "maximin"
         return kind, KINDS[kind]
     gain = [
@@ -271,8 +273,8 @@ def _by_more_derivatives(game: Game, point: Sequence[Any], name: str, way: int) 
 
 
 def _searched(game: Game, before: str) -> Equilibria:
-    found, starts = search(game)
-    points = tuple(_exactly(game, point) for point in found)
+    roots, starts = search(game)
+    points = tuple(_exactly(game, point) for point in roots)
     none = "" if points else "none "
     note = f"{before}{none}found by Newton's method from {starts} starts in -3 … 3; there may be others"
     return Equilibria(game, points, False, (), note)
@@ -319,13 +321,13 @@ def search(game: Game) -> tuple[list[tuple[Any, ...]], int]:
     starts = np.array(
         list(itertools.islice(itertools.product(np.linspace(-REACH, REACH, side), repeat=many), most))
     )
-    found: list[Floats] = []
+    points: list[Floats] = []
     with np.errstate(all="ignore"):
         for point in _newton(game.field(), starts, together=game.formula is not None):
-            if not any(np.allclose(point, other, atol=1e-6) for other in found):
-                found.append(point)
-    found.sort(key=lambda point: [round(float(x), 6) for x in point])
-    return [tuple(_simple(float(x)) for x in point) for point in found], len(starts)
+            if not any(np.allclose(point, other, atol=1e-6) for other in points):
+                points.append(point)
+    points.sort(key=lambda point: [round(float(x), 6) for x in point])
+    return [tuple(_simple(float(x)) for x in point) for point in points], len(starts)
 
 
 def least(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

@@ -45,11 +45,11 @@ class StepMap(Printed):
         """The formulas as people type them, f' after the others."""
         assert self.game.formula is not None
         names = symbols(list(self.formulas))
-        found = {f"{name}'": _text(one, names) for name, one in self.formulas.items()}
-        if most_terms(self.value) <= MOST_TERMS and len(said := factored_text(self.value)) <= LONGEST:
-            return {**found, "f'": said}
+        written = {f"{name}'": _text(one, names) for name, one in self.formulas.items()}
+        if most_terms(self.value) <= MOST_TERMS and len(text := factored_text(self.value)) <= LONGEST:
+            return {**written, "f'": text}
         new = symbols([f"{name}'" for name in self.game.names])
-        return {**found, "f'": format_exact(self.game.formula.at(new))}
+        return {**written, "f'": format_exact(self.game.formula.at(new))}
 
     def __getitem__(self, name: str) -> Any:
         return self.formulas[name]

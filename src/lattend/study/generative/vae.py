@@ -295,8 +295,8 @@ class Levels(nn.Module):
             raise TensorError(
                 f"pixels of a categorical decoder are whole numbers, got {x.dtype}; cast them: x.long()"
             )
-        said = f"pixels of a categorical decoder with {self.levels} levels are 0 to {self.levels - 1}"
-        require((x >= 0) & (x < self.levels), x, said, "give it as many levels as the data have")
+        message = f"pixels of a categorical decoder with {self.levels} levels are 0 to {self.levels - 1}"
+        require((x >= 0) & (x < self.levels), x, message, "give it as many levels as the data have")
 
     def read(self, x: Tensor) -> Tensor:
         return functional.one_hot(x.long(), self.levels)
@@ -365,10 +365,10 @@ def observation(kind: str, levels: int | None, noise: float | None) -> Observati
     """The kind of pixels a decoder's name stands for."""
     choice("decoder", kind, KINDS)
     if (kind == "categorical") != (levels is not None):
-        said = (
+        message = (
             "needs levels, how many a pixel can have" if levels is None else "has no levels; leave them out"
         )
-        raise NamingError(f"a {kind} decoder {said}")
+        raise NamingError(f"a {kind} decoder {message}")
     if noise is not None and kind != "gaussian":
         raise NamingError(f"a {kind} decoder has no noise; leave it out")
     if levels is not None:

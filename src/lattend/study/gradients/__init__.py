@@ -28,7 +28,7 @@ _HOME = homes(
     {
         "decay": "measure GradientStudy Gradients",
         "claims": "judge_all GradientVerdict",
-        "jacobian": "jacobian_sizes by_distance",
+        "networks": "jacobian_sizes by_distance",
     },
 )
 

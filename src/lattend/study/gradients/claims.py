@@ -159,40 +159,40 @@ class GradientVerdict(Printed):
 
 def read_claim(text: str) -> GradientClaim:
     """The claim that a sentence makes; raises where it is none of those that can be judged."""
-    said = " ".join(text.split())
-    plain = _FILLERS.sub("", _HAVE.sub(_does, _NOT.sub("does not", said)))
-    if found := _SIZES.fullmatch(plain):
-        left, sign, right, at, when = found.groups()
+    sentence = " ".join(text.split())
+    plain = _FILLERS.sub("", _HAVE.sub(_does, _NOT.sub("does not", sentence)))
+    if match := _SIZES.fullmatch(plain):
+        left, sign, right, at, when = match.groups()
         names, distance = (_network(left, text), _network(right, text)), int(at)
         stage = _stage(when)
         return GradientClaim(
-            said, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
+            sentence, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
         )
-    if found := _HARDER.fullmatch(plain):
-        harder, easier = (_network(name, text) for name in found.groups())
+    if match := _HARDER.fullmatch(plain):
+        harder, easier = (_network(name, text) for name in match.groups())
         return GradientClaim(
-            said, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
+            sentence, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
         )
-    if found := _LEARNS.fullmatch(plain):
-        name, negated = _network(found[1], text), bool(found[2])
+    if match := _LEARNS.fullmatch(plain):
+        name, negated = _network(match[1], text), bool(match[2])
         return GradientClaim(
-            said, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
+            sentence, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
         )
-    found = _TREND.fullmatch(plain)
-    if found and (found[2] or found[3]):
-        name, negated, stage = _network(found[1], text), bool(found[2]), _stage(found[4])
-        grows = found[3].lower().startswith(("explode", "grow"))
+    match = _TREND.fullmatch(plain)
+    if match and (match[2] or match[3]):
+        name, negated, stage = _network(match[1], text), bool(match[2]), _stage(match[4])
+        grows = match[3].lower().startswith(("explode", "grow"))
         return GradientClaim(
-            said, (name,), stage, None, lambda study: _trend(study[name, stage], grows, negated)
+            sentence, (name,), stage, None, lambda study: _trend(study[name, stage], grows, negated)
         )
     forms = '", "'.join(FORMS)
     raise TextError(f'a claim about gradients is one such as "{forms}"', text, 0, len(text))
 
 
-def _does(found: re.Match[str]) -> str:
+def _does(match: re.Match[str]) -> str:
     """`does not vanish`, for `has no vanishing gradients`."""
-    verb = "vanish" if found[3].lower() == "vanish" else "explode"
-    return f"does not {verb}" if found[1] or found[2] else verb
+    verb = "vanish" if match[3].lower() == "vanish" else "explode"
+    return f"does not {verb}" if match[1] or match[2] else verb
 
 
 def _network(name: str, text: str) -> str:
@@ -239,28 +239,30 @@ def judge_all(texts: Sequence[str], **options: Any) -> tuple[GradientStudy, list
     claims = [read_claim(text) for text in texts]
     names = sorted({name for claim in claims for name in claim.networks})
     farthest = max((claim.distance for claim in claims if claim.distance is not None), default=0)
-    given = {"length": max(LENGTH, farthest + 1), **options}
+    study_options = {"length": max(LENGTH, farthest + 1), **options}
     if all(claim.stage != TRAINED for claim in claims):
-        given["steps"] = 0
-    study = measure(names, **given)
+        study_options["steps"] = 0
+    study = measure(names, **study_options)
     return study, [judge(study, text) for text in texts]
 
 
 def _trend(one: Gradients, grows: bool, negated: bool) -> tuple[bool | None, str]:
     limit = GROWING if grows else VANISHING
-    found = one.factor
+    interval = one.factor
     word, side = ("growing", "above") if grows else ("vanishing", "below")
-    if found is None:
+    if interval is None:
         return None, f"{one.network} has a gradient of 0 at all but one distance, so that no factor is fitted"
-    said = (
-        f"{one.stage} its gradient is multiplied by {found} at every step of distance; "
+    reason = (
+        f"{one.stage} its gradient is multiplied by {interval} at every step of distance; "
         f"{word} means {side} {limit}, with the whole interval"
     )
     inside, outside = (
-        (found.low > limit, found.high <= limit) if grows else (found.high < limit, found.low >= limit)
+        (interval.low > limit, interval.high <= limit)
+        if grows
+        else (interval.high < limit, interval.low >= limit)
     )
     holds = None if not inside and not outside else inside != negated
-    return holds, said
+    return holds, reason
 
 
 def _compared(
@@ -268,31 +270,31 @@ def _compared(
 ) -> tuple[bool | None, str]:
     left, right = (study[name, stage] for name in names)
     first, second = (format_number(float(one.mean[distance]), 2) for one in (left, right))
-    said = f"{stage} at distance {distance}: {first} against {second}"
+    reason = f"{stage} at distance {distance}: {first} against {second}"
     sizes = left.sizes[:, distance], right.sizes[:, distance]
-    found = ratio(*sizes)
-    if found is None:  # a size of 0 has no ratio: then every seed must say the same
+    interval = ratio(*sizes)
+    if interval is None:  # a size of 0 has no ratio: then every seed must say the same
         claimed = np.less(*sizes) if sign == "<" else np.greater(*sizes)
-        return (None if claimed.any() and not claimed.all() else bool(claimed.all())), said
-    said += f", {found} times as large"
-    below, above = found.high < 1, found.low > 1
-    return (None if not below and not above else below == (sign == "<")), said
+        return (None if claimed.any() and not claimed.all() else bool(claimed.all())), reason
+    reason += f", {interval} times as large"
+    below, above = interval.high < 1, interval.low > 1
+    return (None if not below and not above else below == (sign == "<")), reason
 
 
 def _learns(one: Gradients, negated: bool) -> tuple[bool | None, str]:
     learnt = one.accuracy >= LEARNT
     least = f"learnt means {format_share(LEARNT, 0)} or more with every seed"
-    said = f"it names {_shares(one)} of the first symbols; {least}"
-    return (None if learnt.any() and not learnt.all() else bool(learnt.all()) != negated), said
+    reason = f"it names {_shares(one)} of the first symbols; {least}"
+    return (None if learnt.any() and not learnt.all() else bool(learnt.all()) != negated), reason
 
 
 def _harder(study: GradientStudy, harder: str, easier: str) -> tuple[bool | None, str]:
     hard, easy = (study[name, TRAINED] for name in (harder, easier))
-    said = f"{harder} names {_shares(hard)} of the first symbols, {easier} {_shares(easy)}"
+    reason = f"{harder} names {_shares(hard)} of the first symbols, {easier} {_shares(easy)}"
     learnt, also = hard.accuracy >= LEARNT, easy.accuracy >= LEARNT
     if also.all() and not learnt.any():
-        return True, said
-    return (False if learnt.all() and not also.all() else None), said
+        return True, reason
+    return (False if learnt.all() and not also.all() else None), reason
 
 
 def _shares(one: Gradients) -> str:

@@ -54,14 +54,14 @@ class Gradients:
     @property
     def trend(self) -> str:
         """`vanishes`, `grows`, `stays`, or `undecided` where the interval leaves it open."""
-        found = self.factor
-        if found is None:
+        interval = self.factor
+        if interval is None:
             return "undecided"
-        if found.high < VANISHING:
+        if interval.high < VANISHING:
             return "vanishes"
-        if found.low > GROWING:
+        if interval.low > GROWING:
             return "grows"
-        return "stays" if found.low >= VANISHING and found.high <= GROWING else "undecided"
+        return "stays" if interval.low >= VANISHING and interval.high <= GROWING else "undecided"
 
 
 def measure(
@@ -95,8 +95,8 @@ def measure(
         if not least <= value <= most:
             raise DomainError(f"{name} is {value:,}; give a whole number from {least} to {most:,}")
     first = check_seed(seed)
-    tell = progress or (lambda said: None)
-    found: list[Gradients] = []
+    tell = progress or (lambda task_name: None)
+    results: list[Gradients] = []
     with one_thread():
         for name, kind in kinds.items():
             stages: dict[str, list[Any]] = {INITIAL: [], **({TRAINED: []} if steps else {})}
@@ -104,13 +104,15 @@ def measure(
                 net = Recall(kind, width, length, first + at)
                 stages[INITIAL].append(net.measure())
                 if steps:
-                    said = f"{name}, seed {first + at}"
+                    task_name = f"{name}, seed {first + at}"
                     net.train_for(
                         steps,
-                        lambda step, loss, said=said: tell(f"{said}: step {step}, loss {fixed(loss, 3)}"),
+                        lambda step, loss, task_name=task_name: tell(
+                            f"{task_name}: step {step}, loss {fixed(loss, 3)}"
+                        ),
                     )
                     stages[TRAINED].append(net.measure())
-            found += [
+            results += [
                 Gradients(
                     name,
                     stage,
@@ -119,7 +121,7 @@ def measure(
                 )
                 for stage, measured in stages.items()
             ]
-    return GradientStudy(tuple(found), length, width, seeds, steps, first)
+    return GradientStudy(tuple(results), length, width, seeds, steps, first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,14 +247,18 @@ def figure_of_gradients(study: GradientStudy) -> Picture:
         for stage in (INITIAL, TRAINED)
     }
     titles = {INITIAL: "At initialisation", TRAINED: f"After {many(study.steps, 'step')} of training"}
-    every = [Chart(lines=curves(found), log_y=10).ends()[1] for found in lines.values() if found]
+    every = [
+        Chart(lines=curves(curves_shown), log_y=10).ends()[1]
+        for curves_shown in lines.values()
+        if curves_shown
+    ]
     ends = min(low for low, _ in every), max(high for _, high in every)
     charts = tuple(
         Chart(
-            titles[stage], "distance d", "size of the gradient", curves(found), log_y=10, y=ends,
+            titles[stage], "distance d", "size of the gradient", curves(curves_shown), log_y=10, y=ends,
             x=(0.0, study.length - 1.0),
         )
-        for stage, found in lines.items()
-        if found
+        for stage, curves_shown in lines.items()
+        if curves_shown
     )  # fmt: skip
     return figure(study.report(), charts)

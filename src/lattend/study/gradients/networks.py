@@ -135,8 +135,8 @@ def jacobian_sizes(network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         outputs = network(x[:1]).shape[-1]
     copies = x.detach().repeat_interleave(outputs, 0).requires_grad_()
     y = network(copies).unflatten(0, (len(x), outputs))
-    (found,) = torch.autograd.grad(y.diagonal(dim1=1, dim2=2).sum(), copies)
-    return found.unflatten(0, (len(x), outputs)).square().sum((1, 3)).sqrt()
+    (gradient,) = torch.autograd.grad(y.diagonal(dim1=1, dim2=2).sum(), copies)
+    return gradient.unflatten(0, (len(x), outputs)).square().sum((1, 3)).sqrt()
 
 
 def by_distance(sizes: Tensor, distances: Tensor) -> Tensor:
@@ -185,8 +185,8 @@ class Recall(nn.Module):
         """So many sequences of random symbols."""
         return torch.randint(SYMBOLS, (many, len(self.distances)), generator=self.random)
 
-    def train_for(self, steps: int, told: Callable[[int, float], object]) -> None:
-        """Adam on new sequences at every step; `told` hears the step and its loss now and then."""
+    def train_for(self, steps: int, report: Callable[[int, float], object]) -> None:
+        """Adam on new sequences at every step; `report` hears the step and its loss now and then."""
         optimiser = torch.optim.Adam(self.parameters(), RATE)
         for step in range(1, steps + 1):
             symbols = self.draw(BATCH)
@@ -196,17 +196,17 @@ class Recall(nn.Module):
             nn.utils.clip_grad_norm_(self.parameters(), LONGEST)
             optimiser.step()
             if step % TOLD == 0 or step == steps:
-                told(step, float(loss.detach()))
+                report(step, float(loss.detach()))
 
     def measure(self) -> Learned:
         """Gradients of the network's vector in the vectors of the symbols, in float64."""
         symbols = self.draw(MEASURED)
         self.double()
         try:
-            found = jacobian_sizes(self.network, self.symbols(symbols))
+            jacobian = jacobian_sizes(self.network, self.symbols(symbols))
         finally:
             self.float()
-        sizes = by_distance(found, self.distances)[: self.length]
+        sizes = by_distance(jacobian, self.distances)[: self.length]
         with torch.no_grad():
             symbols = self.draw(TESTED)
             right = self(symbols).argmax(-1) == symbols[:, 0]

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 _HOME = homes(
     "lattend.study.heads",
     {
-        "training": "train",
+        "training": "train HeadNet",
         "record": "Record",
-        "several": "compare_records",
+        "findings": "compare_records",
         "grid_fit": "grid_distance fit_grid",
-        "network": "HeadNet",
     },
 ) | {"read_images": "lattend.study.images.image_set"}
 

@@ -35,9 +35,9 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
     far = reach(record)
     filled = not any(crowded(layer) for each in moments for layer in each.heads().values())
     picture = draw_heads(moment.heads(), reach=far, title=moment_title(record, moment, run), filled=filled)
-    said = ", ".join(str(many) for many in wider(moment, far + 0.5))
+    counts = ", ".join(str(many) for many in wider(moment, far + 0.5))
     unseen = any(any(wider(each, far + 0.5)) for each in moments)  # at any moment: all pictures are as tall
-    about = (*picture.subtitle, *[f"heads whose line lies outside the frame, by layer: {said}"] * unseen)
+    about = (*picture.subtitle, *[f"heads whose line lies outside the frame, by layer: {counts}"] * unseen)
     return replace(picture, subtitle=about, columns=columns(record.settings.layers))
 
 
@@ -90,8 +90,8 @@ def draw_paths(record: Record) -> Picture:
         _paths(f"layer {layer + 1}", ways[:, layer], settings.kernel, side)
         for layer in range(settings.layers)
     )
-    found = record.findings
-    facts = (("near and far", found.depth()), ("grid", found.nearness()))
+    results = record.findings
+    facts = (("near and far", results.depth()), ("grid", results.nearness()))
     data = {"epochs": [moment.epoch for moment in moments], "centres": ways.tolist()}
     title = f"Paths of the heads' centres on {settings.data}, {settings.epochs} epochs"
     about = ("shifts from the query, which is at (0, 0): columns to the right, rows downwards",)
@@ -163,19 +163,19 @@ def draw_spread(record: Record) -> Picture:
     ]
     if right:
         charts.append(Chart("test accuracy", "epoch", "percent right", curves(right)))
-    found = record.findings
-    beside = "; ".join(f"{name} {format_share(share)}" for name, share in found.accuracy.items())
-    facts = (("near and far", found.depth()), ("grid", found.nearness()), ("test images right", beside))
+    results = record.findings
+    beside = "; ".join(f"{name} {format_share(share)}" for name, share in results.accuracy.items())
+    facts = (("near and far", results.depth()), ("grid", results.nearness()), ("test images right", beside))
     title = f"Heads in training on {settings.data}: spread by layer over {settings.epochs} epochs"
-    return Picture(title, facts=facts, charts=tuple(charts), data=summary(found), columns=2)
+    return Picture(title, facts=facts, charts=tuple(charts), data=summary(results), columns=2)
 
 
 def _over_time(name: str, unit: str, run: HeadRun, of: Callable[[HeadMoment], Floats]) -> Chart:
     """A line for each layer."""
-    found = [(moment.epoch, of(moment)) for moment in run.moments]
+    points = [(moment.epoch, of(moment)) for moment in run.moments]
     layers = [
-        (f"layer {layer + 1}", [(epoch, float(values[layer])) for epoch, values in found])
-        for layer in range(len(found[0][1]))
+        (f"layer {layer + 1}", [(epoch, float(values[layer])) for epoch, values in points])
+        for layer in range(len(points[0][1]))
     ]
     return Chart(name, "epoch", unit, curves(layers))
 

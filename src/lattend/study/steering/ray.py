@@ -115,12 +115,12 @@ class Ray:
 
     def turns(self, sharpnesses: Floats) -> list[float]:
         """Where between these rising β another key becomes the greatest off the face, and γ bends."""
-        heights, gaps, found = self._heights, self.gaps, list[float]()
+        heights, gaps, turning = self._heights, self.gaps, list[float]()
         nearest = [int(((beta + heights) / gaps).argmax()) for beta in sharpnesses]
         for i, j in pairwise(nearest):
             if gaps[i] != gaps[j]:  # (β + hᵢ)/gᵢ = (β + hⱼ)/gⱼ
-                found.append(float((heights[j] * gaps[i] - heights[i] * gaps[j]) / (gaps[j] - gaps[i])))
-        return found
+                turning.append(float((heights[j] * gaps[i] - heights[i] * gaps[j]) / (gaps[j] - gaps[i])))
+        return turning
 
     def query(self, sharpness: float) -> Floats:
         """The query of this sharpness."""
@@ -189,7 +189,8 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
         logits = np.where(support, np.log(np.where(support, support.sum() * weights, 1.0)), 0.0)
         levelled = rank(numbers, LEVEL) == many
         start, direction = (
-            shortest(numbers, given, order + levelled, levelled) for given in (logits, support.astype(float))
+            shortest(numbers, logit_array, order + levelled, levelled)
+            for logit_array in (logits, support.astype(float))
         )
         return Ray(
             *(keys.floats, weights, unit, support, ~support, order, start, direction, weights, None),
@@ -202,8 +203,8 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
     if relation is None:
         within = None if wanted.fractions is None else wanted.fractions[face.keys]
         small = max(keys.small, wanted.small)
-        found, total = _broken(exact[face.keys], NumberArray(weights[face.keys], within, small), order)
-        relation = None if found is None else _spread(found, face.keys)
+        broken, total = _broken(exact[face.keys], NumberArray(weights[face.keys], within, small), order)
+        relation = None if broken is None else _spread(broken, face.keys)
     if relation is None:
         start = shortest(held, log_of(weights[face.keys]), order)
         limit, why = weights, None
@@ -225,10 +226,10 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
 def _within(keys: Rows, relation: Rows, missed: Floats, small: float) -> float:
     """How far the keys, of size 1, are from the relation; raises where they, or their means, are far off."""
     y = relation / np.abs(relation).max()
-    found, mean = (float(np.abs(parts @ centred(keys)).max()) for parts in (y, missed))
-    if max(found / len(y), mean) > 10 * small:
+    error, mean = (float(np.abs(parts @ centred(keys)).max()) for parts in (y, missed))
+    if max(error / len(y), mean) > 10 * small:
         raise DomainError(UNDECIDED)
-    return found
+    return error
 
 
 def unit_of(keys: Floats) -> float:
@@ -269,9 +270,9 @@ def _broken(keys: Rows, weights: NumberArray, order: int) -> tuple[Rows | None, 
 
 
 def _spread(relation: Any, face: Mask) -> Rows:
-    found = np.zeros(len(face), dtype=relation.dtype)
-    found[face] = relation
-    return found
+    spread = np.zeros(len(face), dtype=relation.dtype)
+    spread[face] = relation
+    return spread
 
 
 Mask = NDArray[np.bool_]
@@ -309,9 +310,9 @@ def smallest_face(keys: Rows, support: Mask, small: float = SMALL) -> Face:
         shifted = off(keys[rest] - held[0], held[1:] - held[0], small)
         if not len(rest):
             return Face(inside, np.zeros(keys.shape[1]), ~inside, relation)
-        joined = np.array([row @ row <= zero for row in shifted])  # these lie in the flat of the face
-        mixture = joined * (keys[0, 0] * 0 + 1)
-        if not joined.any():
+        used = np.array([row @ row <= zero for row in shifted])  # these lie in the flat of the face
+        mixture = used * (keys[0, 0] * 0 + 1)
+        if not used.any():
             mixture = nearest(shifted)
             point = mixture @ shifted
             length = point @ point
@@ -319,21 +320,21 @@ def smallest_face(keys: Rows, support: Mask, small: float = SMALL) -> Face:
                 touching = np.zeros(len(keys), dtype=bool)
                 touching[rest[mixture > 0]] = True
                 return Face(inside, np.array(-point / length, dtype=float), touching, relation)
-            joined = mixture > math.sqrt(zero)  # a key with less changes nothing
+            used = mixture > math.sqrt(zero)  # a key with less changes nothing
         if relation is None:
-            relation = _relation(keys, inside, rest[joined], mixture[joined] / mixture[joined].sum())
-        inside[rest[joined]] = True
+            relation = _relation(keys, inside, rest[used], mixture[used] / mixture[used].sum())
+        inside[rest[used]] = True
 
 
 def _relation(keys: Rows, inside: Mask, rest: NDArray[np.intp], mixture: Rows) -> Rows:
     """The mixture of outer keys less the same point written with the inner ones, whose parts have sum 1."""
-    found = np.zeros(len(keys), dtype=keys.dtype)
-    found[rest] = mixture
+    coefficients = np.zeros(len(keys), dtype=keys.dtype)
+    coefficients[rest] = mixture
     first, *others = np.flatnonzero(inside)
     parts = solve((keys[others] - keys[first]).T, mixture @ (keys[rest] - keys[first]))
-    found[others] = found[others] - parts
-    found[first] = found[first] - (1 - parts.sum())
-    return found
+    coefficients[others] = coefficients[others] - parts
+    coefficients[first] = coefficients[first] - (1 - parts.sum())
+    return coefficients
 
 
 def nearest(points: Rows) -> Rows:
@@ -364,9 +365,9 @@ def nearest(points: Rows) -> Rows:
             kept = np.flatnonzero(weights > least)
             chosen, weights = [chosen[at] for at in kept], weights[kept] / weights[kept].sum()
         weights = target
-    found = np.array([0 * one] * len(points))
-    found[chosen] = weights
-    return found
+    mixture = np.array([0 * one] * len(points))
+    mixture[chosen] = weights
+    return mixture
 
 
 def _nearest_flat(points: Rows) -> Rows:

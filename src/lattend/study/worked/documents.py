@@ -40,9 +40,11 @@ _ROOT = re.compile(r"sqrt\((\d+)\)")
 
 def html(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps in one element, with the style they need."""
-    facts = "".join(f"<p>{_signs(said)}</p>\n" for said in worked.statements(show))
-    given, steps = ([_step(step, places, show) for step in part] for part in (worked.exercise, worked.steps))
-    beside = (f'<div class="beside">\n{"".join(part)}</div>\n' for part in (given, steps[:3]))
+    facts = "".join(f"<p>{_signs(statement)}</p>\n" for statement in worked.statements(show))
+    exercise_parts, steps = (
+        [_step(step, places, show) for step in part] for part in (worked.exercise, worked.steps)
+    )
+    beside = (f'<div class="beside">\n{"".join(part)}</div>\n' for part in (exercise_parts, steps[:3]))
     return (
         f'<div class="worked">\n<style>{STYLE}</style>\n<h2>Attention worked through</h2>\n'
         f"{facts}{''.join(beside)}{''.join(steps[3:])}</div>\n"
@@ -70,8 +72,8 @@ def _html_table(step: Step, rows: Rows, places: int, forms: tuple[str, ...], cap
         + "</tr>\n"
         for place, row in enumerate(rows)
     )
-    said = f"<caption>{caption}</caption>\n" if caption else ""
-    return f'<div class="scroll"><table>\n{said}{head}{body}</table></div>\n'
+    caption_row = f"<caption>{caption}</caption>\n" if caption else ""
+    return f'<div class="scroll"><table>\n{caption_row}{head}{body}</table></div>\n'
 
 
 def _html_cell(step: Step, entry: MatrixEntry, places: int, forms: tuple[str, ...]) -> str:
@@ -100,16 +102,16 @@ def _exact(entry: MatrixEntry) -> str:
 
 def _signs(written: str) -> str:
     """Powers raised, indices lowered, roots, the minus sign and infinity as they are printed."""
-    found = _ROOT.sub(r"√\1", escape(written).replace("-inf", "−∞").replace("-", "−"))
-    found = _INDEX.sub(r"W<sub>\1</sub>", found)
-    return _POWER.sub(lambda power: f"<sup>{power[1].strip('()')}</sup>", found)
+    marked_text = _ROOT.sub(r"√\1", escape(written).replace("-inf", "−∞").replace("-", "−"))
+    marked_text = _INDEX.sub(r"W<sub>\1</sub>", marked_text)
+    return _POWER.sub(lambda power: f"<sup>{power[1].strip('()')}</sup>", marked_text)
 
 
 def markdown(worked: Worked, places: int = 4, show: str = "both") -> str:
     """What is given and all steps, each under a heading of its own."""
     lines = ["# Attention worked through", ""]
-    for said in worked.statements(show):
-        lines += [said.replace("|", r"\|"), ""]
+    for statement in worked.statements(show):
+        lines += [statement.replace("|", r"\|"), ""]
     for step in (*worked.exercise, *worked.steps):
         lines += [f"## {step.title}", "", f"`{step.formula}`", ""]
         for head, rows in enumerate(step.tables):
@@ -140,7 +142,7 @@ WIDEST = 44  # characters of a row of exact forms that have decimals beside them
 
 def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps, each a paragraph with its formula and its matrices."""
-    lines = [NEEDS, *(inline(said) + r"\par" for said in worked.statements(show))]
+    lines = [NEEDS, *(inline(statement) + r"\par" for statement in worked.statements(show))]
     lines += ["", r"\paragraph{Exercise}", r"\begin{gather*}"]
     wide = sum(len(rows[0]) + 2 for step in worked.exercise for rows in step.tables)
     between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
@@ -168,42 +170,42 @@ def _given(step: Step, places: int, show: str) -> str:
 
 def step_formula(worked: Worked, step: Step) -> str:
     """The formula of a step over whole matrices, in LaTeX."""
-    given = worked.given
-    source = "Y" if given.crosses else "X"
+    exercise = worked.given
+    source = "Y" if exercise.crosses else "X"
     product = r"Q K^{\top}"
-    if given.divisor is not None:
-        product = rf"\frac{{{product}}}{{{writing.latex(given.divisor)}}}"
-    elif given.scale != 1:
-        product = rf"{writing.latex(given.scale)} \cdot {product}"
-    heads = ", ".join(f"Z_{{{head + 1}}}" for head in range(given.heads))
-    joined = "Z" if given.heads == 1 else f"[{heads}]"
+    if exercise.divisor is not None:
+        product = rf"\frac{{{product}}}{{{writing.latex(exercise.divisor)}}}"
+    elif exercise.scale != 1:
+        product = rf"{writing.latex(exercise.scale)} \cdot {product}"
+    heads = ", ".join(f"Z_{{{head + 1}}}" for head in range(exercise.heads))
+    heads_joined = "Z" if exercise.heads == 1 else f"[{heads}]"
     return {
-        "q": f"Q = {_projected(given, 'X', 'q')}",
-        "k": f"K = {_projected(given, source, 'k')}",
-        "v": f"V = {_projected(given, source, 'v')}",
+        "q": f"Q = {_projected(exercise, 'X', 'q')}",
+        "k": f"K = {_projected(exercise, source, 'k')}",
+        "v": f"V = {_projected(exercise, source, 'v')}",
         "scores": f"S = {product}",
         "masked": r"S_{qk} = -\infty \text{ where the rule hides the key}",
         "exponentials": "e^{S}",
         "sums": r"\sum_k e^{S_{qk}}",
         "weights": r"A_{qk} = e^{S_{qk}} / \sum_k e^{S_{qk}}",
         "mixed": "Z = A V",
-        "outputs": _times(given, joined, "o")
-        if given.wo is not None
-        else joined
-        if given.heads > 1
+        "outputs": _times(exercise, heads_joined, "o")
+        if exercise.wo is not None
+        else heads_joined
+        if exercise.heads > 1
         else "Z = A V",
     }[step.name]
 
 
-def _projected(given: Exercise, source: str, name: str) -> str:
+def _projected(exercise: Exercise, source: str, name: str) -> str:
     """`X W_q` over whole matrices, whose rows are tokens; `X` where the matrix was left out."""
-    if f"w{name}" not in given.left_out:
-        return _times(given, source, name)
-    return source if given.heads == 1 else rf"\text{{part of }} {source}"
+    if f"w{name}" not in exercise.left_out:
+        return _times(exercise, source, name)
+    return source if exercise.heads == 1 else rf"\text{{part of }} {source}"
 
 
-def _times(given: Exercise, rows: str, name: str) -> str:
-    return rf"{rows} W_{name}^{{\top}}" if given.columns else f"{rows} W_{name}"
+def _times(exercise: Exercise, rows: str, name: str) -> str:
+    return rf"{rows} W_{name}^{{\top}}" if exercise.columns else f"{rows} W_{name}"
 
 
 def _wide(rows: Rows) -> bool:

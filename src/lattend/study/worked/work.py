@@ -72,7 +72,7 @@ def work(
     ['0.1966', '0.5344', '0.0723', '0.1966']
     """
     if q is None and k is None and v is None:
-        given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
+        exercise = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
     else:
         others = {
             "tokens": tokens,
@@ -87,13 +87,13 @@ def work(
             raise NamingError(
                 f"q, k and v are given, which {too_many[0]} would make; leave {too_many[0]} out"
             )
-        given = read_direct(q, k, v, rule, scale, heads, wo, sizes)
+        exercise = read_direct(q, k, v, rule, scale, heads, wo, sizes)
     have: dict[str, Tables] = {}
     for name in ORDER:
-        have[name] = follow(name, have, given)
+        have[name] = follow(name, have, exercise)
         if name == "scores":
             _check_scores(have["scores"])
-    return Worked(given, have, build.steps(given, have))
+    return Worked(exercise, have, build.steps(exercise, have))
 
 
 def _check_scores(tables: Tables) -> None:
@@ -187,32 +187,32 @@ class Worked(Shown):
     @property
     def facts(self) -> tuple[str, ...]:
         """What was given, how matrices are multiplied, and which queries attend to no key, in sentences."""
-        given = self.given
-        count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
-        memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
-        if given.direct:
-            count, memory = f"q is {shape(given.tokens)}", f", {many(len(given.memory), 'key')}"
-        scale = "no scaling" if given.scale == 1 else f"scores times {format_exact(given.scale)}"
-        if given.divisor is not None:
-            scale = f"scores divided by {format_exact(given.divisor)}"
-        rule = f"rule {given.rule}" if given.masks else "every query attends to every key"
-        said = f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}"
-        return (said, build.convention(given), *self._empty())
+        exercise = self.given
+        count = f"{many(len(exercise.tokens), 'token')} of {many(len(exercise.tokens[0]), 'number')}"
+        memory = f", {many(len(exercise.memory), 'key')} from a memory" if exercise.crosses else ""
+        if exercise.direct:
+            count, memory = f"q is {shape(exercise.tokens)}", f", {many(len(exercise.memory), 'key')}"
+        scale = "no scaling" if exercise.scale == 1 else f"scores times {format_exact(exercise.scale)}"
+        if exercise.divisor is not None:
+            scale = f"scores divided by {format_exact(exercise.divisor)}"
+        rule = f"rule {exercise.rule}" if exercise.masks else "every query attends to every key"
+        summary = f"{count}{memory}; {many(exercise.heads, 'head')}; {scale}; {rule}"
+        return (summary, build.convention(exercise), *self._empty())
 
     def statements(self, show: str = "both") -> tuple[str, ...]:
         """The facts, and which tables have decimals alone though exact forms are asked for."""
         return (*self.facts, *too_long((*self.exercise, *self.steps), show))
 
     def _empty(self) -> list[str]:
-        found: list[str] = []
+        empty: list[str] = []
         for head, mask in enumerate(self.given.mask):
             rows = [str(row + 1) for row, seen in enumerate(mask) if not any(seen)]
             of = f" of head {head + 1}" if self.given.heads > 1 else ""
             if len(rows) == 1:
-                found.append(f"row {rows[0]}{of} attends to no key: its weights and output are 0")
+                empty.append(f"row {rows[0]}{of} attends to no key: its weights and output are 0")
             elif rows:
-                found.append(f"rows {', '.join(rows)}{of} attend to no key: their weights and outputs are 0")
-        return found
+                empty.append(f"rows {', '.join(rows)}{of} attend to no key: their weights and outputs are 0")
+        return empty
 
     # Forms
 
@@ -242,12 +242,12 @@ class Worked(Shown):
 
     def json(self, places: int = 4) -> dict[str, Any]:
         """The steps as plain data; exact forms are texts, null where they are too long to be read."""
-        given = self.given
+        exercise = self.given
         return {
-            "rule": str(given.rule),
-            "scale": format_exact(given.scale),
-            "heads": given.heads,
-            "columns": given.columns,
+            "rule": str(exercise.rule),
+            "scale": format_exact(exercise.scale),
+            "heads": exercise.heads,
+            "columns": exercise.columns,
             "places": places,
             "facts": list(self.facts),
             "given": {step.name: step.json(places) for step in self.exercise},
@@ -322,12 +322,12 @@ MOST_TICKS = 16
 def draw_work(worked: Worked, places: int = 4) -> Picture:
     """A panel a head, queries down and keys across; keys that the rule hides have no number."""
     scale = Scale("weight", 0.0, 1.0)
-    given = worked.given
+    exercise = worked.given
     panels = tuple(
-        _panel(f"head {head + 1}" if given.heads > 1 else "", rows, given.mask[head], scale, places)
+        _panel(f"head {head + 1}" if exercise.heads > 1 else "", rows, exercise.mask[head], scale, places)
         for head, rows in enumerate(worked.weights.tables)
     )
-    hidden = ("no number: the rule hides the key",) if given.masks else ()
+    hidden = ("no number: the rule hides the key",) if exercise.masks else ()
     return Picture(
         "Attention weights",
         panels,
@@ -336,7 +336,7 @@ def draw_work(worked: Worked, places: int = 4) -> Picture:
         scales=(scale,),
         labelled=Below(hidden, (), (scale,)),
         bare=Below((), (), (scale,)),
-        columns=2 if given.heads in (2, 4) else 3,
+        columns=2 if exercise.heads in (2, 4) else 3,
         grid=SIDE,
         data={"weights": worked.weights.json(places)},
     )

@@ -105,8 +105,10 @@ def modernbert(fields: Fields) -> Model:
 def _modern_spans(fields: Fields, layers: int) -> list[AttentionSpan]:
     step, reach = fields.usual(3, "global_attn_every_n_layers"), fields.usual(128, "local_attention") // 2
     kind = {True: "full_attention", False: "sliding_attention"}
-    found = spans(fields, layers, lambda place: kind[place % max(step, 1) == 0], 1)
-    return [AttentionSpan("band", reach) if one.kind == "window" else AttentionSpan("full") for one in found]
+    windows = spans(fields, layers, lambda place: kind[place % max(step, 1) == 0], 1)
+    return [
+        AttentionSpan("band", reach) if one.kind == "window" else AttentionSpan("full") for one in windows
+    ]
 
 
 def _modern_head(fields: Fields, width: int, biased: bool) -> tuple[str, list[ModelPart]]:

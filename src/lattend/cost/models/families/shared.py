@@ -100,10 +100,10 @@ def head_dim(fields: Fields, width: int, heads: int) -> int:
 
 def kv_heads_of(fields: Fields, heads: int) -> int:
     """Heads of keys and values, a divisor of the heads; as many where the config does not say."""
-    found = fields.optional("num_key_value_heads") or heads
-    if heads % found:
-        raise fields.wrong("num_key_value_heads", f"a divisor of the {heads} heads", found)
-    return found
+    kv_heads = fields.optional("num_key_value_heads") or heads
+    if heads % kv_heads:
+        raise fields.wrong("num_key_value_heads", f"a divisor of the {heads} heads", kv_heads)
+    return kv_heads
 
 
 def decoder(
