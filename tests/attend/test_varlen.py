@@ -384,8 +384,16 @@ def test_mistakes_with_nested_tensors() -> None:
     with pytest.raises(TensorError, match=r"v: q, k and v must all be nested tensors \[batch, heads, j, D\]"):
         lt.attention(q, q, plain, "causal")
     strided = torch.nested.nested_tensor([torch.randn(2, 5, 4), torch.randn(2, 3, 4)])
-    with pytest.raises(TensorError, match=r"q: .* of the jagged layout, as torch\.nested\.nested_tensor"):
+    with pytest.raises(TensorError, match=r"q: .* of the jagged layout, without holes, as torch\.nested\."):
         lt.attention(strided, strided, strided, "causal")
+    positions_first = q.transpose(1, 2)  # [batch, j, heads, D], as nested_tensor makes them
+    with pytest.raises(TensorError, match=r"q: .* \[batch, heads, j, D\] of the jagged layout"):
+        lt.attention(positions_first, positions_first, positions_first, "causal")
+    holes = torch.nested.nested_tensor_from_jagged(
+        torch.randn(8, 2, 4), torch.tensor([0, 5, 8]), lengths=torch.tensor([4, 3])
+    ).transpose(1, 2)
+    with pytest.raises(TensorError, match="without holes"):
+        lt.attention(holes, holes, holes, "causal")
     with pytest.raises(TensorError, match=r"k has lengths \[5, 3\] and v \[4, 4\]; they must agree"):
         lt.attention(q, q, jagged((4, 4), 4, 1), "causal")
     with pytest.raises(NamingError, match="leave cu_seqlens out"):

@@ -14,6 +14,7 @@ from tiny_models import (
     DECODER,
     MODELS,
     MOST,
+    WHISPER,
     Tiny,
     drawn,
     errors,
@@ -23,6 +24,7 @@ from tiny_models import (
     same_tokens,
 )
 from torch import nn
+from torch._dynamo.testing import CompileCounter
 
 import lattend as lt
 import lattend.integrations.transformers as hub
@@ -200,6 +202,27 @@ def test_compiled_as_one_graph(name: str) -> None:
     for n in (17, 9):
         wanted = eager(ids(n), use_cache=False).logits
         torch.testing.assert_close(compiled(ids(n), use_cache=False).logits, wanted, atol=2e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Llama", "Whisper", "Gemma 3"])
+def test_generation_compiles_no_more_programs_than_torch_s_own_attention(name: str) -> None:
+    """A compiled program leaves the number of keys open: each further token runs what is compiled."""
+    programs: dict[str, int] = {}
+    for implementation in ("sdpa", "lattend"):
+        torch.manual_seed(0)
+        if name == "Whisper":
+            model: Any = transformers.WhisperForCausalLM(transformers.WhisperConfig.from_dict(WHISPER)).eval()
+        else:
+            model = MODELS[name].pair()[0]
+        model.set_attn_implementation(implementation)
+        torch._dynamo.reset()
+        counter = CompileCounter()
+        model.forward = torch.compile(model.forward, backend=counter)
+        new = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": False}
+        assert model.generate(ids(5)[:1], **new).shape[1] == 17
+        programs[implementation] = counter.frame_count
+    torch._dynamo.reset()
+    assert programs["lattend"] == programs["sdpa"]
 
 
 # Another rule

@@ -115,10 +115,12 @@ def of_nested(attend: Callable[..., Any], qkv: tuple[Tensor, Tensor, Tensor], cu
     if cu_seqlens is not None:
         raise NamingError("cu_seqlens: a nested q has lengths of its own; leave cu_seqlens out")
     for name, x in zip("qkv", qkv, strict=True):
-        if not x.is_nested or x.layout != torch.jagged or x.dim() != 4:
+        ragged = x.is_nested and x.layout == torch.jagged and x.dim() == 4 and x._ragged_idx == 2  # pyright: ignore
+        if not ragged or cast(Any, x)._lengths is not None:
             raise TensorError(
                 f"{name}: q, k and v must all be nested tensors [batch, heads, j, D] of the jagged layout, "
-                "as torch.nested.nested_tensor([…], layout=torch.jagged).transpose(1, 2), or none of them"
+                "without holes, as torch.nested.nested_tensor([…], layout=torch.jagged).transpose(1, 2), "
+                "or none of them"
             )
     parts: list[Any] = [x.transpose(1, 2).contiguous() for x in qkv]  # torch has no type for nested tensors
     of_q, of_k, of_v = (cast(Tensor, x.offsets()) for x in parts)

@@ -184,7 +184,7 @@ def _mask_of(
     """The mask of a layer that gets no rule: all keys, those up to a query, or a table of pairs."""
     n, m = query.shape[2], key.shape[2]
     if given is not None:
-        return _table_mask(given, len(query), n, m)
+        return _table_mask(given, query.shape[0], n, m)
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
     if causal and n > 1 and n != m:
         raise LattendError(
@@ -295,9 +295,9 @@ def _attended_op(
 
 @_attended_op.register_fake
 def _(rule: str, queries: Tensor, keys: Tensor, heads: int, names: str, arrays: list[Tensor]) -> Tensor:
-    shape = (len(queries), len(keys))
+    shape = (queries.shape[0], keys.shape[0])  # len() would fix a size that a compiled program leaves open
     shape = (heads, *shape) if _by_head(rule) else shape
-    return keys.new_empty((len(arrays[0]), 1, *shape) if arrays else shape, dtype=torch.bool)
+    return keys.new_empty((arrays[0].shape[0], 1, *shape) if arrays else shape, dtype=torch.bool)
 
 
 @constant

@@ -336,10 +336,11 @@ class KVCache(Shown):
     def keep(self, indices: Sequence[int] | Sequence[Sequence[int]] | Tensor, **entries: Any) -> None:
         """Of the last call's tokens keep these, in order, at consecutive positions, and take back the others.
 
-        `indices` count from 0, the first token of the call. One list is for all rows; a list of lists, or a
-        tensor [batch, a] with -1 after the last, has one for each. `entries` are new ones for the kept
-        tokens, where those that came with them no longer hold. Raises once the cache was changed after the
-        call, and for tokens that are not in it; a static cache on a GPU gives NaN instead of an error.
+        `indices` count from 0, the first token of the call; padding is not counted. One list is for all
+        rows; a list of lists, or a tensor [batch, a] with -1 after the last, has one for each. `entries` are
+        new ones for the kept tokens, where those that came with them no longer hold. Raises once the cache
+        was changed after the call, and for tokens that are not in it; a static cache on a GPU gives NaN
+        instead of an error.
         """
         known = tuple(name for name in self.growing if name in entries)
         batch = self.keys.shape[0]

@@ -79,7 +79,7 @@ def _images_at_once(x: Tensor, geometry: Geometry) -> int:
     """How many images are copied together: on a CPU those whose copies stay in its cache."""
     plain = geometry.heads == geometry.y.stride == geometry.x.stride == 1  # the image itself: no copy
     if plain or torch.compiler.is_compiling():
-        return max(1, len(x))
+        return max(1, x.shape[0])
     rows, cols = geometry.y.outputs(x.shape[2]), geometry.x.outputs(x.shape[3])
     most = CACHED if x.device.type == "cpu" else HELD
     return max(1, most // max(1, geometry.heads * x.shape[1] * rows * cols))
@@ -96,7 +96,7 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometr
 def _projected_together(
     x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int
 ) -> Tensor:
-    batch, (heads, depth, c_out) = len(x), weight.shape
+    batch, (heads, depth, c_out) = x.shape[0], weight.shape
     keys = moved(x, geometry, groups)
     rows, cols = keys.shape[5:]
     keys = keys.reshape(batch * groups, heads * depth, rows * cols)

@@ -20,7 +20,7 @@ class RowMajorLayout:
 
     def take(self, x: Tensor) -> Tensor:
         """A tensor [D, batch, rows, cols, ..] in the kernel's order."""
-        return x.reshape(len(x), -1, *x.shape[4:]).contiguous()
+        return x.reshape(x.shape[0], -1, *x.shape[4:]).contiguous()
 
     def give(self, x: Tensor) -> Tensor:
         """A tensor in the kernel's order as [D, batch, rows, cols, ..]."""

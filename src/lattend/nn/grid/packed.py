@@ -98,10 +98,10 @@ def packing(rows: int, cols: int, batch: int) -> Packing:
 
 def selected(x: Tensor, rows: Tensor, out: Tensor | None = None) -> Tensor:
     """Rows of [D, rows, ..], the same for every direction; copied one after the other, which is fastest."""
-    if len(x) == 1 and out is None:
+    if x.shape[0] == 1 and out is None:
         return x[0].index_select(0, rows)[None]
     if out is None:
-        out = x.new_empty(len(x), len(rows), *x.shape[2:])
+        out = x.new_empty(x.shape[0], len(rows), *x.shape[2:])
     for each, to in zip(x, out, strict=True):
         torch.index_select(each, 0, rows, out=to)
     return out

@@ -93,7 +93,7 @@ def scan(
     """
     amx.check(x)
     name = (
-        chosen(kernel, x, into, left, top) if len(x) else "diagonals"
+        chosen(kernel, x, into, left, top) if x.shape[0] else "diagonals"
     )  # an empty batch has no work to share
     kind = kind_of((x, into, bias, left, top, mask)) if joined and edges is NO_EDGES else None
     if mask is not None:

@@ -325,7 +325,8 @@ def repair_dkdv_kernel(
 
 def needs_repair(call: AttentionCall) -> bool:
     """Whether positions that no row attends to may hold anything: padding, or sequences of `cu_seqlens`."""
-    return call.key_range is not None or rule_within(call.rule.key) is not None
+    strange = call.key_range is not None or rule_within(call.rule.key) is not None
+    return strange and bool(plan(call.rule).parts)  # without parts nobody attends to anything
 
 
 def repair_output(
