@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import comb, inf, prod
+from math import comb, inf, log10, prod
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,16 @@ def _sign_or_none(number: Any) -> int | None:
         return sign_of(number)
     except DomainError:
         return None
+
+
+def most_digits(formula: Any) -> int:
+    """The digits of the longest whole number in a formula, a fraction's two counted apart, or one more.
+
+    >>> most_digits(symbols(["x"])[0] / 1000 + 12)
+    4
+    """
+    numbers = (part for number in formula.atoms(sympy.Rational) for part in (number.p, number.q))
+    return max((1 + int(int(part).bit_length() * log10(2)) for part in numbers), default=0)
 
 
 def most_terms(formula: Any) -> int:
