@@ -119,13 +119,13 @@ class Layer:
         if self.streams:
             return number(self.cache)
         end = len(self.statements)
-        last = {array.base: place for place, s in enumerate(self.statements) for array in s.reads}
+        last = {array.base: index for index, s in enumerate(self.statements) for array in s.reads}
         held = {array: number(array.size.needed) for array in self.arrays() if array.kind == "input"}
         most = sum(held.values())
-        for place, statement in enumerate(self.statements):
+        for index, statement in enumerate(self.statements):
             held[statement.writes] = number(statement.writes.size.needed)
             most = max(most, sum(held.values()))
-            held = {array: size for array, size in held.items() if last.get(array, end) > place}
+            held = {array: size for array, size in held.items() if last.get(array, end) > index}
         return most
 
 

@@ -156,9 +156,9 @@ def conditions(
 
     cells_of = {id(claim): [i for i, fit in enumerate(right) if fit == [claim]] for claim in used}
     conditions_of = {id(claim): condition(claim, cells_of[id(claim)]) for claim in used}
-    for place, (cell, _) in enumerate(cells):
-        if not any(cells_of[id(c)] and conditions_of[id(c)].holds(cell.samples[0]) for c in right[place]):
-            claim = claim_of[place]
-            cells_of[id(claim)].append(place)
+    for index, (cell, _) in enumerate(cells):
+        if not any(cells_of[id(c)] and conditions_of[id(c)].holds(cell.samples[0]) for c in right[index]):
+            claim = claim_of[index]
+            cells_of[id(claim)].append(index)
             conditions_of[id(claim)] = condition(claim, cells_of[id(claim)])
     return [(claim, conditions_of[id(claim)]) for claim in used if cells_of[id(claim)]]

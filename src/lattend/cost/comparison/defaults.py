@@ -108,15 +108,15 @@ def _labels(read: Sequence[tuple[str, str]]) -> list[str]:
     """The label given, or the layer's name; where several have it, with their rules, or with numbers."""
     names = [label or _short(text) for label, text in read]
     labels: list[str] = []
-    for place, (label, text) in enumerate(read):
-        alike = [i for i, name in enumerate(names) if name == names[place]]
+    for index, (label, text) in enumerate(read):
+        alike = [i for i, name in enumerate(names) if name == names[index]]
         longer = [_longer(read[i][1]) for i in alike]
         if label or len(alike) == 1:
-            labels.append(names[place])
+            labels.append(names[index])
         elif len(set(longer)) == len(longer) and max(map(len, longer)) <= MOST_LABEL:
             labels.append(_longer(text))
         else:
-            labels.append(f"{names[place]} {alike.index(place) + 1}")
+            labels.append(f"{names[index]} {alike.index(index) + 1}")
     return labels
 
 

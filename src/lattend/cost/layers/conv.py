@@ -51,8 +51,8 @@ def conv(
         raise NamingError(f"padding_mode is one of {', '.join(MODES)}, not {padding_mode!r}")
     sizes, channels = read_sizes(rows=rows, cols=cols), read_sizes(c_in=c_in, c_out=c_out)
     axes = [
-        _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
-        for place, size in enumerate(sizes)
+        _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, index, padding_mode)
+        for index, size in enumerate(sizes)
     ]
     inside, outputs, seen, pixels, used = (
         getattr(axes[0], name) * getattr(axes[1], name)

@@ -321,12 +321,12 @@ def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Column
         return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
     bare = with_parameters(rule, known)
     bounds, onto = [expr.text(bare.condition)], list[str]()
-    for place, axis in enumerate(bare.axes):
-        away, entry = f"{axis.key} - {axis.query}", f"entry{place}"
+    for index, axis in enumerate(bare.axes):
+        away, entry = f"{axis.key} - {axis.query}", f"entry{index}"
         if radius is None:
             bounds.append(f"{entry} == {away} + {axis.queries} - 1")
         else:
-            bounds.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
+            bounds.append(f"{entry} == min(max({away} + {radius[index]}, 0), {2 * radius[index]})")
         bounds += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
         onto.append(entry)
     if pairs.per_head:

@@ -190,8 +190,8 @@ def _chart(
 ) -> Chart:
     names = [one.name for one in points[0].prices]
     lines = [
-        (name, [(float(point.length), value(point.prices[place])) for point in points])
-        for place, name in enumerate(names)
+        (name, [(float(point.length), value(point.prices[index])) for point in points])
+        for index, name in enumerate(names)
     ]
     return Chart(title, "context, tokens", "", (*curves(lines), *more), log_x=2, log_y=10, size=SIZE)
 

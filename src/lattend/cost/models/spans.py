@@ -159,7 +159,7 @@ def _tiles(span: AttentionSpan, length: int, tile: int) -> int:
     if span.kind == "band":
         return AttentionSpan("band", -(-span.keys // tile)).needed(size)
     if span.kind == "chunk" and span.keys % tile:  # tiles across the edge of a chunk reach back to its start
-        return sum(place - (place * tile // span.keys * span.keys) // tile + 1 for place in range(size))
+        return sum(index - (index * tile // span.keys * span.keys) // tile + 1 for index in range(size))
     return AttentionSpan(span.kind, span.keys // tile).needed(size)
 
 

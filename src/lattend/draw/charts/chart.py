@@ -197,13 +197,13 @@ def classes(
         Dots(
             [point for point, label in zip(points, labels, strict=True) if label == name],
             str(name),
-            COLOURS[place % len(COLOURS)],
+            COLOURS[index % len(COLOURS)],
             size,
-            SHAPES[place % len(SHAPES)],
+            SHAPES[index % len(SHAPES)],
             opacity=opacity,
             glyph=str(name)[:1],
         )
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     )
 
 
@@ -226,7 +226,7 @@ def round_numbers(low: float, high: float, most: int = 8) -> list[float]:
     """
     step = round_step(low, high, most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [place * step for place in range(first, last + 1)]
+    return [index * step for index in range(first, last + 1)]
 
 
 def round_step(low: float, high: float, most: int = 8) -> float:

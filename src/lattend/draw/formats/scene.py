@@ -69,7 +69,7 @@ class Text:
         if not self.formula:
             return [(self.text, False)]
         parts = _SUBSCRIPT.split(self.text)
-        return [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
+        return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,9 +214,9 @@ def _facts(facts: Sequence[tuple[str, str]], y: float, inner: float) -> tuple[li
     items: list[Item] = []
     indent = max((text_width(name, LABEL) for name, _ in facts), default=0.0) + 12
     for name, said in facts:
-        for place, text in enumerate(wrapped(said, LABEL, inner - indent)):
+        for index, text in enumerate(wrapped(said, LABEL, inner - indent)):
             y += LABEL
-            items += [] if place else [Text(MARGIN, y, name, LABEL, FAINT_TEXT)]
+            items += [] if index else [Text(MARGIN, y, name, LABEL, FAINT_TEXT)]
             items.append(Text(MARGIN + indent, y, text, LABEL, TEXT))
             y += 4
     return items, y + 4 if facts else y
@@ -227,9 +227,9 @@ def _scales(scales: Sequence[Scale], y: float, inner: float) -> tuple[list[Item]
     items: list[Item] = []
     x = float(MARGIN)
     high = LABEL + 6 + BAR_HEIGHT + TICK + 6
-    for place, scale in enumerate(scales):
+    for index, scale in enumerate(scales):
         width = max(BAR, text_width(scale.label, LABEL)) + 24
-        if place == 0 or x + width > MARGIN + inner:
+        if index == 0 or x + width > MARGIN + inner:
             x, y = float(MARGIN), y + high + 8
         top, ticks = y - high + LABEL + 6, scale.ticks()
         items.append(Text(x, y - high + LABEL, scale.label, LABEL, TEXT))
@@ -279,8 +279,8 @@ def _legend(legend: Sequence[Look], y: float, inner: float) -> tuple[list[Item],
         width = swatch * len(samples) + 5 + text_width(label, LABEL)
         if x > MARGIN and x + width > MARGIN + inner:
             x, y = float(MARGIN), y + SWATCH + 6
-        for place, look in enumerate(samples):
-            rect = Rect(x + place * swatch, y, swatch, SWATCH, look.fill)
+        for index, look in enumerate(samples):
+            rect = Rect(x + index * swatch, y, swatch, SWATCH, look.fill)
             items += patch(rect, look, SWATCH / 2, (rect.x, rect.y), (swatch, SWATCH))
         items.append(Text(x + swatch * len(samples) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
         x += width + 14

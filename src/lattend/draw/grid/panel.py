@@ -151,7 +151,7 @@ def cell_side(label: str, length: int, start: int = 0, every: int = 0) -> Side:
     """A side with one cell a position, numbered from `start`; a heavier line after every `every`."""
     step = nice_step(length, 16 if length <= 16 else 8)
     first = -(-start // step) * step
-    ticks = tuple((place - start + 0.5, str(place)) for place in range(first, start + length, step))
+    ticks = tuple((index - start + 0.5, str(index)) for index in range(first, start + length, step))
     return Side(label, length, ticks, tuple(range(every, length, every)) if every else ())
 
 
@@ -160,7 +160,7 @@ def tile_side(label: str, length: int, tile: int, start: int = 0) -> Side:
     step = nice_step(length, 6)
     first = -(-start // step) * step
     ticks = tuple(
-        ((place - start) / tile, compact(place)) for place in range(first, start + length + 1, step)
+        ((index - start) / tile, compact(index)) for index in range(first, start + length + 1, step)
     )
     return Side(label, length / tile, ticks)
 

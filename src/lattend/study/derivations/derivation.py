@@ -209,13 +209,13 @@ def terminal(derivation: Derivation, wide: int) -> str:
     for line in derivation.definitions:
         lines += _with_reason(line.formula, line.reason, wide, _column(derivation.definitions, wide), 2)
     column, alone, alike = _column(derivation.lines, wide), _alone(derivation.lines), 0
-    for place, (line, at) in enumerate(zip(derivation.lines, _relations(derivation.lines), strict=True)):
-        together = place > 0 and alone[place] and alone[place - 1]
+    for index, (line, at) in enumerate(zip(derivation.lines, _relations(derivation.lines), strict=True)):
+        together = index > 0 and alone[index] and alone[index - 1]
         lines += [""] if line.left is not None and not together else []
         indent = 0 if line.left is not None else at
         lines += _with_reason(" " * indent + line.formula, line.reason, wide, column, at + 2)
         alike += 1
-        if place + 1 == len(derivation.lines) or derivation.lines[place + 1].checked != line.checked:
+        if index + 1 == len(derivation.lines) or derivation.lines[index + 1].checked != line.checked:
             several = "" if alike == 1 else f", {alike} lines"
             lines += _said(f"checked{several}: {line.checked}", wide, at + 2)
             alike = 0
@@ -234,7 +234,7 @@ def _relations(lines: Sequence[DerivedLine]) -> list[int]:
 def _alone(lines: Sequence[DerivedLine]) -> list[bool]:
     """Of each line, whether it is all of its chain: such lines stand together."""
     starts = [line.left is not None for line in lines] + [True]
-    return [starts[place] and starts[place + 1] for place in range(len(lines))]
+    return [starts[index] and starts[index + 1] for index in range(len(lines))]
 
 
 def _column(lines: Sequence[DerivedLine], wide: int) -> int:

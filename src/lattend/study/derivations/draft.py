@@ -74,13 +74,13 @@ def checked(draft: Draft) -> Derivation:
     lines: list[DerivedLine] = []
     for chain in draft.chains:
         start = before = draft.read(chain.left)
-        for place, link in enumerate(chain.links):
+        for index, link in enumerate(chain.links):
             after = draft.read(link.formula)
             try:
                 how = chain.ground.check(before, link, after)
             except DerivationError as error:
                 raise DerivationError(f"{draft.name}, line {len(lines) + 1}: {error}") from None
-            left = None if place else start
+            left = None if index else start
             lines.append(DerivedLine(left, link.relation, after, link.reason, how, link.domain))
             before = after
     return Derivation(draft.name, draft.title, draft.given, tuple(definitions), tuple(lines), draft.remark)

@@ -50,9 +50,9 @@ def tried(draft: Draft, changes: Mapping[int, str] | None = None) -> list[TriedL
     lines: list[TriedLine] = []
     for chain in draft.chains:
         before = draft.read(chain.left)
-        for place, link in enumerate(chain.links):
+        for index, link in enumerate(chain.links):
             text = changed.get(len(lines) + 1, link.formula)
-            left = None if place else draft.read(chain.left)
+            left = None if index else draft.read(chain.left)
             lines.append(_tried(draft, chain, left, before, replace(link, formula=text)))
             line = lines[-1].line
             before = before if line is None else line.right

@@ -52,7 +52,7 @@ def _in_letters(value: Any) -> tuple[Any, dict[Any, Any]]:
     for exponent in exponents.values():
         for part, many in exponent.items():
             units[part] = lcm(units.get(part, 1), int(many.q))
-    letters = {part: sympy.Dummy(f"e{place}", positive=True) for place, part in enumerate(units)}
+    letters = {part: sympy.Dummy(f"e{index}", positive=True) for index, part in enumerate(units)}
     new = {
         one: sympy.Mul(*(letters[part] ** (many * units[part]) for part, many in exponent.items()))
         for one, exponent in exponents.items()

@@ -86,7 +86,7 @@ def integer_text(number: int) -> str:
 def _sum(value: Any) -> str:
     parts: list[str] = []
     terms = [(term, format_exact(term)) for term in sorted(value.args, key=_rank)]
-    first = next((place for place, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
+    first = next((index for index, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
     if not terms[first][0].has(sympy.I):  # 1 - h^2 rather than -h^2 + 1
         terms.insert(0, terms.pop(first))
     for _, written in terms:

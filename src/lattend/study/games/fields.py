@@ -120,8 +120,8 @@ def step_rows(
     ends = np.cumsum([len(part) for part in start])
     size = int(ends[-1])
     columns: list[list[Any]] = []
-    for place in range(size):
-        unit = _objects([one if k == place else zero for k in range(size)])
+    for index in range(size):
+        unit = _objects([one if k == index else zero for k in range(size)])
         after = method.step(field, tuple(np.split(unit, ends[:-1])), h)
         columns.append([entry for part in after for entry in part])
     return [[columns[j][i] for j in range(size)] for i in range(size)]

@@ -100,7 +100,7 @@ def _short(names: Sequence[str]) -> list[str]:
 
 
 def _ticks(names: Sequence[str]) -> tuple[tuple[float, str], ...]:
-    return tuple((place + 0.5, name) for place, name in enumerate(names))
+    return tuple((index + 0.5, name) for index, name in enumerate(names))
 
 
 def _word(outcome: StepOutcome) -> str:

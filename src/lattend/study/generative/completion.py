@@ -87,15 +87,15 @@ class Completion(Printed):
         options: dict[str, Any] = {"samples": count("samples", samples), "particles": particles}
         drawn = complete(self.model, true, known, generator=seeded(self.seed), **options)
         rows = {"true": true, "given": true}
-        rows |= {f"drawn {place}": images for place, images in enumerate(drawn, 1)}
+        rows |= {f"drawn {index}": images for index, images in enumerate(drawn, 1)}
         scale = Scale("level", 0.0, LEVELS - 1.0, GREYS)
         colors = (*GREYS, NOT_GIVEN)
         cells = {name: scale.cells(images.double().numpy()) for name, images in rows.items()}
         cells["given"][:, ~known.numpy()] = colors.index(NOT_GIVEN)
         panels = [
-            Panel(image, colors, Side("" if place else name, SIZE), Side("", SIZE))
+            Panel(image, colors, Side("" if index else name, SIZE), Side("", SIZE))
             for name, images in cells.items()
-            for place, image in enumerate(images)
+            for index, image in enumerate(images)
         ]
         rough: list[Panel] = []
         for name, images in cells.items():

@@ -174,10 +174,10 @@ class DiscreteModel:
     def bound(self, q: Sequence[Any]) -> ExactBound:
         """The terms for this q(z|x); a z of which q makes 0 adds nothing."""
         guess = _distribution("q(z|x)", q, len(self.prior))
-        for place, (one, joint) in enumerate(zip(guess, self.joint, strict=True), 1):
+        for index, (one, joint) in enumerate(zip(guess, self.joint, strict=True), 1):
             if one != 0 and joint == 0:
                 raise DomainError(
-                    f"q(z|x) is {format_exact(one)} for z = {place}, and p(x, z) is 0 there: "
+                    f"q(z|x) is {format_exact(one)} for z = {index}, and p(x, z) is 0 there: "
                     "the ELBO is −∞; make it 0"
                 )
 

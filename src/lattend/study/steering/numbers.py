@@ -94,9 +94,9 @@ def _entries(name: str, numbers: Any) -> NDArray[Any]:
 def _uneven(rows: Any) -> str:
     """Which rows differ: `; row 1 has 2 and row 2 has 1`."""
     lengths = [len(row) for row in rows if isinstance(row, ROWS)]
-    for place, length in enumerate(lengths, 1):
+    for index, length in enumerate(lengths, 1):
         if length != lengths[0]:
-            return f"; row 1 has {lengths[0]:,} and row {place} has {length:,}"
+            return f"; row 1 has {lengths[0]:,} and row {index} has {length:,}"
     return next(filter(None, (_uneven(row) for row in rows if isinstance(row, ROWS))), "")
 
 

@@ -67,10 +67,10 @@ def _html_table(step: Step, rows: Rows, places: int, forms: tuple[str, ...], cap
     names = "".join(f'<th scope="col">{of}{at + 1}</th>' for at in range(len(rows[0])))
     head = f"<tr><th></th>{names}</tr>\n" if step.across else ""
     body = "".join(
-        f'<tr><th scope="row">{step.down} {place + 1}</th>'
+        f'<tr><th scope="row">{step.down} {index + 1}</th>'
         + "".join(_html_cell(step, entry, places, forms) for entry in row)
         + "</tr>\n"
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
     )
     caption_row = f"<caption>{caption}</caption>\n" if caption else ""
     return f'<div class="scroll"><table>\n{caption_row}{head}{body}</table></div>\n'
@@ -124,8 +124,8 @@ def _markdown_table(step: Step, rows: Rows, places: int, forms: tuple[str, ...])
     names = [f"{step.across} {at + 1}" for at in range(len(rows[0]))] if step.across else [step.title.lower()]
     head = [f"| {step.down} | {' | '.join(names)} |", f"|---{'|---:' * len(names)}|"]
     return head + [
-        f"| {place + 1} | {' | '.join(_markdown_cell(entry, places, forms) for entry in row)} |"
-        for place, row in enumerate(rows)
+        f"| {index + 1} | {' | '.join(_markdown_cell(entry, places, forms) for entry in row)} |"
+        for index, row in enumerate(rows)
     ]
 
 

@@ -112,11 +112,11 @@ def _arranged(step: Step, exact: Cells, rounded: Cells, width: int, forms: tuple
 def _block(step: Step, cells: Cells, right: bool, first: int = 0) -> list[str]:
     """Rows under the numbers of the columns."""
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    names = [str(first + place + 1) for place in range(len(wide))]
+    names = [str(first + index + 1) for index in range(len(wide))]
     wide = [max(width, len(name)) for width, name in zip(wide, names, strict=True)]
     margin = len(str(len(cells)))
     lines = [_line(" " * margin, names, wide, right)] if step.across else []
-    return lines + [_line(f"{place + 1:>{margin}}", row, wide, right) for place, row in enumerate(cells)]
+    return lines + [_line(f"{index + 1:>{margin}}", row, wide, right) for index, row in enumerate(cells)]
 
 
 def _line(name: str, cells: Sequence[str], wide: Sequence[int], right: bool) -> str:
@@ -159,8 +159,8 @@ def _listed(step: Step, exact: Cells, rounded: Cells, width: int) -> list[str]:
     lines: list[str] = []
     margin = len(str(len(exact[0])))
     longest = max(len(form) for forms in exact for form in forms)
-    for place, (forms, numbers) in enumerate(zip(exact, rounded, strict=True)):
-        lines.append(f"{step.down} {place + 1}")
+    for index, (forms, numbers) in enumerate(zip(exact, rounded, strict=True)):
+        lines.append(f"{step.down} {index + 1}")
         for at, (form, shown) in enumerate(zip(forms, numbers, strict=True)):
             name = f"  {at + 1:>{margin}}  " if step.across else "  "
             if form == shown:

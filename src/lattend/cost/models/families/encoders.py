@@ -89,9 +89,9 @@ def modernbert(fields: Fields) -> Model:
     others = (*first, norm("layer norm", width, bias=biased))  # the first has none before its attention
     layers = [
         ModelLayer(
-            others if place else first, Attention(span, heads, heads, size, size), f"{hidden:,} wide, gated"
+            others if index else first, Attention(span, heads, heads, size, size), f"{hidden:,} wide, gated"
         )
-        for place, span in enumerate(_modern_spans(fields, fields.layers("num_hidden_layers")))
+        for index, span in enumerate(_modern_spans(fields, fields.layers("num_hidden_layers")))
     ]
     outside = [
         table("tokens", fields.size("vocab_size"), width),

@@ -64,7 +64,7 @@ def swin(fields: Fields) -> Model:
     layers: list[ModelLayer] = []
     for stage, (depth, many) in enumerate(zip(depths, heads, strict=True)):
         width = first << stage
-        layers += [_block(fields, width, many, rows, cols, place) for place in range(depth)]
+        layers += [_block(fields, width, many, rows, cols, index) for index in range(depth)]
         if stage + 1 < len(depths):
             merged = -(-rows // 2) * -(-cols // 2)
             # a token of the stage meets width × 2 width numbers; an odd side is padded by one

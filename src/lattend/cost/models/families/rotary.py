@@ -186,8 +186,8 @@ def rotary(fields: Fields) -> Model:
     if style.sinks:
         parts.append(ModelPart("sinks", OTHER, heads))
     layers: list[ModelLayer] = []
-    for place, span in enumerate(style.spans(fields, count)):
-        inner, words = style.feed_forward(fields, width, place)
+    for index, span in enumerate(style.spans(fields, count)):
+        inner, words = style.feed_forward(fields, width, index)
         attention = Attention(span, heads, kv_heads, size, size)
         layers.append(ModelLayer((*parts, *inner), attention, words))
     return decoder(fields, width, layers, tied=style.tied, extra=norms(width, "last norm"))

@@ -30,7 +30,7 @@ def spans(
     """Each layer's span: by `layer_types`, or the usual type of its place; windows of None are causal."""
     types = fields.list_of("layer_types", str)
     if types is None:
-        types = [usual(place) for place in range(layers)]
+        types = [usual(index) for index in range(layers)]
     if len(types) != layers:
         raise fields.wrong("layer_types", f"a list of {layers}, one a layer", f"{len(types)} of them")
     return tuple(_span(fields, kind, window) for kind in types)
