@@ -298,7 +298,10 @@ def test_results_are_named_in_one_line():
     assert repr(found[1]) == "<Equilibrium p = 0, q = -2: not an equilibrium>"
     assert repr(found) == "<Equilibria of q*(p^2 - 1) - q^2/4: 3>"
     assert repr(PQ.analyse(step=1)) == "<Analysis of p*q: alternating, q first>"
-    assert repr(PQ.analyse(step=1).here) == "<Here h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
+    assert (
+        repr(PQ.analyse(step=1).here)
+        == "<StepOutcome h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
+    )
     assert repr(SIX) == "<Orbit of p*q: alternating, q first, 6 steps, period 6>"
 
 

@@ -74,7 +74,7 @@ class StepOutcome(Shown):
         )
 
     def __repr__(self) -> str:
-        return f"<Here h = {number_text(self.step)}: {self}>"
+        return f"<StepOutcome h = {number_text(self.step)}: {self}>"
 
 
 @dataclass(frozen=True, eq=False)
