@@ -24,7 +24,7 @@ def drawn(*shape: int) -> Tensor:
 
 def check(
     wanted: Callable[[Tensor, Tensors], Tensor],
-    found: Callable[[Any, Any], Any],
+    result: Callable[[Any, Any], Any],
     x: Tensor,
     weights: Shapes,
 ) -> None:
@@ -37,18 +37,18 @@ def check(
     seeds = drawn(*expected.shape)
     gradients = torch.autograd.grad(expected, [x, *tensors.values()], seeds)
 
-    same(found(x.tolist(), lists), expected)
+    same(result(x.tolist(), lists), expected)
     tape = CountingTape()
     inputs, counted = counting(x.tolist(), tape), counting(lists, tape)
-    outputs = found(inputs, counted)
+    outputs = result(inputs, counted)
     same(floats(outputs), expected)
     back = backward(outputs, seeds.flatten().tolist())
     for ours, theirs in zip([inputs, *counted.values()], gradients, strict=True):
         same(back.of(ours), theirs)
 
 
-def same(found: Any, expected: Tensor) -> None:
-    ours = torch.tensor(found, dtype=torch.float64)
+def same(result: Any, expected: Tensor) -> None:
+    ours = torch.tensor(result, dtype=torch.float64)
     torch.testing.assert_close(ours, expected.detach(), rtol=CLOSE, atol=CLOSE)
 
 

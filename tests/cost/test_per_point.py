@@ -53,9 +53,9 @@ def test_one_score_as_a_lecture_has_it():
 
 @pytest.mark.parametrize("rule", ["full", "strided(5)", "k < q", "windowed"])
 def test_a_score_does_not_depend_on_the_rule_or_the_heads(rule):
-    found = lt.cost.attention(rule).per("score")
-    assert found.claim("operations", "2D_hid - 1")
-    assert found.claim("its query and key operations", "2D_hid(2D_i - 1)")
+    result = lt.cost.attention(rule).per("score")
+    assert result.claim("operations", "2D_hid - 1")
+    assert result.claim("its query and key operations", "2D_hid(2D_i - 1)")
 
 
 @pytest.mark.parametrize(

@@ -52,5 +52,7 @@ def test_grid_rnn_of_lt_nn_gives_the_same(cell: str, directions: int) -> None:
         for name in ("W_in", "W_left", "W_top", "b")
         for way, part in enumerate(getattr(made, name)[layer].detach().chunk(directions))
     }
-    found = torch.tensor(plain.rnn2d_stack(image[0].tolist(), weights, cell, directions), dtype=torch.float64)
-    torch.testing.assert_close(found, made(image)[0].detach(), rtol=1e-12, atol=1e-12)
+    result = torch.tensor(
+        plain.rnn2d_stack(image[0].tolist(), weights, cell, directions), dtype=torch.float64
+    )
+    torch.testing.assert_close(result, made(image)[0].detach(), rtol=1e-12, atol=1e-12)

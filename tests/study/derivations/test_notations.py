@@ -48,17 +48,17 @@ def test_golden(source: str, plain: str, latex: str | None) -> None:
 
 @pytest.mark.parametrize("name", HOMES)
 def test_derivations_in_every_form(name: str) -> None:
-    found = lt.study.derive(name)
-    page = found.html().replace("&#x2062;", "")
+    result = lt.study.derive(name)
+    page = result.html().replace("&#x2062;", "")
     assert ElementTree.fromstring(page.replace("<br>", "<br/>")).find(".//math") is not None
-    latex = found.latex()
+    latex = result.latex()
     assert latex.count("{") == latex.count("}")
     assert latex.count(r"\left") - latex.count(r"\leftarrow") == latex.count(r"\right")
     assert latex[latex.index(r"\begin") :].isascii()  # pdflatex reads no other signs in formulas
-    assert latex.count("&&") == len(found) + len(found.definitions)
+    assert latex.count("&&") == len(result) + len(result.definitions)
     for width in (40, 60, 80):
-        assert max(map(len, found.text(width).splitlines())) <= max(width, 72)
-    assert len(found.json()["lines"]) == len(found)
+        assert max(map(len, result.text(width).splitlines())) <= max(width, 72)
+    assert len(result.json()["lines"]) == len(result)
 
 
 def test_words_in_latex() -> None:
