@@ -7,7 +7,7 @@ TORCH ?= torch
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
-NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/* src/lattend/attend/host/host.cpp)
+NATIVE := $(wildcard src/lattend/attend/kernels/native/build.py src/lattend/attend/kernels/native/source/* src/lattend/attend/replay/host/host.cpp)
 GPU_TESTS := tests/attend tests/nn/grid tests/nn/convolution
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 

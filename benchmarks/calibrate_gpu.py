@@ -1,4 +1,4 @@
-"""What a program and a step of each kernel cost on this GPU, for attend/kernels/triton/tile_costs.py.
+"""What a program and a step of each kernel cost on this GPU, for plans/tables/tile_costs.py.
 
     python benchmarks/calibrate_gpu.py --json costs.json
 
@@ -23,12 +23,13 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import ShapeCost, TileShape, apart, candidates, steps
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.kernels.triton.shapes import apart, candidates, steps
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.tile_costs import ShapeCost, TileShape
 
 HEADS = 16
 PROCESSES = 14
@@ -63,14 +64,14 @@ class Job:
             torch.randn(1, HEADS, n, self.head_dim, device="cuda", dtype=dtype) for _ in range(4)
         )
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
-        run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
+        run = PlanExecutor(found, q.device, shapes=lambda kernel, place: self.shape)
         call = AttentionCall(rule, self.head_dim**-0.5)
         fixed = FixedPointSums((), torch.ones(1, device="cuda"), ())
         inputs = BackwardInputs(grad, None, q, k, v, q, lse)
         work: dict[str, Callable[[], object]] = {
-            "forward": lambda: run.forward(Tape(), call, q, k, v, {}),
-            "backward_dq": lambda: run.backward_dq(Tape(), call, inputs, delta, {}, fixed),
-            "backward_dkdv": lambda: run.backward_dkdv(Tape(), call, inputs, delta, {}),
+            "forward": lambda: run.forward(Recorder(), call, q, k, v, {}),
+            "backward_dq": lambda: run.backward_dq(Recorder(), call, inputs, delta, {}, fixed),
+            "backward_dkdv": lambda: run.backward_dkdv(Recorder(), call, inputs, delta, {}),
         }
         return work[self.kernel], (HEADS * table.table.shape[1], HEADS * (masked + full), HEADS * masked)
 

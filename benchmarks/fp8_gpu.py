@@ -23,10 +23,10 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.attend import quantize
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton.hopper.transposed import transposed
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 
 LONG = [(65_536, 16, 16)]  # n, query heads and kv heads
@@ -41,23 +41,23 @@ Work = Callable[[], Any]
 
 
 def noted(forward: Callable[..., Any], *tensors: Tensor) -> Work:
-    """What a later call of its kind does: the launches of `forward`, given a tape and the tensors."""
-    tape = Tape(*tensors)
-    steps = tape.steps(forward(tape, *tensors))
+    """What a later call of its kind does: the launches of `forward`, given a recorder and the tensors."""
+    recorder = Recorder(*tensors)
+    steps = recorder.steps(forward(recorder, *tensors))
     if steps is None:
         raise ValueError("it cannot be repeated")
     return lambda: steps(*tensors)
 
 
-def of_8_bits(run: Runner, rule: lt.Rule, tape: Tape, *tensors: Tensor) -> Tensor:
+def of_8_bits(run: PlanExecutor, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
     q, k, v, *scales = tensors
     call = AttentionCall(rule, q.shape[-1] ** -0.5, scales=(scales[0], scales[1], scales[2]))
-    return run.forward(tape, call, q, k, v, {})[0]
+    return run.forward(recorder, call, q, k, v, {})[0]
 
 
-def of_16_bits(run: Runner, rule: lt.Rule, tape: Tape, *tensors: Tensor) -> Tensor:
+def of_16_bits(run: PlanExecutor, rule: lt.Rule, recorder: Recorder, *tensors: Tensor) -> Tensor:
     q, k, v = tensors
-    return run.forward(tape, AttentionCall(rule, q.shape[-1] ** -0.5), q, k, v, {})[0]
+    return run.forward(recorder, AttentionCall(rule, q.shape[-1] ** -0.5), q, k, v, {})[0]
 
 
 def exactly(attended: Tensor, rows: Tensor, qkv: Sequence[Tensor]) -> Tensor:
@@ -71,7 +71,7 @@ def error(found: Tensor, wanted: Tensor, rows: Tensor) -> float:
     return float((found[0, 0, rows].double() - wanted).norm() / wanted.norm())
 
 
-def errors(works: dict[str, Runner], rule: lt.Rule, given: Sequence[Tensor], mean: float) -> str:
+def errors(works: dict[str, PlanExecutor], rule: lt.Rule, given: Sequence[Tensor], mean: float) -> str:
     """Errors of 8 bits beside what they stand for, beside what they were, and of bfloat16."""
     n = given[0].shape[2]
     rows = torch.linspace(0, n - 1, ROWS).long()
@@ -80,8 +80,8 @@ def errors(works: dict[str, Runner], rule: lt.Rule, given: Sequence[Tensor], mea
     q, k, v = given[0], given[1], given[2] + mean
     (q8, of_q), (k8, of_k), (v8, of_v) = map(quantize, (q, k, v))
     stands = [x.double() * scale[..., None, None] for x, scale in ((q8, of_q), (k8, of_k), (v8, of_v))]
-    small = of_8_bits(works["8 bits"], rule, Tape(), q8, k8, v8, of_q, of_k, of_v)
-    wide = of_16_bits(works["bf16"], rule, Tape(), q, k, v)
+    small = of_8_bits(works["8 bits"], rule, Recorder(), q8, k8, v8, of_q, of_k, of_v)
+    wide = of_16_bits(works["bf16"], rule, Recorder(), q, k, v)
     before = exactly(attended, rows, (q, k, v))
     own, whole = error(small, exactly(attended, rows, stands), rows), error(small, before, rows)
     return f"mean {mean:.0f}: 8 bits {own:.1e} ({whole:.1e} in all), bf16 {error(wide, before, rows):.1e}"
@@ -94,7 +94,7 @@ def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: i
         torch.randn(1, h, n, head_dim, generator=source, device="cuda", dtype=torch.bfloat16)
         for h in (heads, kv_heads, kv_heads)
     )
-    runners = {kind: Runner(plan(rule, n=n), q.device) for kind in ("8 bits", "bf16")}
+    runners = {kind: PlanExecutor(plan(rule, n=n), q.device) for kind in ("8 bits", "bf16")}
     (q8, of_q), (k8, of_k), (v8, of_v) = map(quantize, (q, k, v))
     works = {
         "8 bits": noted(partial(of_8_bits, runners["8 bits"], rule), q8, k8, v8, of_q, of_k, of_v),

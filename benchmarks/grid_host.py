@@ -136,24 +136,24 @@ def measure(contender: Contender) -> list[tuple[str, float, float, float | None]
 def leave_out_launches() -> None:
     """From here on a launch of a GPU's kernel hands its addresses to a function that does nothing."""
     os.environ["TRITON_INTERPRET"] = "1"  # lets the GPU's kernel take tensors of a CPU
-    from lattend.attend import host
-    from lattend.attend.kernels.triton import launched
+    from lattend.attend.kernels.triton import launch_replay
+    from lattend.attend.replay import host
 
     module = host.module()
     assert module is not None, "make setup builds the host's part of a repeated call"
     nothing = ctypes.cast(ctypes.CDLL(None).ffs, ctypes.c_void_p).value  # ffs(0) is 0: no failure
 
-    def launch(tape: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
-        made = launched.Launch(print, arguments, Tensor.data_ptr, tape.origin)
+    def launch(recorder: Any, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+        made = launch_replay.Launch(print, arguments, Tensor.data_ptr, recorder.origin)
         tensors = made.given()
         places = tuple((place, place, made.offsets.get(place, 0)) for place in range(len(tensors)))
         words = bytes(8 * len(arguments))
         again = module.launcher(
             nothing, 0, programs, 128, 0, words, places, (), len(tensors), abs, 0, print
         )  # abs(0) is stream 0
-        tape.note(again, tensors)
+        recorder.note(again, tensors)
 
-    launched.launch = launch
+    launch_replay.launch = launch
 
 
 def of_thread(work: Callable[..., Any], prepare: Callable[[], tuple[Any, ...]]) -> float:

@@ -27,12 +27,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.kernels.triton.shapes import choose
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.tile_costs import TileShape
 
 LONG = [(65_536, 16, 16)]  # n, query heads and kv heads
 CASES = {
@@ -49,28 +50,30 @@ PAUSE = 0.012  # seconds
 Work = Callable[[], Any]
 
 
-def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> Runner:
+def runner(found: Plan, head_dim: int, device: torch.device, *, hopper: bool) -> PlanExecutor:
     """The plan with the best shapes of Triton's kernels, or of all; at D = 64 Hopper has none for queries."""
 
     def shape(kernel: str, place: int) -> TileShape:
         return choose(found, place, kernel, head_dim, torch.bfloat16, hopper=hopper).shape
 
-    return Runner(found, device, shapes=shape)
+    return PlanExecutor(found, device, shapes=shape)
 
 
-def repeated(run: Runner, name: str, call: AttentionCall, given: BackwardInputs) -> Work:
+def repeated(run: PlanExecutor, name: str, call: AttentionCall, given: BackwardInputs) -> Work:
     """A pass as a later call of its kind takes it: its launches and nothing else."""
     tensors = [x for x in given if x is not None]
-    tape = Tape(*tensors)
+    recorder = Recorder(*tensors)
     if name == "forward":
-        found: Sequence[Tensor] = run.forward(tape, call, given.q, given.k, given.v, {})
+        found: Sequence[Tensor] = run.forward(recorder, call, given.q, given.k, given.v, {})
     elif name == "backward_dq":
-        delta = tape.empty(given.lse.shape, torch.float32, given.lse.device)
-        fixed = FixedPointSums.of(tape, run.plan, call, {}, given)
-        found = (run.backward_dq(tape, call, given, delta, {}, fixed),)
+        delta = recorder.empty(given.lse.shape, torch.float32, given.lse.device)
+        fixed = FixedPointSums.of(recorder, run.plan, call, {}, given)
+        found = (run.backward_dq(recorder, call, given, delta, {}, fixed),)
     else:
-        found = run.backward_dkdv(tape, call, given, tape.keep(given.lse.new_zeros(given.lse.shape)), {})
-    steps = tape.steps(*found)
+        found = run.backward_dkdv(
+            recorder, call, given, recorder.keep(given.lse.new_zeros(given.lse.shape)), {}
+        )
+    steps = recorder.steps(*found)
     if steps is None:
         raise ValueError(f"{name} cannot be repeated")
     return lambda: steps(*tensors)
@@ -150,7 +153,7 @@ def row(name: str, rule: lt.Rule, n: int, heads: int, kv_heads: int, head_dim: i
     )
     found, call = plan(rule, n=n), AttentionCall(rule, head_dim**-0.5)
     both = {kind: runner(found, head_dim, q.device, hopper=kind == "Hopper") for kind in ("Triton", "Hopper")}
-    out, lse = both["Triton"].forward(Tape(), call, q, k, v, {})
+    out, lse = both["Triton"].forward(Recorder(), call, q, k, v, {})
     given = BackwardInputs(grad, None, q, k, v, out, lse)
     works: dict[str, Work] = {}
     for each in PASSES:

@@ -3,7 +3,7 @@
     python benchmarks/predictions_gpu.py                     # all rows: a minute
     python benchmarks/predictions_gpu.py --only blocks-384 prefix-5000
 
-Costs of kernels (attend/kernels/triton/tile_costs.py) were fitted to runs of other rules. A prediction is
+Costs of kernels (plans/tables/tile_costs.py) were fitted to runs of other rules. A prediction is
 made before anything runs, from exact counts of tiles and steps. A time is the median of CUDA events around
 calls that wait in a queue, after a pause, so that neither Python nor a clock that fell under load is in it.
 """

@@ -22,8 +22,8 @@ import gluon_emulator
 from lattend.attend.kernels.triton import kernel, launch
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.kernel import may_take_hopper
-from lattend.attend.kernels.triton.launched import Launch
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch_replay import Launch
+from lattend.attend.replay.recorder import Recorder
 
 PROGRAMS = 3  # multiprocessors: each takes many tiles
 
@@ -35,14 +35,16 @@ def install(seed: int = 0, set_attribute: Callable[..., None] = setattr) -> Coun
     """
     schedules, ran = count(seed << 20), Counter[str]()
 
-    def launch_emulated(tape: Tape, gluon: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def launch_emulated(
+        recorder: Recorder, gluon: Any, programs: int, arguments: Any, constants: Any
+    ) -> None:
         def run(*given: Any) -> None:
             ran[gluon.fn.__name__] += 1
             gluon_emulator.launch(gluon, programs, given, constants, next(schedules))
 
         run(*arguments)
         again = Launch(run, arguments, lambda x: x)
-        tape.note(again, again.given())
+        recorder.note(again, again.given())
 
     def as_an_h200(*given: Any, **named: Any) -> bool:
         with patch.object(kernel, "_interpreted", bool), patch.object(kernel, "FEWEST_ROWS", 0):

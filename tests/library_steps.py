@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lattend.attend.decode import at_once, dynamic, step
+from lattend.attend.decode import dynamic, fused_step, step
 from lattend.attend.decode.step import Scoring
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.triton import decode_step
@@ -44,10 +44,10 @@ def used(monkeypatch: pytest.MonkeyPatch, numbers: float = 0, cudnn_rows: float 
         out, lse = written_out(q, k, v, scale, False, bias)
         return out, lse[..., None] if with_lse else torch.empty(0)
 
-    monkeypatch.setattr(at_once, "FLASH", flash)
-    for module in (at_once, step, decode_step):
+    monkeypatch.setattr(fused_step, "FLASH", flash)
+    for module in (fused_step, step, decode_step):
         monkeypatch.setattr(module, "CUDNN", cudnn)
-    monkeypatch.setattr(at_once, "library_takes", takes)
+    monkeypatch.setattr(fused_step, "library_takes", takes)
     monkeypatch.setattr(dynamic, "library_takes", takes)
     monkeypatch.setattr(step, "by_cudnn", by_cudnn)
     monkeypatch.setattr(decode_step, "flash_takes", lambda q, v: True)

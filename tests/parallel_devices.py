@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 from parallel_cases import Case, alone, bytes_of, over_ranks
 
-from lattend.attend import operator
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.operators import attention_operator
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.sharded_attention import attention
 
@@ -130,7 +130,7 @@ def late_messages(group: Any, case: Case) -> Found:
     """Attention whose messages leave the last rank late: others compute their own pairs meanwhile."""
     last = dist.get_rank(group) == dist.get_world_size(group) - 1
     order: list[str] = []
-    begin, wait, forward = Exchange.begin, Exchange.wait, operator.forward
+    begin, wait, forward = Exchange.begin, Exchange.wait, attention_operator.forward
 
     def late_begin(*args: Any) -> Any:
         if last:
@@ -147,12 +147,12 @@ def late_messages(group: Any, case: Case) -> Found:
         return forward(*args)
 
     Exchange.begin, Exchange.wait = staticmethod(late_begin), noted_wait  # pyright: ignore
-    operator.forward = noted_forward
+    attention_operator.forward = noted_forward
     try:
         results = over_ranks(group, case)["results"]
     finally:
         Exchange.begin, Exchange.wait = staticmethod(begin), wait  # pyright: ignore
-        operator.forward = forward
+        attention_operator.forward = forward
     found = Found()
     hold(found, case, dist.get_rank(group), _summed(group, case, results))
     if order[:2] != ["sent", "computed"] or "waited" not in order[2:]:

@@ -112,6 +112,18 @@ def test_imports_follow_the_order(path: Path) -> None:
             assert parts[1] in before, f"{name} imports {module}"
 
 
+TRITON = ("attend/kernels/triton/", "attend/decode/", "nn/grid/gpu/", "nn/convolution/gpu/")
+
+
+def test_triton_is_imported_in_its_folders_alone() -> None:
+    importers = {
+        path.relative_to(SOURCE).as_posix()
+        for path in files()
+        if any(module.split(".")[0] == "triton" for module in imports(path, inside_functions=True))
+    }
+    assert importers and not {name for name in importers if not name.startswith(TRITON)}
+
+
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_files_stay_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 450

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.triton import kernel, source
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
@@ -23,7 +23,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 OTHERS = {
     "rules/language/key.py: KNOWN": "rules that are alive",
     "rules/language/key.py: _DIGESTS": "arrays that are alive",
-    "attend/elsewhere.py: RUNNERS": "contexts that are open",
+    "attend/overrides.py: OVERRIDES": "contexts that are open",
     "attend/kernels/cpu/kernel.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/native/tile_lists.py: _KNOWN": "plans that are alive, and none of its values holds one",
     "attend/kernels/triton/source.py: _FILES": "MOST_FILES",
@@ -74,11 +74,11 @@ def test_the_oldest_makes_room() -> None:
 
 def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
     rule, q = lt.rule("k <= q and q - k <= 2"), torch.zeros(1, 1, 1, 16)
-    alive, plans = weakref.WeakSet[Runner](), weakref.WeakSet[object]()
+    alive, plans = weakref.WeakSet[PlanExecutor](), weakref.WeakSet[object]()
 
     def prepare(n: int) -> None:
         runner = kernel._runner(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
-        runner.part(Tape(), "forward", 0, q, q, {})
+        runner.part(Recorder(), "forward", 0, q, q, {})
         alive.add(runner)
         plans.add(runner.plan)
 
@@ -90,10 +90,10 @@ def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
 
 def test_one_runner_remembers_few_tables() -> None:
     rule = lt.rule("doc[k] == 1", data={"doc": None})
-    runner = Runner(plan(rule, n=8), torch.device("cpu"))
+    runner = PlanExecutor(plan(rule, n=8), torch.device("cpu"))
     q = torch.zeros(1, 1, 8, 16)
     for size in range(8, 200):
-        runner.part(Tape(), "forward", 0, q, q, {"doc": torch.ones(1, size, dtype=torch.int64)})
+        runner.part(Recorder(), "forward", 0, q, q, {"doc": torch.ones(1, size, dtype=torch.int64)})
     assert len(runner.sent) == runner.sent.most and not runner.prepared
 
 

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from lattend.counts.count import Count
 from lattend.draw.grid.samples import SAMPLES, Sample
-from lattend.rules import CATALOGUE, About
+from lattend.rules import CATALOGUE, RuleInfo
 
 HEAD = """# Gallery of rules
 
@@ -32,7 +32,7 @@ def pages() -> dict[str, str]:
     return found
 
 
-def card(name: str, said: About) -> str:
+def card(name: str, said: RuleInfo) -> str:
     """A rule on the index: picture, name, sentence."""
     common = f" ({said.common})" if said.common else ""
     return (
@@ -101,7 +101,7 @@ def code(one: Sample) -> str:
     return "\n".join([*lines, f"out = lt.attention(q, k, v, rule{given})  # q, k, v: {shape}"])
 
 
-def about(one: Sample) -> About:
+def about(one: Sample) -> RuleInfo:
     """What the catalogue says of the rule."""
     said = one.rule.about
     assert said is not None  # every rule of the catalogue says what it is

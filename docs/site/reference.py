@@ -33,7 +33,7 @@ class Page:
 PAGES = (
     Page(
         *("rules", "Rules", LOOK, "A rule says which (query, key) pairs are attended."),
-        names="lattend.rule lattend.Rule lattend.rules.maximum lattend.rules.minimum lattend.rules.About "
+        names="lattend.rule lattend.Rule lattend.rules.maximum lattend.rules.minimum lattend.rules.RuleInfo "
         "lattend.sets.compare.Witness",
     ),
     Page(

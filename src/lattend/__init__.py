@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lattend.attend.bias import Bias as Bias
     from lattend.attend.decode.kv_cache import KVCache as KVCache
     from lattend.attend.explain.explain import explain as explain
-    from lattend.attend.largest import max_logits as max_logits
+    from lattend.attend.logits import max_logits as max_logits
     from lattend.rules.reader import rule as rule
     from lattend.rules.rule import Rule as Rule
 
@@ -39,7 +39,7 @@ _HOME = {
     "attention": "lattend.attend.attention",
     "Bias": "lattend.attend.bias",
     "KVCache": "lattend.attend.decode.kv_cache",
-    "max_logits": "lattend.attend.largest",
+    "max_logits": "lattend.attend.logits",
     "explain": "lattend.attend.explain.explain",
     "cost": "lattend.cost",
     "nn": "lattend.nn",

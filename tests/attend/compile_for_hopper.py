@@ -23,12 +23,13 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
-from lattend.attend.kernels.triton import careful, device_tables, launch, launched
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import packed_key
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.varlen import packed_key
+from lattend.attend.kernels.triton import careful, device_tables, launch, launch_replay
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.tile_costs import TileShape
 
 SHARED = "k <= q and q - k <= 300"  # by two heads that share keys
 RULES = (SHARED, "k <= q", "doc[q] == doc[k] and k <= q", "k <= q and k >= begin[q]")
@@ -118,10 +119,10 @@ def in_gluon(compiled: Compiled) -> dict[str, dict[str, int]]:
             if text in NARROW:
                 for kernel in KERNELS:
                     shapes[kernel] = choose(planned, 0, kernel, head_dim, q.dtype, hopper=True).shape
-            runner = launch.Runner(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
+            runner = launch.PlanExecutor(planned, q.device, shapes=lambda name, _, all=shapes: all[name])
             call = AttentionCall(rule, 0.1)
-            runner.forward(Tape(), call, q, k, k, ids)
-            runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
+            runner.forward(Recorder(), call, q, k, k, ids)
+            runner.backward(Recorder(), call, BackwardInputs(q, None, q, k, k, q, lse), ids)
             if text in NARROW:
                 told = [constants for _, constants in compiled[begin:]]
                 assert any(one.get(NARROW[text]) for one in told), told
@@ -140,8 +141,8 @@ def of_8_bits(compiled: Compiled) -> dict[str, dict[str, int]]:
         rule = lt.rule(text)
         for head_dim in HEAD_DIMS[:2]:
             q = torch.empty(1, 2, 4096, head_dim, dtype=torch.float8_e4m3fn)
-            runner = launch.Runner(plan(rule, n=4096), q.device)
-            runner.forward(Tape(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})
+            runner = launch.PlanExecutor(plan(rule, n=4096), q.device)
+            runner.forward(Recorder(), AttentionCall(rule, 0.1, scales=scales), q, q[:, :1], q[:, :1], {})
             found[f"{text}, D = {head_dim}"] = described(compiled[-1][0])
     return found
 
@@ -152,9 +153,9 @@ def on_images(compiled: Compiled) -> dict[str, dict[str, int]]:
     for r in (3, 6):
         q, lse = torch.empty(1, 2, 16_384, 128, dtype=torch.bfloat16), torch.empty(1, 2, 16_384)
         rule = lt.rules.neighbourhood(r=r)
-        runner, call = launch.Runner(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
-        runner.forward(Tape(), call, q, q, q, {})
-        runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), {})
+        runner, call = launch.PlanExecutor(plan(rule, rows=128, cols=128), q.device), AttentionCall(rule, 0.1)
+        runner.forward(Recorder(), call, q, q, q, {})
+        runner.backward(Recorder(), call, BackwardInputs(q, None, q, q, q, q, lse), {})
         last = [one for one, _ in compiled[-len(KERNELS) :]]
         assert all("images" in one.metadata.name for one in last), [one.metadata.name for one in last]
         names = [f"{2 * r + 1} by {2 * r + 1}, {kernel}" for kernel in KERNELS]
@@ -170,9 +171,9 @@ def with_arrays(compiled: Compiled) -> dict[str, int]:
         compiled.clear()
         for text in LOOKED_UP:
             arrays, rule = {"seg": torch.zeros(1, 64, dtype=dtype)}, lt.rule(text, data={"seg": None})
-            runner, call = launch.Runner(plan(rule, n=64), q.device), AttentionCall(rule, 0.1)
-            runner.forward(Tape(), call, q, q, q, arrays)
-            runner.backward(Tape(), call, BackwardInputs(q, None, q, q, q, q, lse), arrays)
+            runner, call = launch.PlanExecutor(plan(rule, n=64), q.device), AttentionCall(rule, 0.1)
+            runner.forward(Recorder(), call, q, q, q, arrays)
+            runner.backward(Recorder(), call, BackwardInputs(q, None, q, q, q, q, lse), arrays)
         found[str(dtype)] = len(compiled)
     return found
 
@@ -188,9 +189,9 @@ def packed(compiled: Compiled) -> list[str]:
     for dtype, head_dim, softcap in ((torch.bfloat16, 128, None), (torch.float32, 64, 5.0)):
         q, lse = torch.empty(1, 4, n, head_dim, dtype=dtype), torch.empty(1, 4, n)
         call, k = AttentionCall(rule, 0.1, softcap=softcap), q[:, :2]
-        runner = launch.Runner(plan(rule), q.device)
-        runner.forward(Tape(), call, q, k, k, arrays)
-        runner.backward(Tape(), call, BackwardInputs(q, None, q, k, k, q, lse), arrays)
+        runner = launch.PlanExecutor(plan(rule), q.device)
+        runner.forward(Recorder(), call, q, k, k, arrays)
+        runner.backward(Recorder(), call, BackwardInputs(q, None, q, k, k, q, lse), arrays)
         found |= {one.metadata.name for one, _ in compiled}
     return sorted(found)
 
@@ -199,10 +200,10 @@ def main() -> None:
     driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
     compiled: Compiled = []
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         compiled.append((kernel.warmup(*arguments, grid=(programs,), **constants), constants))
 
-    launch.launch = device_tables.launch = launched.launch = careful.launch = instead
+    launch.launch = device_tables.launch = launch_replay.launch = careful.launch = instead
     asked = {
         "gluon": in_gluon,
         "fp8": of_8_bits,

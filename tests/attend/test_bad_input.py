@@ -85,6 +85,12 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q, K, V.to("meta"), BAND),
         {"t": 1},
     ),
+    "a sparse tensor": (
+        TensorError,
+        "k is sparse, and attention takes dense tensors: k.to_dense()",
+        (Q, K.to_sparse(), V, BAND),
+        {"t": 1},
+    ),
     "a dtype": (
         TensorError,
         "q is int64, and attention takes float16, bfloat16, float32, float64; cast it first",

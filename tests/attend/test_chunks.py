@@ -14,15 +14,16 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
-from lattend.attend.kernels.triton.chunks import chunk_counts, chunked, steps_of
-from lattend.attend.kernels.triton.joining import arranged, joined_parts, with_joined
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.shapes import arranged, choose, on_hopper
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.chunks import chunk_counts, chunked, steps_of
+from lattend.plans.tables.fused_parts import joined_parts, with_joined
+from lattend.plans.tables.tile_costs import TileShape
 
 RULES = (
     "k <= q",
@@ -114,8 +115,8 @@ def test_gradients_with_chunks(text: str, monkeypatch: pytest.MonkeyPatch) -> No
     call = AttentionCall(rule, 0.25)
 
     def gradients() -> tuple[Tensor, ...]:
-        runner = launch.Runner(plan(rule, n=n), q.device)
-        return runner.backward(Tape(), call, inputs, {})[:3]
+        runner = launch.PlanExecutor(plan(rule, n=n), q.device)
+        return runner.backward(Recorder(), call, inputs, {})[:3]
 
     found, again = gradients(), gradients()
     assert sum(cut) > 0

@@ -13,10 +13,10 @@ from plans.test_plan import IMAGES, LINES
 from random_rules import affine, split
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
+from lattend.attend.kernels.cpu import grouped_sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
-from lattend.attend.kernels.cpu import library
 from lattend.attend.kernels.cpu.tile_group import TileGroup
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.plans.plan import plan
@@ -124,7 +124,7 @@ def test_pairs_follow_the_attended_blocks(monkeypatch: pytest.MonkeyPatch) -> No
         add(self, group, *given)
 
     monkeypatch.setattr(cpu.OnlineSoftmax, "add", counted)
-    monkeypatch.setattr(library, "takes", lambda *given: False)
+    monkeypatch.setattr(grouped_sdpa, "takes", lambda *given: False)
     q = torch.zeros(1, 1, 1024, 8)
     cpu.forward(AttentionCall(rule, 1.0, data={"chosen": table}), q, q, q)
     assert shapes == [(64, 16, 32)]  # two blocks of keys for each block of queries
@@ -157,7 +157,7 @@ def test_small_plain_work_is_a_call_of_torch_and_the_rest_is_not() -> None:
         call = AttentionCall(rule, 0.4, **changes)
         groups = cpu._groups(plan(rule), 0, {}, remember=False)  # pyright: ignore[reportPrivateUsage]
         x = torch.empty(64, rule.values["n"], 64)
-        return library.takes(call, groups, x, x)
+        return grouped_sdpa.takes(call, groups, x, x)
 
     assert taken(lt.rules.strided(t=9).at(n=64))
     assert not taken(lt.rules.strided(t=9).at(n=64), softcap=3.0)

@@ -14,19 +14,18 @@ import torch
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import dispatch
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.dispatch import chosen, chosen_backward
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.explain.explain import Explanation
 from lattend.attend.explain.meta_call import MetaTensor
-from lattend.attend.kernels import gpu_crossovers, reference
+from lattend.attend.kernels import dispatch, gpu_crossovers, reference
 from lattend.attend.kernels.crossover import KernelCrossover
+from lattend.attend.kernels.dispatch import chosen, chosen_backward
 from lattend.attend.kernels.native import crossovers, library
 from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import Measured
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel as triton_kernel
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.rules.rule import Rule
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -164,8 +163,8 @@ def test_torch_takes_gradients_of_what_the_native_kernel_gave(
         q, k, v, grad = (x.contiguous() for x in (q, k, v, grad))
     call = AttentionCall(rule.at(n=n), 0.3)
     assert (chosen(call, q, k, v), chosen_backward(call, q, k, v, None)) == ("native", "sdpa")
-    out, lse = dispatch.forward(Tape(q, k, v), call, q, k, v)
-    found = dispatch.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse))[:3]
+    out, lse = dispatch.forward(Recorder(q, k, v), call, q, k, v)
+    found = dispatch.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse))[:3]
     wide = [x.double() for x in (q, k, v, grad)]
     exact, sums = reference.forward(call, wide[0], wide[1], wide[2])
     inputs = BackwardInputs(wide[3], None, wide[0], wide[1], wide[2], exact, sums)

@@ -25,16 +25,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import host
+from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode import dynamic, static, step
-from lattend.attend.decode.at_once import LibraryStep, library_step
+from lattend.attend.decode.fused_step import LibraryStep, library_step
 from lattend.attend.decode.native_step import native_step
 from lattend.attend.decode.program import MAX_DEPTH, NoProgram, program
 from lattend.attend.decode.step import Scoring, Slots
 from lattend.attend.kernels.native import library
 from lattend.attend.kernels.triton.decode_step import TritonStep, is_for_cudnn, triton_step
 from lattend.attend.kernels.triton.source import generated_step
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.replay import host
 from lattend.errors import TensorError
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num

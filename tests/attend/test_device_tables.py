@@ -13,13 +13,14 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.attend.kernels.triton import device_tables
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.tables import OFFSET_HIGH, refined, with_known_lists
-from lattend.attend.record import RECORDS, record_of
-from lattend.attend.tape import Tape
+from lattend.attend.operators.operator_arguments import OperatorCall
+from lattend.attend.replay.compiled_call import COMPILED_CALLS, compiled_call_of
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -44,14 +45,14 @@ Tile = tuple[Any, ...]
 def tables(found: Plan, arrays: Arrays, rows: int = ROWS) -> Iterator[tuple[Part, Tensor, Tensor, Tensor]]:
     """Each part, the plan's own table of it, the one made on the device, and the one that torch makes."""
     shape = TileShape((rows,), 16, split=True)
-    runner = Runner(found, DEVICE, shapes=lambda kernel, place: shape)
+    runner = PlanExecutor(found, DEVICE, shapes=lambda kernel, place: shape)
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
     sent = {name: x.to(DEVICE) for name, x in arrays.items()}
     for kernel, parts in (("forward", found.parts), ("backward_dkdv", found.transposed)):
         for place, part in enumerate(parts):
             tiles = found.tiles(place, (rows,), transposed=kernel == "backward_dkdv")
             plain = with_known_lists(tiles, torch.device("cpu"))
-            mine = runner.part(Tape(), kernel, place, q, q, sent).table
+            mine = runner.part(Recorder(), kernel, place, q, q, sent).table
             yield part, plain, mine, refined(part, plain, rows, arrays)
 
 
@@ -136,15 +137,15 @@ def test_rows_are_told_where_their_documents_begin_and_end(
     source = torch.Generator().manual_seed(n)
     ids = drawn_ids(source, kind, batch, n) if kind != "one" else torch.full((batch, n), 3)
     found = plan(lt.rule("doc[q] == doc[k]", data={"doc": None}), n=n)
-    runner = Runner(found, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    runner = PlanExecutor(found, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
     q = torch.zeros(1, 1, 1, 16, device=DEVICE)
-    bounds = runner.part(Tape(), "forward", 0, q, q, {"doc": ids.to(DEVICE)}).row_bounds
+    bounds = runner.part(Recorder(), "forward", 0, q, q, {"doc": ids.to(DEVICE)}).row_bounds
     assert bounds is not None
     held = plan(lt.rule("doc[q] == doc[k]", data={"doc": ids[0].tolist()}), n=n)  # in the rule itself
-    runner = Runner(held, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
-    tape = Tape()
-    known = runner.part(tape, "forward", 0, q, q, {"doc": ids[:1].to(DEVICE)}).row_bounds
-    assert known is not None and tape.steps_to(known) is not None, "such calls are repeated too"
+    runner = PlanExecutor(held, DEVICE, shapes=lambda kernel, place: TileShape((ROWS,), 16, hopper=True))
+    recorder = Recorder()
+    known = runner.part(recorder, "forward", 0, q, q, {"doc": ids[:1].to(DEVICE)}).row_bounds
+    assert known is not None and recorder.steps_to(known) is not None, "such calls are repeated too"
     same = ids[:, :, None] == ids[:, None, :]
     first = same.int().argmax(-1)
     last = n - 1 - same.flip(-1).int().argmax(-1)
@@ -159,7 +160,7 @@ def test_rows_are_told_where_their_documents_begin_and_end(
 def test_heavy_tiles_come_first(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_tables, "CHUNK", 4)
     table = torch.randint(0, 9, (*shape, 7), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
-    found = device_tables._heavy_first(Tape(), table.to(DEVICE)).cpu()  # pyright: ignore[reportPrivateUsage]
+    found = device_tables._heavy_first(Recorder(), table.to(DEVICE)).cpu()  # pyright: ignore[reportPrivateUsage]
     order = (table[..., INNER_FIRST] - table[..., INNER_END]).sort(dim=-1, stable=True).indices
     assert torch.equal(found, table.gather(2, order[..., None].expand_as(table)))
 
@@ -236,16 +237,16 @@ def test_a_table_that_is_too_small_is_refused() -> None:
 def test_steps_repeat_with_other_data(
     rule: str, name: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    RECORDS.clear()
+    COMPILED_CALLS.clear()
     written = lt.rule(rule, data={name: None})
     decided: list[int] = []
-    prepared = Runner._prepared  # pyright: ignore[reportPrivateUsage]
+    prepared = PlanExecutor._prepared  # pyright: ignore[reportPrivateUsage]
 
     def watched(*given: Any) -> Any:
         decided.append(1)
         return prepared(*given)
 
-    monkeypatch.setattr(Runner, "_prepared", watched)
+    monkeypatch.setattr(PlanExecutor, "_prepared", watched)
     for seed in range(2):
         source = torch.Generator().manual_seed(seed)
         q, k, v = (torch.randn(2, 2, 20, 16, generator=source).to(DEVICE).requires_grad_() for _ in range(3))
@@ -258,18 +259,20 @@ def test_steps_repeat_with_other_data(
         for found, wanted in zip(*results, strict=True):
             torch.testing.assert_close(found, wanted, rtol=2e-4, atol=2e-4)
         assert len(decided) == 3, "each kernel is decided on once"
-    record = next(one for one in RECORDS.values() if one.call.kernel == "triton")
+    record = next(one for one in COMPILED_CALLS.values() if one.call.kernel == "triton")
     assert record.steps is not None and len(record.backward_steps) == 1
 
 
 def test_the_operator_finds_the_same_record() -> None:
-    RECORDS.clear()
+    COMPILED_CALLS.clear()
     rule = lt.rule("doc[q] == doc[k]", data={"doc": None})
     q = torch.randn(1, 1, 9, 16, device=DEVICE)
     how = (None, [], None, None, None, None, 0.0, None, None, "triton", True)
     records = set[int]()
     for ids in ([0] * 9, [0] * 5 + [1] * 4):
-        record, given = record_of(q, q, q, rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
+        record, given = compiled_call_of(
+            q, q, q, OperatorCall(rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
+        )
         before = record.steps is not None
         out, _ = record.forward(q, q, q, *given)
         wanted = lt.attention(q, q, q, rule, doc=given[0], kernel="reference")

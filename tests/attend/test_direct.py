@@ -18,10 +18,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.attend import direct, operator
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.record import RECORDS
-from lattend.attend.tape import Tape
+from lattend.attend.operators import attention_operator
+from lattend.attend.replay import plain_call
+from lattend.attend.replay.compiled_call import COMPILED_CALLS
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -37,16 +38,15 @@ class Watched(TorchDispatchMode):
 @contextmanager
 def fresh() -> Iterator[None]:
     """Nothing is known at first, and what was known before comes back."""
-    known, guarded = (dict(direct.CHECKED), dict(RECORDS)), dict(direct.CHECKED.guarded)
-    direct.CHECKED.clear()
-    RECORDS.clear()
-    operator._RECORDS.clear()  # pyright: ignore[reportPrivateUsage]
+    prepared, records = dict(plain_call.PREPARED), dict(COMPILED_CALLS)
+    plain_call.PREPARED.clear()
+    COMPILED_CALLS.clear()
+    attention_operator._COMPILED_CALLS.clear()  # pyright: ignore[reportPrivateUsage]
     yield
-    direct.CHECKED.clear()
-    RECORDS.clear()
-    direct.CHECKED.update(known[0])
-    direct.CHECKED.guarded.update(guarded)
-    RECORDS.update(known[1])
+    plain_call.PREPARED.clear()
+    COMPILED_CALLS.clear()
+    plain_call.PREPARED.update(prepared)
+    COMPILED_CALLS.update(records)
 
 
 Call = dict[str, Any]
@@ -132,7 +132,7 @@ def same(found: list[Tensor], wanted: list[Tensor]) -> bool:
 def test_a_call_is_never_taken_for_another(first: Call, changed: str, other: Call) -> None:
     second = {**first, changed: other[changed]}
     with fresh():
-        for seed, call in enumerate([first, second] * 3):  # checked, known by its kind, known by its guard
+        for seed, call in enumerate([first, second] * 3):  # checked, then known by its signature
             found = result(call, seed)
             with Watched(), fresh():
                 assert same(found, result(call, seed)), (call, changed)
@@ -156,12 +156,12 @@ def test_a_repeated_call_has_a_record(rule: Any) -> None:
     call = {name: some[0] for name, some in CHOICES.items()} | {"rule": rule, "dim": 8, "learns": "qkv"}
     with fresh():
         result(call, 0)
-        (record,) = RECORDS.values()
+        (record,) = COMPILED_CALLS.values()
         assert record.steps is not None and record.output_steps is not None
         by_torch = record.differentiated_by_torch(*torch.ones(3, 2, 2, 8, 8, device=DEVICE))
         assert len(record.backward_steps) == (not by_torch)
         result(call, 1)
-        assert [*RECORDS.values()] == [record]
+        assert [*COMPILED_CALLS.values()] == [record]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Triton's interpreter
@@ -199,8 +199,8 @@ def test_a_learned_bias_is_decided_once(
         wanted = step(1)
     with fresh():
         step(0)
-        monkeypatch.setattr("lattend.attend.dispatch.forward", None)
-        monkeypatch.setattr("lattend.attend.dispatch.backward", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.forward", None)
+        monkeypatch.setattr("lattend.attend.kernels.dispatch.backward", None)
         assert same(step(1), wanted)
 
 
@@ -226,7 +226,7 @@ def test_a_record_holds_no_tensor_of_its_first_call() -> None:
         kept = [weakref.ref(x) for x in (q, k, v, table, out)]
         del q, k, v, table, out
         gc.collect()
-        assert len(RECORDS) == 1 and not any(x() is not None for x in kept)
+        assert len(COMPILED_CALLS) == 1 and not any(x() is not None for x in kept)
 
 
 def test_gradients_that_are_one_of_the_tensors_are_told_apart() -> None:
@@ -252,9 +252,9 @@ def test_numbers_changed_in_place_are_seen() -> None:
 
 def test_a_tape_with_a_stranger_is_not_repeated() -> None:
     x, stranger = torch.ones(2), torch.ones(2)
-    tape = Tape(x)
-    assert tape.steps(tape.do(torch.add, x, x)) is not None
-    assert tape.steps(tape.do(torch.add, x, stranger)) is None
+    recorder = Recorder(x)
+    assert recorder.steps(recorder.do(torch.add, x, x)) is not None
+    assert recorder.steps(recorder.do(torch.add, x, stranger)) is None
 
 
 def test_autograd_keeps_its_promises() -> None:
@@ -292,7 +292,7 @@ def test_a_known_kind_is_not_checked_again(rule: str, monkeypatch: pytest.Monkey
     values: dict[str, Any] = {"doc": doc} if rule == DOCUMENTS else {}
     with fresh():
         wanted = lt.attention(x, x, x, rule, **values)
-        monkeypatch.setattr("lattend.attend.attention.checked_inputs", None)
+        monkeypatch.setattr("lattend.attend.call.checked_call.checked_inputs", None)
         for _ in range(2):
             assert torch.equal(lt.attention(x, x, x, rule, **values), wanted)
         with pytest.raises(TypeError):

@@ -11,9 +11,9 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import lattend as lt
-from lattend.attend.kernels.triton import driver, launched
-from lattend.attend.record import RECORDS
-from lattend.attend.tape import Tape, Varying
+from lattend.attend.kernels.triton import driver, launch_replay
+from lattend.attend.replay.compiled_call import COMPILED_CALLS
+from lattend.attend.replay.recorder import PerCallNumber, Recorder
 
 
 def test_parameters_are_numbered_as_tensors_come() -> None:
@@ -30,12 +30,12 @@ def test_parameters_are_numbered_as_tensors_come() -> None:
 
 def test_numbers_that_are_given_anew_are_numbered_with_tensors() -> None:
     x = torch.ones(2)
-    found = [*driver.parameters_of(["*fp32", "i64", "i64", "*fp32"], [x, Varying(5), 6, x])]
+    found = [*driver.parameters_of(["*fp32", "i64", "i64", "*fp32"], [x, PerCallNumber(5), 6, x])]
     assert [(p.kind, p.tensor, p.size) for p in found] == [
         (driver.ADDRESS, 0, 8), (driver.ADDRESS, 1, 8), ("", -1, 8), (driver.ADDRESS, 2, 8)
     ]  # fmt: skip
     with pytest.raises(LookupError, match="i32"):
-        next(driver.parameters_of(["i32"], [Varying(5)]))
+        next(driver.parameters_of(["i32"], [PerCallNumber(5)]))
 
 
 def kernel(**changes: Any) -> Any:
@@ -79,18 +79,18 @@ class Written:
 
 def test_a_repeated_launch_finds_parts_where_they_are() -> None:
     kernel, x, y = Written(), torch.arange(8.0), torch.ones(2)
-    tape = Tape(x, y)
-    part = tape.part(x, (3,), (1,), 4)
-    launched.launch(tape, kernel, 1, (part, y, 7), {})
+    recorder = Recorder(x, y)
+    part = recorder.part(x, (3,), (1,), 4)
+    launch_replay.launch(recorder, kernel, 1, (part, y, 7), {})
     assert kernel.seen == [(part, y, 7)] and part.tolist() == [4, 5, 6]
-    steps: Any = tape.steps(y)
+    steps: Any = recorder.steps(y)
     assert (
         sum(name.startswith("step") and name != "steps" for name in steps.__globals__) == 1
     )  # no view is made
     other = torch.zeros(16)[8:]
     steps(other, y)
     assert kernel.seen[1] == (other.data_ptr() + 16, y.data_ptr(), 7)
-    read: Any = tape.steps(part)
+    read: Any = recorder.steps(part)
     assert read(other + 2, y)[0].tolist() == [2, 2, 2]
 
 
@@ -98,7 +98,7 @@ def test_a_repeated_launch_finds_parts_where_they_are() -> None:
 def test_a_repeated_call_launches_by_the_driver() -> None:
     x = torch.randn(1, 2, 64, 64, device="cuda", dtype=torch.bfloat16)
     wanted = lt.attention(x, x, x, "strided(3)")
-    (record,) = [one for one in RECORDS.values() if one.call.rule.text == lt.rule("strided(3)").text]
+    (record,) = [one for one in COMPILED_CALLS.values() if one.call.rule.text == lt.rule("strided(3)").text]
     steps: Any = record.output_steps
     kinds = driver.DriverLaunch, type(len)  # the latter where it is compiled
     assert any(isinstance(step, kinds) and "aunch" in str(step) for step in steps.__globals__.values())

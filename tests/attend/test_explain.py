@@ -14,10 +14,10 @@ import torch
 from torch import nn
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import KERNELS, reasons
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.explain import Explanation
 from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.dispatch import KERNELS, reasons
 from lattend.attend.kernels.triton.shapes import choose
 from lattend.draw.formats.palette import EMPTY
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge, TraceError

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 import lattend as lt
-from lattend.attend.flop_formulas import call_of
-from lattend.attend.operator_call import OperatorCall, short
+from lattend.attend.operators.flop_formulas import call_of
+from lattend.attend.operators.operator_arguments import OperatorCall, short
 from lattend.cost.measure.rule_pairs import pairs_of_call
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 
@@ -201,7 +201,7 @@ def test_measured_pairs_know_padding() -> None:
         span = torch.tensor([[0, length] for length in lengths], dtype=torch.int32)
         names = zip(
             ("given", "call", "numbers"),
-            short(*OperatorCall(rule.key, [40], [], None, [], span)),
+            short(OperatorCall(rule.key, [40], [], None, [], span)),
             strict=True,
         )
         given: dict[str, Any] = {"q": q, "k": q, "v": q, **dict(names)}

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import fp8, quantize
-from lattend.attend.call import AttentionCall
+from lattend.attend import quantize
+from lattend.attend.call import fp8
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
-from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.kernels.triton.shapes import on_hopper, steps
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.plans.plan import plan
 
@@ -257,10 +258,10 @@ def test_the_kernel(
     rule = lt.rule(text, data=dict.fromkeys(arrays)) if arrays else lt.rule(text)
     sizes = {"n": n, "m": m} | ({"heads": heads[0]} if rule.has_heads else {})
     (cost,) = on_hopper("forward", head_dim, DTYPE)
-    runner = Runner(plan(rule, **sizes), given[0][0].device, shapes=lambda kernel, place: cost.shape)
+    runner = PlanExecutor(plan(rule, **sizes), given[0][0].device, shapes=lambda kernel, place: cost.shape)
     call = AttentionCall(rule, head_dim**-0.5, scales=(given[1][0], given[1][1], given[1][2]))
     q, k, v = given[0]
-    out, lse = runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
+    out, lse = runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
     wanted, wanted_lse = attend(
         *exact(given), rule, kernel="dense", return_lse=True, **arrays, **({} if n == m else {"m": m})
     )
@@ -288,7 +289,7 @@ def test_values_are_transposed() -> None:
 
     for shape in ((2, 3, 200, 64), (1, 1, 5, 80), (1, 2, 128, 128)):
         v = torch.randn(shape).to(DTYPE)
-        found = transposed(Tape(), v)
+        found = transposed(Recorder(), v)
         place = torch.arange(found.shape[-1])
         key = (place & -16) + (place & 2) * 4 + ((place >> 2) & 3) * 2 + (place & 1)
         whole = torch.zeros(*shape[:2], found.shape[-1], shape[-1])

@@ -18,14 +18,16 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper import forward_fp8, launches
-from lattend.attend.kernels.triton.shapes import TileShape, on_hopper
-from lattend.attend.kernels.triton.tables import in_order, refined
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.shapes import on_hopper
+from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.tile_costs import TileShape
 
 DTYPE, PROGRAMS = torch.float8_e4m3fn, 3
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -50,23 +52,23 @@ def schedule(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
     """Sets the seed from which schedules are drawn."""
     seeds = [0]
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         emulator.launch(kernel, min(programs, PROGRAMS), arguments, constants, seeds[0])
 
-    def table(tape: Tape, part: Any, table: Tensor, rows: int, *others: Any) -> Tensor:
+    def table(recorder: Recorder, part: Any, table: Tensor, rows: int, *others: Any) -> Tensor:
         return refined(part, table, rows, others[2]).contiguous()
 
     def seeded(seed: int) -> None:
         seeds[0] = seed
 
-    monkeypatch.setattr(launches.launched, "launch", instead)
+    monkeypatch.setattr(launches.launch_replay, "launch", instead)
     monkeypatch.setattr(launches, "transposed", by_torch)
     monkeypatch.setattr(launch, "device_table", table)
     monkeypatch.setattr(launch, "room_for_row_bounds", lambda *given: None)
     yield seeded
 
 
-def by_torch(tape: Tape, v: Tensor) -> Tensor:
+def by_torch(recorder: Recorder, v: Tensor) -> Tensor:
     """What transposed.py makes of values: of 16 keys place 4c + 2h + e has key 8h + 2c + e."""
     batch, heads, keys, width = v.shape
     whole = torch.zeros(batch, heads, -(-keys // 16), 2, 4, 2, width).to(DTYPE)
@@ -99,9 +101,9 @@ def check(
         (0.005 + 0.01 * torch.rand(b, h, generator=source)).float()
         for b, h in ((batch, heads[0]), (1, heads[1]), (batch, 1))
     )
-    runner = launch.Runner(plan(rule, **sizes, **numbers), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, **sizes, **numbers), q.device, shapes=shape_of)
     call = AttentionCall(rule.at(**numbers), factor, scales=scales)  # pyright: ignore[reportArgumentType]
-    out, lse = runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
+    out, lse = runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
     exact = [x.double() * s[..., None, None] for x, s in zip((q, k, v), scales, strict=True)]
     attend: Any = lt.attention
     options: dict[str, Any] = {**arrays, **numbers} if n == m else {**arrays, **numbers, "m": m}
@@ -153,9 +155,9 @@ def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], No
     q, k, v = (torch.randn(1, 3, 200, 64).to(DTYPE) for _ in range(3))
     for x in (q, k, v):
         x[:, 1, ::3] = torch.nan
-    runner = launch.Runner(plan(rule, n=200, heads=3), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, n=200, heads=3), q.device, shapes=shape_of)
     signs = torch.tensor([[1.0, 1.0, -1.0]])
-    out, _ = runner.forward(Tape(), AttentionCall(rule, 0.1, scales=(signs, ones, ones)), q, k, v, {})
+    out, _ = runner.forward(Recorder(), AttentionCall(rule, 0.1, scales=(signs, ones, ones)), q, k, v, {})
     assert out[:, :2].isfinite().all() and not out[:, 1].any() and out[:, 0].any()
     assert out[:, 2].isnan().all()
 
@@ -165,9 +167,9 @@ def test_long_rows_of_values_that_are_alike(schedule: Callable[[int], None]) -> 
     n = 1500
     q, k, v = (torch.full((1, 1, n, 64), value).to(DTYPE) for value in (0.0, 0.0, 1.5))
     ones = torch.ones(1, 1)
-    runner = launch.Runner(plan(lt.rule("k <= q"), n=n), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(lt.rule("k <= q"), n=n), q.device, shapes=shape_of)
     call = AttentionCall(lt.rule("k <= q"), 0.1, scales=(ones, ones, ones))
-    out, lse = runner.forward(Tape(), call, q, k, v, {})
+    out, lse = runner.forward(Recorder(), call, q, k, v, {})
     assert (out == 1.5).all()
     torch.testing.assert_close(lse[0, 0], torch.arange(1, n + 1).log())
 

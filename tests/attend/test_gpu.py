@@ -12,15 +12,15 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import chunks
 from lattend.attend.kernels.triton.kernel import arrays
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import chunks
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
 
@@ -76,12 +76,14 @@ def check(
         call, BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
     )
     expected = [out, lse, *grads[:3], *grads[3]]
-    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
+    runner = PlanExecutor(
+        plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added)
+    )
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
-    given = arrays(Tape(), call, DEVICE)
-    out, lse = runner.forward(Tape(q, k, v), call, q, k, v, given)
+    given = arrays(Recorder(), call, DEVICE)
+    out, lse = runner.forward(Recorder(q, k, v), call, q, k, v, given)
     inputs = BackwardInputs(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse)
-    *grads, biases = runner.backward(Tape(), call, inputs, given)
+    *grads, biases = runner.backward(Recorder(), call, inputs, given)
     limit = TOLERANCE[dtype]
     results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):
@@ -228,13 +230,15 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
     """Each query head has gradients of its own first; they are added up in float32, whatever the parts."""
     monkeypatch.setattr(chunks, "MANY_ROWS", 1)
     shares: list[int] = []
-    alone = Runner._dkdv  # pyright: ignore[reportPrivateUsage]
+    alone = PlanExecutor._dkdv  # pyright: ignore[reportPrivateUsage]
 
-    def noted(self: Runner, tape: Tape, call: AttentionCall, given: BackwardInputs, *how: Any) -> Any:
+    def noted(
+        self: PlanExecutor, recorder: Recorder, call: AttentionCall, given: BackwardInputs, *how: Any
+    ) -> Any:
         shares.append(given.q.shape[1] // given.k.shape[1])
-        return alone(self, tape, call, given, *how)
+        return alone(self, recorder, call, given, *how)
 
-    monkeypatch.setattr(Runner, "_dkdv", noted)
+    monkeypatch.setattr(PlanExecutor, "_dkdv", noted)
     for rule in (R.strided(t=9).at(n=37), R.sparse_strided(l=5).at(n=37), lt.rule("q % 4 == 0").at(n=21)):
         check(rule, batch=2, heads=4, kv_heads=2, dtype=dtype)
     monkeypatch.setattr(chunks, "FEW_KEYS", 1)
@@ -246,13 +250,13 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
 def test_gradients_lie_as_their_tensors_do(rule: Rule) -> None:
     """Heads inside positions or outside, for keys otherwise than for queries; one part and several."""
     rule = rule.at(n=37)
-    call, runner = AttentionCall(rule, 0.3), Runner(plan(rule), DEVICE)
+    call, runner = AttentionCall(rule, 0.3), PlanExecutor(plan(rule), DEVICE)
     outside = [x.to(DEVICE) for x in tensors(rule, 2, 4, 2, 16, 16)]
     inside = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in outside]
     expected: list[torch.Tensor] = []
     for q, k, v, grad in (outside, inside, (*outside[:2], *inside[2:])):
-        out, lse = runner.forward(Tape(), call, q, k, v, {})
-        *grads, _ = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})
+        out, lse = runner.forward(Recorder(), call, q, k, v, {})
+        *grads, _ = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})
         if str(rule)[0] != "q":  # a part that covers all rows ends it, and writes the gradients itself
             assert [x.stride() for x in grads] == [x.stride() for x in (q, k, v)]
         expected = expected or grads
@@ -263,13 +267,13 @@ def test_steps_follow_the_attended_blocks() -> None:
     rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
     table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
-    runner = Runner(plan(rule), DEVICE)
+    runner = PlanExecutor(plan(rule), DEVICE)
     for kernel in ("forward", "backward_dq", "backward_dkdv"):
-        ready = runner.part(Tape(), kernel, 0, q, q, {"chosen": table})
+        ready = runner.part(Recorder(), kernel, 0, q, q, {"chosen": table})
         assert ready.shape.rows == 16
         assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each
     assert not runner.prepared  # the table may change
-    changed = runner.part(Tape(), "forward", 0, q, q, {"chosen": 1 - table})
+    changed = runner.part(Recorder(), "forward", 0, q, q, {"chosen": 1 - table})
     assert (changed.table[..., 4] - changed.table[..., 3]).sum() == 512 * 31
 
 

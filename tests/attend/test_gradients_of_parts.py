@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.attend import operator
-from lattend.attend.call import BackwardInputs
+from lattend.attend.call.attention_call import BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.operators import attention_operator
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.rules.reader import read_rule
 
 GPU = torch.cuda.is_available()
@@ -23,7 +24,9 @@ def gradients(kernel: str, text: str, inputs: BackwardInputs) -> Any:
     rule = read_rule(text)
     n = inputs.q.shape[2]
     how = (None, None, None, None, 0.0, None, None, kernel, kernel != "sdpa")
-    return operator.gradients(inputs, False, rule.at(n=n).key, [n], [], None, [], *how)[:3]
+    return attention_operator.gradients(
+        inputs, False, OperatorCall(rule.at(n=n).key, [n], [], None, [], *how)
+    )[:3]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter

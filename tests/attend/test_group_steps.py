@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton import group_steps, launch
-from lattend.attend.kernels.triton.chunks import in_chunks
-from lattend.attend.kernels.triton.group_steps import leaving, left_out, passed, with_groups
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper.tiles import EARLY, ROWS
-from lattend.attend.kernels.triton.joining import arranged
-from lattend.attend.kernels.triton.reading_order import read_together
-from lattend.attend.kernels.triton.shapes import TileShape, choose
-from lattend.attend.kernels.triton.tables import in_order
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.shapes import arranged, choose
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import skippable_steps
+from lattend.plans.tables.adjacency import in_order
+from lattend.plans.tables.chunks import in_chunks
+from lattend.plans.tables.reading_order import read_together
+from lattend.plans.tables.skippable_steps import leaving, left_out, passed, with_groups
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT
 
 SHAPE = TileShape((128,), 64, hopper=True, several=True)
@@ -110,15 +111,15 @@ def test_no_step_is_left_out_where_another_part_joins() -> None:
     host = made.choices[place]
     assert alone.left > 0 and host.left == 0 and host.shape == alone.shape
     assert host.nanoseconds == alone.nanoseconds + alone.left * alone.masked
-    runner = launch.Runner(found, torch.device("cpu"))
+    runner = launch.PlanExecutor(found, torch.device("cpu"))
     q = torch.empty(1, 1, 16_384, 128, dtype=torch.bfloat16)
-    ready = runner.part(Tape(), kernel, place, q, q, {}, hopper=True, joined=guest)
+    ready = runner.part(Recorder(), kernel, place, q, q, {}, hopper=True, joined=guest)
     assert ready.leaves == 0
-    assert runner.part(Tape(), kernel, place, q, q, {}, hopper=True).leaves == 2
+    assert runner.part(Recorder(), kernel, place, q, q, {}, hopper=True).leaves == 2
 
 
 def test_tables_and_kernels_agree_on_groups() -> None:
-    assert (ROWS.value, EARLY.value) == (group_steps.ROWS, group_steps.MOST)
+    assert (ROWS.value, EARLY.value) == (skippable_steps.ROWS, skippable_steps.MOST)
 
 
 def test_chunks_take_all_their_steps() -> None:

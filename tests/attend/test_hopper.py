@@ -20,15 +20,16 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import kernel
 from lattend.attend.kernels.triton.hopper import masks
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, choose, on_hopper
-from lattend.attend.kernels.triton.tables import in_boxes, in_order
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.kernels.triton.shapes import choose, on_hopper
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.tile_costs import TileShape
 
 HAS_HOPPER = torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 needs_hopper = pytest.mark.skipif(not HAS_HOPPER, reason="needs a Hopper GPU: Gluon has no interpreter")
@@ -59,9 +60,9 @@ def forced(
     heads = {"heads": q.shape[1]} if rule.has_heads else {}
     found = plan(rule, n=q.shape[2], m=k.shape[2], **heads)
     costs = list(on_hopper("forward", q.shape[-1], q.dtype))
-    runner = Runner(found, q.device, shapes=lambda kernel, place: costs[which % len(costs)].shape)
+    runner = PlanExecutor(found, q.device, shapes=lambda kernel, place: costs[which % len(costs)].shape)
     call = AttentionCall(rule, q.shape[-1] ** -0.5)
-    return runner.forward(Tape(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
+    return runner.forward(Recorder(), call, q, k, v, {name: x[None] for name, x in arrays.items()})
 
 
 def reference(rule: lt.Rule, q: Tensor, k: Tensor, v: Tensor, **arrays: Tensor) -> tuple[Tensor, Tensor]:
@@ -137,8 +138,8 @@ def forced_gradients(
             return next(chain(*(on_hopper(kernel, size, q.dtype) for size in (q.shape[-1], 128)))).shape
         return choose(found, place, kernel, q.shape[-1], q.dtype).shape
 
-    runner, call = Runner(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
-    return runner.backward(Tape(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
+    runner, call = PlanExecutor(found, q.device, shapes=shape), AttentionCall(rule, q.shape[-1] ** -0.5)
+    return runner.backward(Recorder(), call, given, {name: x[None] for name, x in arrays.items()})[:3]
 
 
 @needs_hopper
@@ -222,14 +223,14 @@ def test_positions_in_an_order(text: str, heads: tuple[int, int], n: int) -> Non
     rule, (q, k, v, grad), _ = drawn(text, n, n, heads, (128, torch.bfloat16), 2, n)
     costs = {name: on_hopper(name, 128, torch.bfloat16) for name in ("forward", *BACKWARD)}
     shapes = {name: next(x.shape for x in each if x.shape.several) for name, each in costs.items()}
-    runner = Runner(plan(rule, n=n), q.device, shapes=lambda name, place: shapes[name])
+    runner = PlanExecutor(plan(rule, n=n), q.device, shapes=lambda name, place: shapes[name])
     call, exact = AttentionCall(rule, 0.1), [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
     wanted, wanted_lse = attend(*exact, rule, kernel="dense", scale=0.1, return_lse=True)
-    out, lse = runner.forward(Tape(), call, q, k, v, {})
+    out, lse = runner.forward(Recorder(), call, q, k, v, {})
     given = BackwardInputs(grad, None, q, k, v, out, lse)
-    grads = runner.backward(Tape(), call, given, {})[:3]
-    again = runner.backward(Tape(), call, given, {})[:3]
+    grads = runner.backward(Recorder(), call, given, {})[:3]
+    again = runner.backward(Recorder(), call, given, {})[:3]
     assert all(torch.equal(a, b) for a, b in zip(grads, again, strict=True))
     torch.testing.assert_close(lse.double(), wanted_lse, rtol=1e-3, atol=1e-3)
     slopes = torch.autograd.grad((wanted * grad.double()).sum(), exact)
@@ -311,16 +312,16 @@ def test_a_repeated_call_has_its_own_numbers(heads: tuple[int, int]) -> None:
     """The log-sum-exps of 1,001 rows are copied to where TMA can begin, those of each call anew."""
     rule, n = lt.rule("k <= q and q - k <= 300"), 1001
     shapes = {name: next(on_hopper(name, 128, torch.bfloat16)).shape for name in BACKWARD}
-    runner = Runner(plan(rule, n=n), torch.device("cuda"), shapes=lambda name, place: shapes[name])
+    runner = PlanExecutor(plan(rule, n=n), torch.device("cuda"), shapes=lambda name, place: shapes[name])
     call, steps = AttentionCall(rule, 0.1), None
     for seed in range(3):
         _, (q, k, v, grad), _ = drawn("k <= q", n, n, heads, (128, torch.bfloat16), 2, 2 * seed)
         out, lse = forced(rule, q, k, v)
         given = BackwardInputs(grad, torch.randn_like(lse), q, k, v, out, lse)
-        wanted = runner.backward(Tape(), call, given, {})[:3]
+        wanted = runner.backward(Recorder(), call, given, {})[:3]
         if steps is None:
-            tape = Tape(*given)  # pyright: ignore[reportArgumentType]
-            steps = tape.steps(*runner.backward(tape, call, given, {})[:3])
+            recorder = Recorder(*given)  # pyright: ignore[reportArgumentType]
+            steps = recorder.steps(*runner.backward(recorder, call, given, {})[:3])
         assert steps is not None
         assert all(torch.equal(a, b) for a, b in zip(steps(*given), wanted, strict=True))
 

@@ -20,16 +20,19 @@ from random_rules import affine
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
+from lattend.attend.call.varlen import Sequences, packed_key, sequence_arrays
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import chunks, launch
-from lattend.attend.kernels.triton.chunks import steps_of
+from lattend.attend.kernels.triton import launch
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.shapes import TileShape, on_hopper, padded
-from lattend.attend.kernels.triton.tables import in_boxes, in_order, refined
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import Sequences, packed_key, sequence_arrays
+from lattend.attend.kernels.triton.shapes import on_hopper, padded
+from lattend.attend.kernels.triton.tables import refined
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables import chunks
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.chunks import steps_of
+from lattend.plans.tables.tile_costs import TileShape
 
 PROGRAMS, DTYPE = 3, torch.bfloat16
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much, HealthCheck.too_slow]
@@ -66,7 +69,7 @@ ORDERED = (  # every l-th position, or c of each l
 def _on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that depend on data are made by torch, as the CPU kernel has them."""
 
-    def table(tape: Tape, part: Any, table: Tensor, rows: int, *others: Any) -> Tensor:
+    def table(recorder: Recorder, part: Any, table: Tensor, rows: int, *others: Any) -> Tensor:
         return refined(part, table, rows, others[2]).contiguous()
 
     monkeypatch.setattr(launch, "device_table", table)
@@ -78,7 +81,7 @@ def schedule(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
     """Sets the seed from which schedules are drawn."""
     seeds = [0]
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         emulator.launch(kernel, min(programs, PROGRAMS), arguments, constants, seeds[0])
 
     def seeded(seed: int) -> None:
@@ -135,12 +138,12 @@ def check(
     def shape(kernel: str, place: int) -> TileShape:
         return forward if forward and kernel == "forward" else shape_of(kernel, place, size)
 
-    runner = launch.Runner(found, q.device, shapes=shape)
+    runner = launch.PlanExecutor(found, q.device, shapes=shape)
     call, data = (
         AttentionCall(rule.at(**numbers), factor),
         {name: x[None] for name, x in arrays.items()},
     )
-    out, lse = runner.forward(Tape(), call, q, k, v, data)
+    out, lse = runner.forward(Recorder(), call, q, k, v, data)
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     attend: Any = lt.attention
     given: dict[str, Any] = {**arrays, **numbers} if n == m else {**arrays, **numbers, "m": m}
@@ -151,7 +154,7 @@ def check(
     end = (wanted * grad.double()).sum()
     end += (grad_lse * torch.where(exact_lse == -torch.inf, 0.0, exact_lse)).sum()
     inputs = BackwardInputs(grad, grad_lse, q, k, v, wanted.detach().to(DTYPE), exact_lse.detach().float())
-    grads = runner.backward(Tape(), call, inputs, data)[:3]
+    grads = runner.backward(Recorder(), call, inputs, data)[:3]
     for got, want in zip(grads, torch.autograd.grad(end, exact), strict=True):
         assert error(got, want) <= TOLERANCE[DTYPE]
 
@@ -249,19 +252,19 @@ def test_a_part_of_one_step_joins_another(
     """What it gives has the same bits under any schedule."""
     joined: list[int | None] = []
 
-    def noted(self: Any, *given: Any, joined_before: Any = launch.Runner.part, **named: Any) -> Any:
+    def noted(self: Any, *given: Any, joined_before: Any = launch.PlanExecutor.part, **named: Any) -> Any:
         joined.append(named.get("joined"))
         return joined_before(self, *given, **named)
 
-    monkeypatch.setattr(launch.Runner, "part", noted)
+    monkeypatch.setattr(launch.PlanExecutor, "part", noted)
     rule, n = lt.rule("k < 40 or k <= q and q - k <= 90"), 500
     q, k, v, grad = (torch.randn(1, 2, n, 64).to(DTYPE) for _ in range(4))
     call, found = AttentionCall(rule, 0.1), list[list[Tensor]]()
     for seed in range(3):
         schedule(seed)
-        runner = launch.Runner(plan(rule, n=n), q.device, shapes=shape_of)
-        out, lse = runner.forward(Tape(), call, q, k, v, {})
-        grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
+        runner = launch.PlanExecutor(plan(rule, n=n), q.device, shapes=shape_of)
+        out, lse = runner.forward(Recorder(), call, q, k, v, {})
+        grads = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
         found.append([out, lse, *grads])
     assert joined == [0, 0, None, None] * 3  # in the forward pass and for queries, not for keys
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
@@ -287,19 +290,19 @@ def test_few_keys_that_many_heads_share(
         raise StopIteration
 
     monkeypatch.setattr(launch, "may_take_hopper", lambda *given: True)
-    monkeypatch.setattr(launch.Runner, "part", noted)
+    monkeypatch.setattr(launch.PlanExecutor, "part", noted)
     q, k, lse = (
         torch.zeros(1, 4, 200, 64).to(DTYPE),
         torch.zeros(1, 2, 200, 64).to(DTYPE),
         torch.zeros(1, 4, 200),
     )
     runner, call = (
-        launch.Runner(plan(lt.rule("k <= q"), n=200), q.device),
+        launch.PlanExecutor(plan(lt.rule("k <= q"), n=200), q.device),
         AttentionCall(lt.rule("k <= q"), 0.1),
     )
     for keys in (k, q):  # shared, and alone
         with pytest.raises(StopIteration):
-            runner.backward_dkdv(Tape(), call, BackwardInputs(q, None, q, keys, keys, q, lse), lse, {})
+            runner.backward_dkdv(Recorder(), call, BackwardInputs(q, None, q, keys, keys, q, lse), lse, {})
     assert asked == [False, True]
 
 
@@ -309,10 +312,10 @@ def test_what_is_strange_stays_where_it_is_attended(schedule: Callable[[int], No
     q, k, v, grad = (torch.randn(1, 2, 200, 64).to(DTYPE) for _ in range(4))
     for x in (q, k, v, grad):
         x[:, 1, ::3], x[:, 1, 1::3] = torch.inf, torch.nan
-    runner = launch.Runner(plan(rule, n=200, heads=2), q.device, shapes=shape_of)
+    runner = launch.PlanExecutor(plan(rule, n=200, heads=2), q.device, shapes=shape_of)
     call = AttentionCall(rule, 0.1)
-    out, lse = runner.forward(Tape(), call, q, k, v, {})
-    grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
+    out, lse = runner.forward(Recorder(), call, q, k, v, {})
+    grads = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), {})[:3]
     for x in (out, *grads):
         assert x.isfinite().all() and not x[:, 1].any() and x[:, 0].any()
 
@@ -327,7 +330,7 @@ def test_another_sequence_and_rows_behind_the_last_may_hold_anything(
     n, cu = 300, torch.tensor([0, 130, 200, 260])
     rule = rule_of(packed_key(lt.rule("k <= q and q - k <= 100").key, False)).at(n=n)
     arrays = dict(zip(("cu", "seq"), sequence_arrays(Sequences(cu, cu, False), n, n), strict=True))
-    runner = launch.Runner(
+    runner = launch.PlanExecutor(
         plan(rule), cu.device, shapes=lambda kernel, place: shape_of(kernel, place, head_dim)
     )
     source = torch.Generator().manual_seed(head_dim)
@@ -340,8 +343,8 @@ def test_another_sequence_and_rows_behind_the_last_may_hold_anything(
 
     def results() -> list[Tensor]:
         call = AttentionCall(rule, 0.1)
-        out, lse = runner.forward(Tape(), call, q, k, v, arrays)
-        grads = runner.backward(Tape(), call, BackwardInputs(grad, None, q, k, v, out, lse), arrays)[:3]
+        out, lse = runner.forward(Recorder(), call, q, k, v, arrays)
+        grads = runner.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse), arrays)[:3]
         return [out, lse[..., None], *grads]
 
     plain = results()

@@ -16,16 +16,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.hopper import launches
-from lattend.attend.kernels.triton.image_tables import KEPT, dealt, image_table, steps_met
-from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import TileShape, apart, choose
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch import PlanExecutor
+from lattend.attend.kernels.triton.shapes import apart, choose
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.image_tables import KEPT, dealt, image_table, steps_met
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.rules.rule import Rule
 
 R, DTYPE, PROGRAMS = lt.rules, torch.bfloat16, 3
@@ -40,10 +41,10 @@ def seeds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Seeds from which schedules are drawn: the last one."""
     found = [0]
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         emulator.launch(kernel, programs, arguments, constants, found[-1])
 
-    monkeypatch.setattr(launches.launched, "launch", instead)
+    monkeypatch.setattr(launches.launch_replay, "launch", instead)
     monkeypatch.setattr(launches, "processors", lambda device: PROGRAMS)
     return found
 
@@ -64,21 +65,26 @@ def check(
     inputs = BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
     dq, dk, dv, _ = reference.backward(call, inputs)
     assert all(part.exact for part in plan(rule).transposed) or "backward_dkdv" not in kernels
-    runner = Runner(plan(rule), q.device, shapes=lambda kernel, place: shape)
+    runner = PlanExecutor(plan(rule), q.device, shapes=lambda kernel, place: shape)
     inputs = BackwardInputs(grad, grad_lse.float(), q, k, v, out.to(DTYPE), lse.float())
     delta = (out * exact[3]).sum(-1) - grad_lse
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     found: list[tuple[torch.Tensor, torch.Tensor]] = []
     if "forward" in kernels:
-        made, sums = runner.forward(Tape(), call, q, k, v, {})
+        made, sums = runner.forward(Recorder(), call, q, k, v, {})
         assert torch.equal(sums == -torch.inf, lse == -torch.inf)
         found += [(made, out), (sums.nan_to_num(neginf=0.0), lse.nan_to_num(neginf=0.0))]
     if "backward_dq" in kernels:
-        fixed, rows = FixedPointSums.of(Tape(), runner.plan, call, {}, inputs), torch.empty_like(lse.float())
-        found += [(runner.backward_dq(Tape(), call, inputs, rows, {}, fixed), dq), (rows, delta)]
+        fixed, rows = (
+            FixedPointSums.of(Recorder(), runner.plan, call, {}, inputs),
+            torch.empty_like(lse.float()),
+        )
+        found += [(runner.backward_dq(Recorder(), call, inputs, rows, {}, fixed), dq), (rows, delta)]
     if "backward_dkdv" in kernels and heads == kv_heads:
-        found += [*zip(runner.backward_dkdv(Tape(), call, inputs, delta.float(), {}), (dk, dv), strict=True)]
+        found += [
+            *zip(runner.backward_dkdv(Recorder(), call, inputs, delta.float(), {}), (dk, dv), strict=True)
+        ]
     torch.use_deterministic_algorithms(before)
     for one, other in found:
         error = (one.double() - other).norm() / (other.norm() + 1e-9)

@@ -8,9 +8,7 @@ import sys
 import sysconfig
 from array import array
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,13 +20,14 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lattend as lt
-from lattend.attend import direct, guards, host, kinds
+from lattend.attend.call.options import AttentionOptions
 from lattend.attend.kernels.native import build, library
 from lattend.attend.kernels.triton import driver
-from lattend.attend.record import RECORDS
+from lattend.attend.replay import host, plain_call, signature
+from lattend.attend.replay.compiled_call import COMPILED_CALLS
 
 compiled = pytest.mark.skipif(host.module() is None, reason="the host's part was not built")
-KINDS = [kinds.plain_by_python, pytest.param(kinds.kind_of_plain, marks=compiled)]
+KINDS = [signature.plain_signature_by_python, pytest.param(signature.plain_signature, marks=compiled)]
 
 
 def test_where_there_is_a_compiler_there_is_the_module() -> None:
@@ -62,14 +61,17 @@ def test_compiled_kinds_tell_apart_what_pythons_do(
     first: list[Tensor], second: list[Tensor], options: tuple[Any, Any], grad: bool
 ) -> None:
     for ours, python in (
-        (kinds.kind_of_tensors, kinds.tensors_by_python),
-        (lambda *x: kinds.kind_of_plain(options[:1], *x), lambda *x: kinds.plain_by_python(options[:1], *x)),
+        (signature.tensor_signature, signature.tensor_signature_by_python),
+        (
+            lambda *x: signature.plain_signature(options[:1], *x),
+            lambda *x: signature.plain_signature_by_python(options[:1], *x),
+        ),
     ):
         with torch.set_grad_enabled(grad):
             assert (ours(*first) == ours(*second)) == (python(*first) == python(*second))
             assert ours(*first) == ours(*first)
     one, other = ((option,) for option in options)
-    same = kinds.kind_of_plain(one, *first) == kinds.kind_of_plain(other, *first)
+    same = signature.plain_signature(one, *first) == signature.plain_signature(other, *first)
     assert same == (type(options[0]) is type(options[1]))
 
 
@@ -116,255 +118,113 @@ def test_what_torch_is_told_belongs_to_a_kind(kind: Any) -> None:
     assert told != kind((), half)
 
 
-RECALLS = [guards.recall_by_python, pytest.param(guards.recall, marks=compiled)]
-RULES = st.sampled_from(
-    ["k <= q", "causal", lt.rules.causal(), lt.rules.strided(3), lt.rules.strided(4), len]
-)
-VALUES = st.sampled_from([{}, {"t": 3}, {"t": 4}, {"u": 3}, {"t": True}, {"t": 3.0}, {"t": 3, "u": 4}])
+# Signatures of calls. Each of these, if a signature did not hold it, would give another call's result
 
 
-@pytest.mark.skipif(not guards.TRIED[0] <= guards.version() < guards.TRIED[1], reason="another torch")
-def test_guards_of_a_torch_that_was_tried_are_trusted() -> None:
-    """Or all tests of guards would be skipped, and all calls found by their kinds."""
-    assert guards.are_trusted("cpu")
+def signature_of(*qkv: Any, rule: Any = "causal", values: Any = None, **options: Any) -> Any:
+    return plain_call.call_signature(qkv, rule, AttentionOptions(**options), values or {})
 
 
-trusted = pytest.mark.skipif(not guards.are_trusted("cpu"), reason="this torch has no such guards")
+X, Y, Z = (torch.ones(2, 3) for _ in range(3))
+OTHER_TENSORS: dict[str, Any] = {
+    "a leading axis": X[None],
+    "alignment": torch.ones(7)[1:].view(2, 3),
+    "device": X.to("meta"),
+    "dtype": X.double(),
+    "requires_grad": X.clone().requires_grad_(),
+    "sign in memory": torch._neg_view(X),  # pyright: ignore
+    "size": X[:1],
+    "sparse": X.to_sparse(),
+    "strides": torch.ones(2, 4)[:, :3],
+    "subclass": X.as_subclass(Mine),
+    "which tensors are the same": Y,
+}
 
 
-@st.composite
-def calls(draw: st.DrawFn) -> tuple[Any, ...]:
-    """What recall is given of a call, with tensors that are not attention's own, and its grad mode."""
-    found = draw(tensors())
-    q, k, v = (found * 3)[:3] if draw(st.booleans()) else [draw(st.sampled_from(found)) for _ in range(3)]
-    options = draw(st.tuples(OPTIONS, OPTIONS))
-    return (q, k, v, draw(RULES), draw(VALUES), options), draw(st.booleans())
-
-
-def at_any_size(known: list[guards.GuardedCall]) -> dict[int, list[guards.GuardedCall]]:
-    """These calls, to be found by any number of numbers in q, so that their guards alone tell calls apart."""
-    return dict.fromkeys(range(65), known)
-
-
-def kind_of(call: tuple[Any, ...], grad: bool) -> Any:
-    *qkv, rule, values, options = call
-    if rule is len:
-        return None
-    with torch.set_grad_enabled(grad):
-        return direct.kind_of_call(qkv, rule, values, options, None, None)
-
-
-@trusted
-@pytest.mark.parametrize("recall", RECALLS)
-@given(first=calls(), second=calls(), third=calls(), part=st.integers(0, 6))
-@settings(max_examples=300, deadline=None)
-def test_a_guard_knows_its_own_kind_alone(
-    recall: Any, first: tuple[Any, ...], second: tuple[Any, ...], third: tuple[Any, ...], part: int
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", OTHER_TENSORS)
+def test_a_signature_holds_all_of_a_tensor_but_its_numbers(
+    name: str, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known: list[guards.GuardedCall] = []
-    by_size = at_any_size(known)
-    whole = [*second[0]]
-    whole[part % 6] = third[0][part % 6]
-    mixed = tuple(whole), second[1]  # differs from the second in one part
-    for call, grad in (first, second):
-        *qkv, rule, values, options = call
-        if kind_of(call, grad) is None or any(type(x) is not int for x in values.values()):
-            continue
-        with torch.set_grad_enabled(grad):
-            made = guards.guarded(lambda: None, qkv, rule, values, options)
-            assert made is not None
-            known.insert(0, made)
-            assert recall(by_size, *call) is made.run
-    runs = {one.run: kind for one, kind in zip(known, made_kinds((first, second))[::-1], strict=True)}
-    for call, grad in (first, second, third, mixed, (mixed[0], not mixed[1])):
-        with torch.set_grad_enabled(grad):
-            found, twin = recall(by_size, *call), guards.recall_by_python(by_size, *call)
-        assert found is twin
-        assert found is None or runs[found] == kind_of(call, grad)
+    monkeypatch.setattr(plain_call, "plain_signature", kind)
+    known, other = signature_of(X, Y, Z), OTHER_TENSORS[name]
+    assert known is not None and known == signature_of(Z, Y, torch.zeros(2, 3))
+    for place in range(3):
+        tensors = [X, Z, Z.clone()] if other is Y else [X, Y, Z]
+        tensors[place] = other
+        if other is Y:
+            tensors[place - 1] = Y
+        assert signature_of(*tensors) != known
 
 
-def made_kinds(given: tuple[tuple[Any, ...], ...]) -> list[Any]:
-    """The kinds of those calls that are guarded."""
-    whole = [(kind_of(*one), one[0][4]) for one in given]
-    return [kind for kind, values in whole if kind and all(type(x) is int for x in values.values())]
-
-
-@trusted
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.jit.trace
-@pytest.mark.parametrize("recall", RECALLS)
-def test_a_guard_sees_what_is_done_around_it(recall: Any) -> None:
-    x, y, z = (torch.ones(2, 3) for _ in range(3))
-
-    def run() -> None: ...
-
-    def known(*qkv: Any) -> dict[int, list[guards.GuardedCall]]:
-        found = guards.guarded(run, qkv, "causal", {}, (None, 1))
-        assert found is not None
-        return at_any_size([found])
-
-    one = known(x, y, z)
-
-    def is_known(*qkv: Any) -> bool:
-        return recall(one, *qkv, "causal", {}, (None, 1)) is run
-
-    assert is_known(x, y, z) and is_known(z, y, torch.ones(2, 3))
-    moved, apart = torch.ones(7)[1:].view(2, 3), torch.ones(2, 4)[:, :3]
-    strange: list[Any] = [x.to("meta"), x.as_subclass(Mine), [1.0], None, torch._neg_view(x), x.double()]  # pyright: ignore
-    strange += [x.to_sparse(), moved, apart, x[:1], x[None], nn.Parameter(x), x.clone().requires_grad_(), y]
-    for other in strange:
-        assert not is_known(other, y, z) and not is_known(x, other, x) and not is_known(x, y, other)
-        assert not is_known(other, other, other)
+def test_a_signature_holds_what_is_done_around_a_call(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_call, "plain_signature", kind)
+    known, learned, half = signature_of(X, Y, Z), X.clone().requires_grad_(), X.bfloat16()
     with Watched():
-        assert not is_known(x, y, z)
+        assert signature_of(X, Y, Z) is None
     with forward_ad.dual_level():
-        assert not is_known(x, y, z)
+        assert signature_of(X, Y, Z) is None
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not is_known(x, y, z)
-    seen: list[Any] = []
-    torch.func.vmap(lambda w: (seen.append(is_known(x, y, z)), w)[1])(x)
-    torch.func.grad(lambda w: (seen.append(is_known(x, y, z)), w.sum())[1])(x)
-    torch.jit.trace(lambda w: (seen.append(is_known(x, y, z)), w + 1)[1], x, check_trace=False)  # pyright: ignore
-    assert seen == [False] * len(seen)
-    assert is_known(x, y, z)
-
-
-@trusted
-@pytest.mark.parametrize("recall", RECALLS)
-def test_a_guard_asks_what_torch_is_told(recall: Any) -> None:
-    x, half = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3).bfloat16()
-    run, given = print, ("causal", {}, ())
-
-    def known(x: Tensor) -> dict[int, list[guards.GuardedCall]]:
-        found = guards.guarded(run, (x, x, x), *given)
-        assert found is not None
-        return at_any_size([found])
-
-    learned = known(x)
-    assert recall(learned, x, x, x, *given) is run
-    with torch.no_grad():
-        assert recall(learned, x, x, x, *given) is None
-        fixed = known(x)
-        assert recall(fixed, x, x, x, *given) is run
-    assert recall(fixed, x, x, x, *given) is None
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        cast = known(half)
-        assert recall(cast, half, half, half, *given) is run
+        assert signature_of(X, Y, Z) is None  # they are cast first
+        cast = signature_of(half, half, half)
     with torch.autocast("cpu", dtype=torch.float16):
-        assert recall(cast, half, half, half, *given) is None
-    assert recall(cast, half, half, half, *given) is None
-    answers = [True, torch.float32, False]
-    told = tuple((partial(answers.__getitem__, i), answers[i]) for i in range(3))
-    asked = at_any_size([learned[0][0]._replace(told=told)])
-    assert recall(asked, x, x, x, *given) is run
-    for i in range(3):
-        before, answers[i] = answers[i], not answers[i]
-        assert recall(asked, x, x, x, *given) is None
-        answers[i] = before
+        assert signature_of(half, half, half) is None
+    assert cast is not None and signature_of(half, half, half) != cast
+    with torch.no_grad():
+        assert signature_of(learned, Y, Z) == known != signature_of(half, Y, Z)
+    assert signature_of(learned, Y, Z) != known
+    seen: list[Any] = []
+    torch.func.vmap(lambda w: (seen.append(signature_of(X, Y, Z)), w)[1])(X)
+    torch.func.grad(lambda w: (seen.append(signature_of(X, Y, Z)), w.sum())[1])(X)
+    torch.jit.trace(lambda w: (seen.append(signature_of(X, Y, Z)), w + 1)[1], X, check_trace=False)  # pyright: ignore
+    assert len(seen) >= 3 and not any(seen)
+    assert signature_of(X, Y, Z) == known
 
 
-@trusted
-@pytest.mark.parametrize("recall", RECALLS)
-def test_a_guard_tells_values_and_options_apart(recall: Any) -> None:
-    x = torch.ones(2, 3)
-    options: list[Any] = [None, 1, True, 1.0, 0, False, 0.0, 0.5, "cpu", "triton"]
-    values: list[dict[str, Any]] = [
+def test_a_signature_holds_values_and_options_with_their_types() -> None:
+    values: list[dict[str, Any]] = [{}, {"t": 1}, {"t": 2}, {"u": 1}, {"t": 1, "u": 2}]
+    options: list[dict[str, Any]] = [
         {},
-        {"t": 1},
-        {"t": 2},
-        {"u": 1},
-        {"t": 1, "u": 2},
-        {"t": True},
-        {"t": 1.0},
+        *({"scale": x} for x in (1, True, 1.0, 0.5)),
+        *({"softcap": x} for x in (1, 1.0)),
+        *({"kernel": x} for x in ("cpu", "native")),
+        {"deterministic": False},
+        {"return_lse": True},
+        {"bias": torch.zeros(2, 3)},
+        {"bias": lt.Bias("b*(q - k)", b=torch.zeros(()))},
+        {"bias": lt.Bias("b*(k - q)", b=torch.zeros(()))},
+        {"sinks": torch.zeros(2, 3)},
     ]
-    whole = [(some, (None, option)) for some in values[:5] for option in options]
-    for mine, one in whole:
-        known = guards.guarded(print, (x, x, x), "causal", mine, one)
-        assert known is not None
-        for others, other in [*whole, *((some, one) for some in values)]:
-            alike = others == mine and all(type(value) is int for value in others.values())
-            alike = alike and (one == other and type(one[1]) is type(other[1]))
-            assert (recall(at_any_size([known]), x, x, x, "causal", others, other) is print) == alike
-        assert recall(at_any_size([known]), x, x, x, "causal", mine, (x, one[1])) is None
-    assert guards.guarded(print, (x, x, x), "causal", {}, (x,)) is None
+    known = [signature_of(X, Y, Z, values=v, **o) for v in values for o in options]
+    assert len(known) == len({*known}) and None not in known
+    assert signature_of(X, Y, Z, values={"t": True}) is None is signature_of(X, Y, Z, values={"t": 1.0})
+    for anew in ("padding", "cu_seqlens", "dropout", "return_max_logit"):
+        assert signature_of(X, Y, Z, **{anew: True}) is None
 
 
-@trusted
-@pytest.mark.parametrize("recall", RECALLS)
-def test_a_rule_that_changes_is_seen(recall: Any) -> None:
-    x, rule = torch.ones(2, 3), replace(lt.rules.strided(3), values={"t": 3})
-    found = guards.guarded(print, (x, x, x), rule, {}, ())
-    assert found is not None
-    known = at_any_size([found])
-    assert recall(known, x, x, x, rule, {}, ()) is print
-    assert recall(known, x, x, x, replace(rule), {}, ()) is print
+def test_a_rule_that_changes_has_another_signature() -> None:
+    rule = replace(lt.rules.strided(3), values={"t": 3})
+    known = signature_of(X, Y, Z, rule=rule)
+    assert known == signature_of(X, Y, Z, rule=replace(rule))
     rule.values["t"] = 4  # pyright: ignore
-    assert recall(known, x, x, x, rule, {}, ()) is None
-    for other in (rule.key, lt.rules.causal(), len, None):
-        assert recall(known, x, x, x, other, {}, ()) is None
+    for other in (rule, rule.key, lt.rules.causal()):
+        assert signature_of(X, Y, Z, rule=other) != known
 
 
-@pytest.mark.parametrize("wrong", ["missing", "yes", "no", "raises"])
-def test_guards_that_are_not_trusted_are_not_used(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(*tensors: Tensor, **how: Any) -> Any:
-        if wrong == "raises":
-            raise TypeError("other arguments")
-        return SimpleNamespace(check=lambda *tensors: wrong == "yes")
-
-    monkeypatch.setattr(guards, "TensorGuards", None if wrong == "missing" else other)
-    guards.are_trusted.cache_clear()
-    x = torch.randn(1, 2, 8, 4)
-    direct.CHECKED.clear()
-    try:
-        first, *others = (lt.attention(x, x, x, "causal") for _ in range(4))
-        assert all(torch.equal(first, other) for other in others)
-        assert not direct.CHECKED.guarded and len(direct.CHECKED) == 1
-    finally:
-        guards.are_trusted.cache_clear()
-
-
-@trusted
-def test_guards_are_few_and_come_again() -> None:
-    x = torch.randn(1, 2, 40, 4)
-    direct.CHECKED.clear()
-
-    def call(n: int, t: int) -> None:
-        lt.attention(x[:, :, :n], x[:, :, :n], x[:, :, :n], lt.rules.strided(t))
-
-    most, again, size = direct.MAX_GUARDED, direct.GUARDED_AGAIN, 8 * x.shape[1] * x.shape[3]
-    for _ in range(2):
-        call(8, 0)
-    alike = direct.CHECKED.guarded[size]
-    (first,) = alike
-    for t in range(1, most + 1):
-        call(8, t)
-        call(8, t)
-    assert len(alike) == most and first not in alike
-    for _ in range(again - 1):
-        call(8, 0)
-        assert alike[0].run is not first.run
-    call(8, 0)
-    assert len(alike) == most and alike[0].run is first.run
-    for n in range(1, direct.MAX_SIZES + 8):
-        call(n, 0)
-        call(n, 0)
-    assert len(direct.CHECKED.guarded) == direct.MAX_SIZES
-
-
-@trusted
 @pytest.mark.parametrize("lse", [False, True])
-def test_images_are_guarded_too(lse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_calls_on_images_are_prepared_too(lse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(1, 2, 3, 5, 4)
-    direct.CHECKED.clear()
-    first, second = (lt.attention(x, x, x, "ky <= qy", return_lse=lse) for _ in range(2))
-    monkeypatch.setattr(direct, "kind_of_call", None)
-    third = lt.attention(x, x, x, "ky <= qy", return_lse=lse)
-    for found in (second, third):
-        assert type(found) is type(first)
-        pairs = zip(found, first, strict=True)
-        assert all(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
+    plain_call.PREPARED.clear()
+    first = lt.attention(x, x, x, "ky <= qy", return_lse=lse)
+    monkeypatch.setattr("lattend.attend.attention.check_call", None)
+    second = lt.attention(x, x, x, "ky <= qy", return_lse=lse)
+    assert type(second) is type(first)
+    assert all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(second, first, strict=True))
 
 
-def test_guards_load_no_compiler() -> None:
+def test_a_repeated_call_loads_no_compiler() -> None:
     text = (
         "import sys, torch, lattend as lt; x = torch.ones(1, 2, 8, 4)\n"
         "for _ in range(4): lt.attention(x, x, x, 'causal')\n"
@@ -378,8 +238,8 @@ def test_compiled_code_is_called_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = (torch.randn(1, 2, 40, 16, requires_grad=True) for _ in range(3))
 
     def step() -> list[Tensor]:
-        RECORDS.clear()
-        direct.CHECKED.clear()
+        COMPILED_CALLS.clear()
+        plain_call.PREPARED.clear()
         out, lse = lt.attention(q, k, v, "strided(5)", kernel="native", return_lse=True)
         return [out, lse, *torch.autograd.grad(out.sin().sum() + lse.sum(), (q, k, v))]
 

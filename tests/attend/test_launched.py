@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.explain.prediction import choices, executed_work, format_gradients
-from lattend.attend.kernels.triton import launch, launched
-from lattend.attend.kernels.triton.image_tables import steps_met
-from lattend.attend.kernels.triton.prepared import Prepared
-from lattend.attend.kernels.triton.shapes import TileShape, steps
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton import launch, launch_replay
+from lattend.attend.kernels.triton.launch_arguments import LaunchArguments
+from lattend.attend.kernels.triton.shapes import steps
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
+from lattend.plans.tables.image_tables import steps_met
+from lattend.plans.tables.tile_costs import TileShape
 from lattend.plans.tiles import INNER_END, INNER_FIRST, Tiles
 
 R = lt.rules
@@ -56,7 +57,7 @@ KINDS = (
 class Launched(NamedTuple):
     """A launch of one part: what it was made ready for, programs, and steps of all of them."""
 
-    ready: Prepared
+    ready: LaunchArguments
     programs: int
     steps: int
     guests: int  # steps of a part that joins
@@ -65,11 +66,13 @@ class Launched(NamedTuple):
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, Launched]]:
     """By kernel and place, what is launched from now on."""
     found: dict[str, dict[int, Launched]] = defaultdict(dict)
-    waiting: list[tuple[str, int, Prepared]] = []
-    real = launch.Runner.part
+    waiting: list[tuple[str, int, LaunchArguments]] = []
+    real = launch.PlanExecutor.part
 
-    def part(self: Any, tape: Tape, kernel: str, place: int, *given: Any, **how: Any) -> Prepared:
-        ready = real(self, tape, kernel, place, *given, **how)
+    def part(
+        self: Any, recorder: Recorder, kernel: str, place: int, *given: Any, **how: Any
+    ) -> LaunchArguments:
+        ready = real(self, recorder, kernel, place, *given, **how)
         waiting.append((kernel, place, ready))
         return ready
 
@@ -82,25 +85,27 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, Launched]]:
         steps = int(steps_of(ready, table).sum()) * each
         found[kernel][place] = Launched(ready, ready.tiles * members, steps, guests * each)
 
-    def by_triton(tape: Tape, kernel: Any, programs: int, *rest: Any) -> None:
+    def by_triton(recorder: Recorder, kernel: Any, programs: int, *rest: Any) -> None:
         if waiting:  # not the sums of chunks, which come behind
             members = programs // waiting[-1][2].tiles
             assert members * waiting[-1][2].tiles == programs
             count(members)
 
     class ByHopper:
-        def forward(self, tape: Tape, ready: Prepared, scale: float, q: Tensor, *rest: Any) -> None:
+        def forward(
+            self, recorder: Recorder, ready: LaunchArguments, scale: float, q: Tensor, *rest: Any
+        ) -> None:
             assert ready.shape.hopper
             count(q.shape[:2].numel())
 
         def backward_dq(
-            self, tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, *rest: Any
+            self, recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, *rest: Any
         ) -> None:
             assert ready.shape.hopper
             count(given.q.shape[:2].numel())
 
         def backward_dkdv(
-            self, tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, *rest: Any
+            self, recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, *rest: Any
         ) -> None:
             assert ready.shape.hopper
             count(given.k.shape[:2].numel())
@@ -111,14 +116,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[int, Launched]]:
             return 132
 
     monkeypatch.setattr("lattend.attend.kernels.triton.kernel._interpreted", lambda: False)
-    monkeypatch.setattr(launch.Runner, "part", part)
+    monkeypatch.setattr(launch.PlanExecutor, "part", part)
     monkeypatch.setattr(launch, "launch", by_triton)
-    monkeypatch.setattr(launched, "launch", by_triton)
+    monkeypatch.setattr(launch_replay, "launch", by_triton)
     monkeypatch.setattr(launch, "_on_hopper", ByHopper)
     return found
 
 
-def steps_of(ready: Prepared, table: Any) -> Any:
+def steps_of(ready: LaunchArguments, table: Any) -> Any:
     """The steps of each tile, from the table that a kernel reads."""
     if ready.shape.strips:
         return steps_met(table[0].astype(np.int32))
@@ -153,10 +158,10 @@ def check(
     with monkeypatch.context() as patch:
         found = counted(patch)
         call, q, k, v = asked(rule, heads, kind, n)
-        run = launch.Runner(plan(call.rule), torch.device("cpu"))
-        out, lse = run.forward(Tape(), call, q, k, v, {})
+        run = launch.PlanExecutor(plan(call.rule), torch.device("cpu"))
+        out, lse = run.forward(Recorder(), call, q, k, v, {})
         given = BackwardInputs(torch.empty_like(out), None, q, k, v, out, lse)
-        run.backward(Tape(), call, given, {})
+        run.backward(Recorder(), call, given, {})
         of_queries(call, q, v, found, f"{rule}, {heads}, {kind}")
         of_keys(call, q, v, found["backward_dkdv"], f"{rule}, {heads}, {kind}")
     return found

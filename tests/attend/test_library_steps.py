@@ -19,7 +19,7 @@ from library_steps import Call
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend.decode import at_once, dynamic, static
+from lattend.attend.decode import dynamic, fused_step, static
 from lattend.attend.decode.step import Scoring
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.triton.decode_step import clear_freed, is_for_cudnn, triton_step
@@ -102,7 +102,7 @@ def cudnn_calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     def steps(q: Tensor, k: Tensor, v: Tensor, slots: Any, how: Scoring) -> Any:
         if slots.state:
             return triton_step(q, slots, how) if is_for_cudnn(q, slots, how) else None
-        return at_once.library_step(q, v, slots, how)
+        return fused_step.library_step(q, v, slots, how)
 
     monkeypatch.setattr(dynamic, "at_once", steps)
     monkeypatch.setattr(static, "at_once", steps)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 import lattend as lt
 from lattend import Bias
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import chosen
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.kernels.dispatch import chosen
 from lattend.attend.kernels.native import dense_bias, kernel, library
 from lattend.attend.kernels.tolerance import TOLERANCE
 
@@ -204,9 +204,9 @@ def test_a_bias_is_not_evaluated_where_few_pairs_are_attended() -> None:
 
 
 def test_a_table_is_taken_as_it_lies() -> None:
-    tape = kernel.Tape()
+    recorder = kernel.Recorder()
     q, table = torch.zeros(2, 3, 5, 4), torch.randn(3, 5, 5)
     for bias in (table, table.transpose(1, 2)):
         call = AttentionCall(lt.rules.full().at(n=5), 1.0, term=Bias.table(bias).term, bias={"table": bias})
-        found = dense_bias.DenseBias(tape, call, q, q).values()
+        found = dense_bias.DenseBias(recorder, call, q, q).values()
         assert found.data_ptr() == bias.data_ptr() and torch.equal(found, bias.expand(2, 3, 5, 5))

@@ -15,8 +15,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 import lattend as lt
-from lattend.attend import document_ids, operator
-from lattend.attend.operator_call import OperatorCall, short
+from lattend.attend import document_ids
+from lattend.attend.operators import attention_operator
+from lattend.attend.operators.operator_arguments import OperatorCall, short
 
 BAND = lt.rule("k <= q and q - k <= t")
 PACKED = lt.rules.documents(causal=True)
@@ -140,14 +141,14 @@ def test_opcheck(rule: lt.Rule, inside: bool) -> None:
     given = qkv(grad=True)
     if inside:
         given = each(heads_inside, given)
-    call = short(*OperatorCall(rule.key, numbers, data, None, []))
-    torch.library.opcheck(operator.ATTENTION, (*given, *call))
+    call = short(OperatorCall(rule.key, numbers, data, None, []))
+    torch.library.opcheck(attention_operator.ATTENTION, (*given, *call))
     plain = tuple(x.detach() for x in given)
-    torch.library.opcheck(operator.FORWARD, (*plain, *call))
-    out, lse = operator.FORWARD(*plain, *call)
+    torch.library.opcheck(attention_operator.FORWARD, (*plain, *call))
+    out, lse = attention_operator.FORWARD(*plain, *call)
     for grad_lse in (None, torch.randn_like(lse)):
         grads = (torch.randn_like(out), grad_lse)
-        torch.library.opcheck(operator.BACKWARD, (*grads, *plain, out, lse, True, *call))
+        torch.library.opcheck(attention_operator.BACKWARD, (*grads, *plain, out, lse, True, *call))
 
 
 def test_opcheck_with_a_bias() -> None:
@@ -155,11 +156,11 @@ def test_opcheck_with_a_bias() -> None:
     key = "slope table\nslope[head]*(q - k) + table[head, q, k]"
     given = qkv(grad=True)
     call = OperatorCall(BAND.key, [7, 2], [], key, tensors)
-    torch.library.opcheck(operator.ATTENTION, (*given, *short(*call)))
+    torch.library.opcheck(attention_operator.ATTENTION, (*given, *short(call)))
     span = torch.tensor([[0, 5], [2, 7]], dtype=torch.int32)
     sinks = torch.randn(4, requires_grad=True)
     weighed = call._replace(key_range=span, sinks=sinks, seed=torch.tensor([5]), dropout=0.25, softcap=3.0)
-    torch.library.opcheck(operator.ATTENTION, (*given, *short(*weighed)))
+    torch.library.opcheck(attention_operator.ATTENTION, (*given, *short(weighed)))
 
 
 def test_second_derivatives_are_refused() -> None:
@@ -185,13 +186,13 @@ def test_shapes_without_numbers() -> None:
 def test_a_key_leads_back_to_its_rule_in_another_process() -> None:
     key = lt.rule("k <= q and q - k <= far").key  # the rule is gone, as where a program was saved
     given = qkv()
-    out, _ = operator.forward(*given, *OperatorCall(key, [7, 2], [], None, []))
+    out, _ = attention_operator.forward(*given, OperatorCall(key, [7, 2], [], None, []))
     torch.testing.assert_close(out, run(*given, 2))
     lost = lt.rules.documents(lengths=[1, 1, 5]).key
     with pytest.raises(
         lt.errors.NamingError, match="the array doc of a compiled rule is not in this process"
     ):
-        operator.forward(*given, *OperatorCall(lost, [7], [], None, []))
+        attention_operator.forward(*given, OperatorCall(lost, [7], [], None, []))
 
 
 # Around it

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from lattend.attend.dropout import kept, new_seed, placed_seed
-from lattend.attend.operator import forward
+from lattend.attend.call.dropout import kept, new_seed, placed_seed
+from lattend.attend.operators.attention_operator import forward
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.rules.reader import read_rule
 
 RATE = 0.4
@@ -20,7 +21,7 @@ def run(kernel: str, seed: torch.Tensor, q: Any, k: Any, v: Any) -> torch.Tensor
     rule = read_rule("full").at(m=6)
     placed = placed_seed(seed, QUERIES.to(seed.device), KEYS.to(seed.device), (HEADS, 4, FIRST))
     how = (None, None, None, placed, RATE, None, None, kernel, True)
-    return forward(q, k, v, rule.key, [5, 6], [], None, [], *how)[0]
+    return forward(q, k, v, OperatorCall(rule.key, [5, 6], [], None, [], *how))[0]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")  # Triton's interpreter

@@ -19,9 +19,9 @@ from torch import Tensor
 import lattend as lt
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
-from lattend.attend.kernels.triton.shapes import Choice, TileShape
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
+from lattend.plans.tables.tile_costs import Choice, TileShape
 from lattend.rules.rule import Rule
 
 pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays

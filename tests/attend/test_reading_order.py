@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton.reading_order import LONGER, PAIRS, read_together
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.reading_order import LONGER, PAIRS, read_together
 
 STEP = 64
 PROGRAMS = 132

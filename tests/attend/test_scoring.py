@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import lattend as lt
-from lattend.attend import dropout as dropping
 from lattend.attend.attention import attention
+from lattend.attend.call import dropout as dropping
 
 RULES = (
     "causal",

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import lattend as lt
-from lattend.attend.operator_call import OperatorCall, short
+from lattend.attend.operators.operator_arguments import OperatorCall, short
 from lattend.errors import LattendError
 
 BAND = "k <= q and q - k <= t"
@@ -275,7 +275,7 @@ def test_an_ahead_of_time_program_runs_in_another_process(tmp_path: Path) -> Non
 def test_no_list_of_tensors_is_an_empty_one() -> None:
     """AOTInductor's runtime passes None for an empty list."""
     x = numbers(1, 2, 9, 4)
-    _, text, sizes = short(*OperatorCall(lt.rule("k <= q").key, [9], [], None, []))
+    _, text, sizes = short(OperatorCall(lt.rule("k <= q").key, [9], [], None, []))
     for operator, tensors in (
         (torch.ops.lattend.attention, (x, x, x)),
         (torch.ops.lattend.max_logits, (x, x)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from lattend.attend.call import BackwardInputs  # noqa: E402
+from lattend.attend.call.attention_call import BackwardInputs  # noqa: E402
 from lattend.attend.kernels.cpu import tiles  # noqa: E402
 from lattend.attend.kernels.cpu.tile_group import Positions, Strided, TileGroup, tile_group  # noqa: E402
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax  # noqa: E402

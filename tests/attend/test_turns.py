@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from random_rules import affine
 
 import lattend as lt
-from lattend.attend.kernels.triton.turns import rows_of as written_by
-from lattend.attend.kernels.triton.turns import sequence
 from lattend.plans.plan import plan
+from lattend.plans.tables.part_passes import rows_of as written_by
+from lattend.plans.tables.part_passes import sequence
 
 
 def rows_of(part: Any) -> set[int]:

@@ -13,7 +13,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 import lattend as lt
 from lattend.attend.attention import attention
-from lattend.attend.varlen import packed_rule
+from lattend.attend.call.varlen import packed_rule
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.plans.plan import plan
 

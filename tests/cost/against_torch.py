@@ -1,4 +1,4 @@
-"""A reference against torch in float64: the same outputs, and the same gradients by the tape."""
+"""A reference against torch in float64: the same outputs, and the same gradients by the recorder."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def check(
     gradients = torch.autograd.grad(expected, [x, *tensors.values()], seeds)
 
     same(result(x.tolist(), lists), expected)
-    tape = CountingTape()
-    inputs, counted = counting(x.tolist(), tape), counting(lists, tape)
+    recorder = CountingTape()
+    inputs, counted = counting(x.tolist(), recorder), counting(lists, recorder)
     outputs = result(inputs, counted)
     same(floats(outputs), expected)
     back = backward(outputs, seeds.flatten().tolist())

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, OrderSign, Sum, Symbol
+from lattend.counts.formula import Apply, BigO, Formula, Number, OrderSign, Sum
 from lattend.counts.formula_parser import parse_formula
 from lattend.errors import TextError
+from lattend.rules.language.expr import Name
 
 KNOWN = {"n", "t", "w", "r", "rows", "cols"}
-n, t, w = Symbol("n"), Symbol("t"), Symbol("w")
+n, t, w = Name("n"), Name("t"), Name("w")
 one, two = Number(Fraction(1)), Number(Fraction(2))
 
 
@@ -25,7 +26,7 @@ def value(node: Formula | BigO, at: dict[str, int]) -> Fraction:
     match node:
         case Number():
             return node.value
-        case Symbol():
+        case Name():
             return Fraction(at[node.name])
         case Sum():
             low, high = (int(value(end, at)) for end in (node.low, node.high))
@@ -107,15 +108,15 @@ def test_meaning(text: str, meaning: Callable[..., Any]) -> None:
 
 
 def test_names() -> None:
-    assert parse_formula("nt") == Symbol("nt")
+    assert parse_formula("nt") == Name("nt")
     assert parse_formula("nt", {"n", "t"}) == Apply("*", (n, t))
-    assert parse_formula("nt", {"n", "t", "nt"}) == Symbol("nt")
-    assert parse_formula("nx", {"n", "t"}) == Symbol("nx")
-    assert parse_formula("rowscols", KNOWN) == Apply("*", (Symbol("rows"), Symbol("cols")))
-    assert parse_formula("D_{hid} + n_1") == Apply("+", (Symbol("D_hid"), Symbol("n_1")))
-    assert parse_formula(r"\ell + \text{rows}") == Apply("+", (Symbol("l"), Symbol("rows")))
+    assert parse_formula("nt", {"n", "t", "nt"}) == Name("nt")
+    assert parse_formula("nx", {"n", "t"}) == Name("nx")
+    assert parse_formula("rowscols", KNOWN) == Apply("*", (Name("rows"), Name("cols")))
+    assert parse_formula("D_{hid} + n_1") == Apply("+", (Name("D_hid"), Name("n_1")))
+    assert parse_formula(r"\ell + \text{rows}") == Apply("+", (Name("l"), Name("rows")))
     # a cut that takes the longest name first would leave "s" behind
-    assert parse_formula("rowss", {"row", "ss", "rows"}) == Apply("*", (Symbol("row"), Symbol("ss")))
+    assert parse_formula("rowss", {"row", "ss", "rows"}) == Apply("*", (Name("row"), Name("ss")))
 
 
 @pytest.mark.parametrize(
@@ -139,11 +140,11 @@ def test_names() -> None:
     ],
 )
 def test_names_as_papers_write_them(text: str, name: str) -> None:
-    assert parse_formula(text) == Symbol(name)
+    assert parse_formula(text) == Name(name)
 
 
 def test_names_of_the_same_meaning_are_cut_apart() -> None:
-    assert parse_formula("N_hD_i", {"heads", "D_i"}) == Apply("*", (Symbol("N_h"), Symbol("D_i")))
+    assert parse_formula("N_hD_i", {"heads", "D_i"}) == Apply("*", (Name("N_h"), Name("D_i")))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ FORMULAS: st.SearchStrategy[Formula] = st.recursive(LEAVES, _compound, max_leave
 def plain(node: Any) -> str:
     """The formula as fully bracketed plain text."""
     match node:
-        case Number() | Symbol():
+        case Number() | Name():
             return str(node.value if isinstance(node, Number) else node.name)
         case Sum():
             return f"sum({plain(node.body)}, {node.variable}, {plain(node.low)}, {plain(node.high)})"
@@ -298,7 +299,7 @@ def plain(node: Any) -> str:
 def latex(node: Any) -> str:
     """The formula as LaTeX."""
     match node:
-        case Number() | Symbol():
+        case Number() | Name():
             return plain(node)
         case Sum():
             limits = rf"_{{{node.variable}={latex(node.low)}}}^{{{latex(node.high)}}}"

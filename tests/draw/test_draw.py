@@ -12,8 +12,9 @@ from lattend.draw.formats.palette import ATTENDED, HERE, LEVELS, MIXED, OWN, SHA
 from lattend.draw.grid import view
 from lattend.draw.grid.bind import bound
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
+from lattend.rules.catalogue.entry import RuleInfo
 from lattend.rules.reader import rule
-from lattend.rules.rule import About, Rule
+from lattend.rules.rule import Rule
 
 CAUSAL = rule("k <= q")
 BAND = rule("k <= q and q - k <= t")
@@ -24,7 +25,7 @@ HEADED = rule("k <= q and q - k <= head")
 
 
 def named(it: Rule, name: str) -> Rule:
-    return Rule(it.condition, it.axes, it.where, it.values, it.data, About(name, "", "", ""))
+    return Rule(it.condition, it.axes, it.where, it.values, it.data, RuleInfo(name, "", "", ""))
 
 
 def counted(it, query_edges, key_edges):

@@ -10,34 +10,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.plans.canonical import canonical_form
-from lattend.plans.known_forms import FORMS, Known, known_form
+from lattend.plans.canonical import KNOWN_FORMS, NUMBER, KnownForm, canonical_form, known_form
 from lattend.rules.axes import IMAGE, LINE
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse
 from lattend.sets.canonical import canonical
 
-EXACT = list(FORMS.items())
+EXACT = list(KNOWN_FORMS.items())
 CATALOGUE = ["full", "causal", "strided(255)", "windowed(16)", "neighbourhood(3)"]
 
 
-def check(written: str, known: Known, number: int) -> None:
-    condition = parse(written.replace("#", str(number)))
+def check(written: expr.Condition, known: KnownForm, number: int) -> None:
+    condition = expr.substituted(written, {NUMBER.name: expr.Num(number)})
     found = known_form(condition, known.axes)
     assert found == canonical(condition, known.axes, expr.Truth(True))
     sizes = " and ".join(f"{axis.queries} >= 0" for axis in known.axes)
     assert found == canonical(condition, known.axes, parse(sizes))
 
 
-@pytest.mark.parametrize(("written", "known"), EXACT, ids=FORMS)
-def test_known_forms_are_those_that_isl_proves(written: str, known: Known) -> None:
+@pytest.mark.parametrize(("written", "known"), EXACT, ids=map(expr.text, KNOWN_FORMS))
+def test_known_forms_are_those_that_isl_proves(written: expr.Condition, known: KnownForm) -> None:
     for number in (*range(known.least, known.least + 40), 255, 4095, known.most):
         check(written, known, number)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(EXACT), st.data())
-def test_known_forms_of_any_number(one: tuple[str, Known], data: st.DataObject) -> None:
+def test_known_forms_of_any_number(one: tuple[expr.Condition, KnownForm], data: st.DataObject) -> None:
     check(*one, data.draw(st.integers(one[1].least, one[1].most)))
 
 

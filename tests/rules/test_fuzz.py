@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.counts.claim_parser import parse_claim
-from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_parser import parse_claim, parse_formula
 from lattend.errors import LattendError, TextError
 from lattend.rules import CATALOGUE
 from lattend.rules.language import expr

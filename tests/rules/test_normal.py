@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_rules import affine, split
 
@@ -26,6 +26,7 @@ def mask(text: str) -> np.ndarray:
     return np.array(rule.mask(**{name: NUMBERS[name] for name in rule.free}))
 
 
+@example("k % 3 >= 0")  # -(k % 3) <= 0, and not (-k) % 3 <= 0
 @given(st.one_of(affine(), split()))
 def test_the_spelling_attends_the_same_pairs(text: str) -> None:
     spelling = re.sub(r"(\d)([a-z(])", r"\1*\2", normal_text(parse(text)))  # 2q is 2*q

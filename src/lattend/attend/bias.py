@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.compiled import constant
-from lattend.attend.tensor_terms import ELEMENT, evaluate
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.tensor_terms import ELEMENT, evaluate
+from lattend.attend.operators.tracing import constant
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.limits import minus, plus, times
 from lattend.report.report import Report

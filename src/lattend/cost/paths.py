@@ -18,8 +18,7 @@ from lattend.budget import Budget
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, at_least, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import number_of
-from lattend.counts.bands import BANDS, band_layers
-from lattend.counts.field import depth_of_mask
+from lattend.counts.field import BANDS, band_layers, depth_of_mask
 from lattend.errors import DeadlineError, LattendError
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache, reduce
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol
+from lattend.counts.formula import Apply, BigO, Formula, Number
 from lattend.counts.formula_parser import parse_formula
 from lattend.errors import DomainError, NamingError
+from lattend.rules.language.expr import Name
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 
@@ -70,7 +71,7 @@ def _polynomial(formula: Formula, name: str, text: str) -> Polynomial:
     match formula:
         case Number():
             return Polynomial.constant(formula.value)
-        case Symbol():
+        case Name():
             return Polynomial.atom(formula.name)
         case Apply(op="+", args=(left, right)):
             return _polynomial(left, name, text) + _polynomial(right, name, text)

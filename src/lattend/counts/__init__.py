@@ -1,4 +1,4 @@
-"""Counts: how many pairs a rule attends, as closed forms with the places where they hold."""
+"""Counts: the number of attended pairs of a rule, as closed forms with the regions where they hold."""
 
 from lattend.counts.count import Count as Count
 from lattend.counts.counting import forget as forget

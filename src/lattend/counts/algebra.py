@@ -1,4 +1,4 @@
-"""Algebra: the only place that knows sympy, which factors polynomials and takes counts further."""
+"""Algebra with sympy, which only this file uses: it factors polynomials and exports counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_ATOMS, MAX_TERMS = 5, 30  # beyond these, factoring can take minutes
 
 
 def _sympy(part: str = "") -> Any:
-    """sympy, loaded on first use: it takes longer to load than most counts take."""
+    """Returns sympy, loaded on first use because that takes longer than most counts."""
     return import_module(f"sympy{part}")
 
 
@@ -39,24 +39,24 @@ def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, 
     if not atoms:
         return polynomial.terms.get((), Fraction(0)), ()
     if len(atoms) > MAX_ATOMS or len(polynomial.terms) > MAX_TERMS:
-        whole, scale = _primitive(polynomial)
-        return scale, ((whole, 1),)
+        integral, scale = _primitive(polynomial)
+        return scale, ((integral, 1),)
     rationals = _sympy().QQ
     ring = _sympy(".polys.rings").PolyRing([f"x{i}" for i in range(len(atoms))], rationals)
-    place = {atom: i for i, atom in enumerate(atoms)}
+    index = {atom: i for i, atom in enumerate(atoms)}
     terms: dict[tuple[int, ...], Any] = {}
     for powers, coefficient in polynomial.terms.items():
         exponents = [0] * len(atoms)
         for atom, exponent in powers:
-            exponents[place[atom]] = exponent
+            exponents[index[atom]] = exponent
         terms[tuple(exponents)] = rationals(coefficient.numerator, coefficient.denominator)
-    content, found = ring.from_dict(terms).factor_list()
+    content, raw_factors = ring.from_dict(terms).factor_list()
     number = Fraction(int(content.numerator), int(content.denominator))
     factors: list[tuple[Polynomial, int]] = []
-    for factor, power in found:
-        whole, scale = _primitive(_polynomial_of(factor, atoms))
+    for factor, power in raw_factors:
+        integral, scale = _primitive(_polynomial_of(factor, atoms))
         number *= scale ** int(power)
-        factors.append((whole, int(power)))
+        factors.append((integral, int(power)))
     return number, tuple(factors)
 
 

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Mismatch(Shown):
-    """Numbers, and a query or a key where rows or columns differ, at which the two ways disagree."""
+    """The numbers at which the two results disagree, and the query or key if it counts rows or columns."""
 
     at: dict[str, int]
     closed: int
@@ -40,7 +40,7 @@ class Mismatch(Shown):
 
 @dataclass(frozen=True)
 class CountCheck(Shown):
-    """What was compared, as far as which sizes and parameters, and the first mismatch; true when none."""
+    """The compared sizes and parameters, and the first mismatch; true if there is none."""
 
     rule: str
     cases: int
@@ -68,7 +68,7 @@ class CountCheck(Shown):
         return f"count, rows and columns agree in {looked}" + (f": {upto}" if upto else "")
 
     def json(self) -> dict[str, Any]:
-        found = self.mismatch
+        mismatch = self.mismatch
         return {
             "rule": self.rule,
             "agrees": bool(self),
@@ -77,8 +77,8 @@ class CountCheck(Shown):
             "upto": dict(self.upto),
             "complete": self.complete,
             "mismatch": None
-            if found is None
-            else {"at": found.at, "closed": found.closed, "enumerated": found.enumerated},
+            if mismatch is None
+            else {"at": mismatch.at, "closed": mismatch.closed, "enumerated": mismatch.enumerated},
         }
 
 
@@ -119,19 +119,19 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Count
 
 
 def _fixed(rule: Rule) -> tuple[tuple[str, ...], ...]:
-    """What is counted: all pairs, the keys of each query, the queries of each key."""
+    """Returns what is counted: all pairs, the keys of each query, the queries of each key."""
     return (), tuple(axis.query for axis in rule.axes), tuple(axis.key for axis in rule.axes)
 
 
 def _parameter_reach(upto: int, count: int) -> int:
-    """How far parameters go: as far as asked, or as many combinations of them allow."""
+    """Returns the upper limit of parameters: the requested one, or one with few enough combinations."""
     while (2 * upto + 1) ** count > MOST_COMBINATIONS:
         upto -= 1
     return upto
 
 
 def _combinations(parameters: list[str], reach: int) -> Ints:
-    """Every combination of parameter values, one a row; those at least 0 first."""
+    """Returns every combination of parameter values, one in each row, nonnegative ones first."""
     values = [*range(reach + 1), *range(-1, -reach - 1, -1)]
     rows = list(product(values, repeat=len(parameters)))
     return np.array(rows, np.int64).reshape(len(rows), len(parameters))
@@ -140,7 +140,7 @@ def _combinations(parameters: list[str], reach: int) -> Ints:
 def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int]], int, int]:
     """The sizes to look at, smallest first, how far they go, and how many pairs that takes."""
     free = [name for name in rule.sizes if name not in rule.values]
-    found: list[dict[str, int]] = []
+    sizes: list[dict[str, int]] = []
     total = 0
     for largest in range(upto + 1) if free else [0]:
         shell = [
@@ -150,13 +150,13 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
         ]
         pairs = sum(_area(rule, size) for size in shell) * combinations
         if total + pairs > MAX_PAIRS:
-            if not found:
+            if not sizes:
                 raise TooLarge(
                     f"checking looks at every pair, here {pairs:,} of them; the limit is {MAX_PAIRS:,}"
                 )
-            return found, largest - 1, total
-        found, total = found + shell, total + pairs
-    return found, upto, total
+            return sizes, largest - 1, total
+        sizes, total = sizes + shell, total + pairs
+    return sizes, upto, total
 
 
 def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:
@@ -175,8 +175,8 @@ def _split(combinations: Ints, area: int) -> Iterator[Ints]:
 
 def _defined(rule: Rule, size: Mapping[str, int], parameters: list[str], part: Ints) -> Ints:
     """The combinations that lie in the domain of the formulas at this size."""
-    given = {**size, **dict(zip(parameters, part.T, strict=True))}
-    return part[np.broadcast_to(evaluate(rule.formula_domain, given, {}), len(part))]
+    values = {**size, **dict(zip(parameters, part.T, strict=True))}
+    return part[np.broadcast_to(evaluate(rule.formula_domain, values, {}), len(part))]
 
 
 def _compared(
@@ -186,19 +186,19 @@ def _compared(
     lengths = _lengths(rule, size)
     ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
     columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
-    places = dict(zip(rule.positions, ranges[1:], strict=True))
+    positions = dict(zip(rule.positions, ranges[1:], strict=True))
     mask = np.broadcast_to(
-        evaluate(rule.condition, {**size, **columns, **places}, rule.data), (len(part), *lengths)
+        evaluate(rule.condition, {**size, **columns, **positions}, rule.data), (len(part), *lengths)
     )
     for form, fixed in zip(forms, _fixed(rule), strict=True):
         summed = tuple(i for i, name in enumerate(rule.positions, start=1) if name not in fixed)
         counted = mask.sum(axis=summed, keepdims=True)
-        known = {name: place for name, place in places.items() if name in fixed}
+        known = {name: coordinates for name, coordinates in positions.items() if name in fixed}
         closed = form.values_at({**size, **columns, **known}, counted.shape)
         wrong = np.argwhere(closed != counted)
         if len(wrong):
-            case, *place = wrong[0].tolist()
+            case, *coordinates = wrong[0].tolist()
             at = {**size, **dict(zip(parameters, part[case].tolist(), strict=True))}
-            at |= {name: i for name, i in zip(rule.positions, place, strict=True) if name in fixed}
+            at |= {name: i for name, i in zip(rule.positions, coordinates, strict=True) if name in fixed}
             return Mismatch(at, int(closed[tuple(wrong[0])]), int(counted[tuple(wrong[0])]))
     return None

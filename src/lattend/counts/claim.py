@@ -12,7 +12,6 @@ from typing import cast
 
 from lattend.budget import Budget
 from lattend.counts.algebra import load
-from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
 from lattend.counts.equality import Judged, first_difference, grows, judge_equation, words
 from lattend.counts.formula import (
@@ -21,19 +20,19 @@ from lattend.counts.formula import (
     Formula,
     Number,
     Sum,
-    Symbol,
     WrittenClaim,
     substituted,
     walk,
 )
-from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_parser import parse_claim, parse_formula
 from lattend.counts.formula_value import value_at
-from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
+from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Name
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
@@ -47,7 +46,7 @@ WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A claim in the names of the count it is about, and how it differs from the text as it stands.
+    """A claim in the names of its count, and how this reading differs from the text.
 
     One of another count, such as that of all pairs, is worth a word only where it `must_hold`.
     """
@@ -81,11 +80,13 @@ def judge(
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
     except DeadlineError as reason:
-        found = None
+        difference = None
         with suppress(DeadlineError):
-            found = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
-        if found is not None:
-            return Verdict(one_line(text), "fails", counterexample=found, readings=reading.claim.readings)
+            difference = guarded(_first_difference, reading, budget=count.budget.stricter(LAST))
+        if difference is not None:
+            return Verdict(
+                one_line(text), "fails", counterexample=difference, readings=reading.claim.readings
+            )
         raise DeadlineError(
             f'formula "{one_line(text)}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
@@ -111,8 +112,8 @@ def judge_number(
     """
     for assumption in assumed:
         if not evaluate(parse_assumption(assumption), values, {}):
-            given = ", ".join(f"{name} = {value}" for name, value in values.items())
-            raise DomainError(f"{given} contradicts the assumption {assumption}")
+            values_text = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{values_text} contradicts the assumption {assumption}")
     known = {name: Number(Fraction(value)) for name, value in values.items()}
     put = known | {
         name: substituted(cast(Formula, parse_formula(new, values)), known)
@@ -128,15 +129,15 @@ def judge_number(
             message = f"{side.text} says how a count grows, and here every size has a number"
             raise Source("formula", text).error(message, start, end)
         for node, bound in walk(side.node):
-            if isinstance(node, Symbol) and node.name not in {*put, *bound}:
+            if isinstance(node, Name) and node.name not in {*put, *bound}:
                 raise _unknown(node.name, [*values], [], text, *(node.span or (start, end)))
         numbers.append(value_at(substituted(side.node, put), values))
     where = " and ".join(f"{name} == {value}" for name, value in values.items())
-    for place, (left, right) in enumerate(pairwise(numbers)):
+    for index, (left, right) in enumerate(pairwise(numbers)):
         if left is None or left != right:
             claimed = None if right is None else Fraction(right)
-            found = Counterexample(dict(values), claimed, left, place > 0)
-            return Verdict(one_line(text), "fails", counterexample=found, readings=claim.readings)
+            counterexample = Counterexample(dict(values), claimed, left, index > 0)
+            return Verdict(one_line(text), "fails", counterexample=counterexample, readings=claim.readings)
     return Verdict(one_line(text), "holds", where, readings=claim.readings)
 
 
@@ -145,7 +146,7 @@ def _not_exact(order: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as a sentence can hold it: rows of a table apart by semicolons."""
+    """Returns a text on one line, with semicolons between its rows."""
     return "; ".join(" ".join(row.split()) for row in text.strip().splitlines())
 
 
@@ -158,100 +159,100 @@ def _first_difference(reading: _Reading) -> Counterexample | None:
 
 
 def _new_name(count: Count, text: str) -> Formula:
-    """What a letter is renamed to: a name of the count, or a formula of its names."""
-    found = parse_formula(text, count.names)
-    if isinstance(found, BigO):
+    """Returns the formula that a letter is renamed to: a name of the count, or a formula of its names."""
+    formula = parse_formula(text, count.names)
+    if isinstance(formula, BigO):
         raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
-    for node, bound in walk(found):
-        if isinstance(node, Symbol) and node.name not in {*count.names, *bound}:
+    for node, bound in walk(formula):
+        if isinstance(node, Name) and node.name not in {*count.names, *bound}:
             start, end = node.span or (0, len(text))
-            said = f"this count has no {node.name}; it has {', '.join(count.names)}"
-            raise Source("rename", text).error(said, start, end)
-    return found
+            message = f"this count has no {node.name}; it has {', '.join(count.names)}"
+            raise Source("rename", text).error(message, start, end)
+    return formula
 
 
 def _read(
     count: Count, text: str, replacements: Mapping[str, Formula], short: Mapping[str, str] | None = None
 ) -> _Reading:
-    """The claim that a text makes, with what its names stand for put in; `short` are names of the count's."""
+    """Returns the claim of a text with its names replaced; `short` are the count's own short names."""
     known = {*count.names, *count.values, *replacements}
     meanings = {name: cast(Formula, parse_formula(meaning, known)) for name, meaning in (short or {}).items()}
     claim = parse_claim(text, known, meanings)
     try:
-        named, said = _named(count, claim, text, known)
+        named, notes = _named(count, claim, text, known)
     except UnknownName as error:
         printed = _short_names(count) if short is None else {}
         if error.name in printed:
             return _read(count, text, replacements, printed)
         for bracketed in claim.bracketed:  # an index that stands outside of its sum: the bracket was left out
             with suppress(TextError):
-                found = _read(count, bracketed, replacements)
-                readings = (f"read as {bracketed}", *found.claim.readings)
-                return replace(found, claim=replace(found.claim, readings=readings), text=text)
+                reading = _read(count, bracketed, replacements)
+                readings = (f"read as {bracketed}", *reading.claim.readings)
+                return replace(reading, claim=replace(reading.claim, readings=readings), text=text)
         raise
     words = {*_WORD.findall(text)}
-    said += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
-    put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
+    notes += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
+    put = {**replacements, **{name: Name(new) for name, new in named.items()}}
     sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
-    said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
-    return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
+    notes = [*([f"{claim.name} read as the count"] if claim.name else []), *notes, *claim.readings]
+    return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(notes)), text)
 
 
 def _short_names(count: Count) -> dict[str, str]:
-    """What the short names stand for that the count is printed with: N for n // w."""
+    """Returns the meaning of the short names in the printed count: N for n // w."""
     _, where = count.format_pieces()
     return dict(part.split(" = ") for part in where.split(", ")) if where else {}
 
 
 def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
-    """What the text may have meant: a longer sum, positions from 1, another count of the rule."""
+    """Yields other readings of the text: a longer sum, positions from 1, another count of the rule."""
     count = reading.count
     for text in reading.claim.bracketed:
         with suppress(TextError):
             yield replace(_read(count, text, replacements), how="with a bracket")
     used = {
-        node.name for side in reading.claim.sides for node, _ in walk(side.node) if isinstance(node, Symbol)
+        node.name for side in reading.claim.sides for node, _ in walk(side.node) if isinstance(node, Name)
     }
     if used & {*count.fixed} and count.first == 0:
         with suppress(NoClosedForm):
-            again = _read(count.counted_from(1), reading.text, replacements)
-            yield replace(again, how="with positions from 1, first=1")
+            other_reading = _read(count.counted_from(1), reading.text, replacements)
+            yield replace(other_reading, how="with positions from 1, first=1")
     for other, how in count.related():
         with suppress(TextError):
-            again = _read(other, reading.text, replacements)
-            yield replace(again, how=f"this is {how}", must_hold=True)
+            other_reading = _read(other, reading.text, replacements)
+            yield replace(other_reading, how=f"this is {how}", must_hold=True)
 
 
 def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
-    """What names stand for that the count has not, and how that is said; raises where it is not clear.
+    """Returns replacements for names that the count does not have, with notes; raises if one is unclear.
 
     A letter alone is the position of what is counted; N_h, which nobody calls anything but heads, is heads.
     """
-    places: dict[str, tuple[int, int]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     used: set[str] = set()
     indices: set[str] = set()
     for side in claim.sides:
         for node, bound in walk(side.node):
             if isinstance(node, Sum):
                 indices.add(node.variable)
-            if isinstance(node, Symbol) and node.name not in bound:
+            if isinstance(node, Name) and node.name not in bound:
                 used.add(node.name)
                 if node.name not in known:
-                    places.setdefault(node.name, node.span or (0, len(text)))
-    if len(places) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
-        (letter,), (position,) = places, count.fixed
+                    spans.setdefault(node.name, node.span or (0, len(text)))
+    if len(spans) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
+        (letter,), (position,) = spans, count.fixed
         if len(letter) == 1 and letter.islower() and letter not in indices:
             whose = "query" if position == count.rule.axes[0].query else "key"
             return {letter: position}, [
                 f"{letter} read as {position}, the position of the {whose}, from {count.first}"
             ]
-    found: dict[str, str] = {}
-    for name, (start, end) in places.items():
+    replacements: dict[str, str] = {}
+    for name, (start, end) in spans.items():
         options = meant(name, count.names)
         if len(options) != 1 or len(name) == 1:
             raise _unknown(name, count.names, options, text, start, end)
-        found[name] = options[0]
-    return found, [f"{name} read as {ours}" for name, ours in found.items()]
+        replacements[name] = options[0]
+    return replacements, [f"{name} read as {ours}" for name, ours in replacements.items()]
 
 
 def _unknown(name: str, known: list[str], options: list[str], text: str, start: int, end: int) -> UnknownName:
@@ -259,8 +260,8 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
     hint = f"say what it stands for: rename={{{name!r}: '…'}}"
     if options:
         hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
-    said = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
-    error = Source("formula", text).error(said, start, end)
+    message = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
+    error = Source("formula", text).error(message, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
 
 
@@ -274,7 +275,7 @@ def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) ->
 
 
 def _judge(readings: list[_Reading]) -> Verdict:
-    """The verdict on the first reading, with those on the others that hold in more places."""
+    """Returns the verdict on the first reading, and those on readings that hold in more cases."""
     counts = {id(reading.count): reading.count.with_sizes() for reading in readings}
     first, *others = [replace(reading, count=counts[id(reading.count)]) for reading in readings]
     judged = _judge_claim(first)
@@ -282,27 +283,31 @@ def _judge(readings: list[_Reading]) -> Verdict:
         return judged.verdict
     better: list[tuple[str, Verdict]] = []
     for other in others:
-        found = _judge_claim(other)
+        verdict = _judge_claim(other)
         if other.must_hold:
-            is_better = found.verdict.holds and not isinstance(found.verdict, OrderVerdict)
+            is_better = verdict.verdict.holds and not isinstance(verdict.verdict, OrderVerdict)
         else:
-            is_better = _is_better(found, judged, other.count is first.count)
+            is_better = _is_better(verdict, judged, other.count is first.count)
         if is_better:
-            news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
-            better.append((other.how, replace(found.verdict, readings=news)))
+            news = tuple(
+                reading_text
+                for reading_text in verdict.verdict.readings
+                if reading_text not in judged.verdict.readings
+            )
+            better.append((other.how, replace(verdict.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))
 
 
-def _is_better(found: Judged, than: Judged, comparable: bool) -> bool:
-    """Whether a claim holds and the other does not, or it holds in more places."""
-    mine, theirs = WORST.index(found.verdict.status), WORST.index(than.verdict.status)
+def _is_better(new: Judged, old: Judged, comparable: bool) -> bool:
+    """Returns whether the new claim holds and the old one does not, or it holds on a larger region."""
+    mine, theirs = WORST.index(new.verdict.status), WORST.index(old.verdict.status)
     if mine != theirs or not comparable:
         return mine > max(theirs, WORST.index("undecided"))
-    return than.agreed.is_subset(found.agreed) and not found.agreed.is_subset(than.agreed) and mine >= 2
+    return old.agreed.is_subset(new.agreed) and not new.agreed.is_subset(old.agreed) and mine >= 2
 
 
 def _judge_claim(reading: _Reading) -> Judged:
-    """The verdict on all equations of a claim: that on its worst one."""
+    """Returns the verdict on all equations of a claim, which is that on the worst one."""
     count, claim = reading.count, reading.claim
     before = [None, *(side.node for side in claim.sides)]
     texts = [claim.name or "the count", *(side.text for side in claim.sides)]
@@ -311,9 +316,9 @@ def _judge_claim(reading: _Reading) -> Judged:
         for left, name, side in zip(before, texts, claim.sides, strict=False)
     ]
     if len(links) == 1:
-        whole = links[0]
-        verdict = replace(whole.verdict, claim=one_line(reading.text), readings=claim.readings)
-        return replace(whole, verdict=verdict)
+        only = links[0]
+        verdict = replace(only.verdict, claim=one_line(reading.text), readings=claim.readings)
+        return replace(only, verdict=verdict)
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed
@@ -326,7 +331,7 @@ def _judge_claim(reading: _Reading) -> Judged:
 
 
 def _worst(count: Count, links: list[Judged], agreed: Region) -> tuple[Status, str]:
-    """What becomes of equations that are all claimed, and where all of them hold."""
+    """Returns the joint status of all claimed equations, and where all of them hold."""
     statuses = {link.verdict.status for link in links}
     if "fails" in statuses:
         return "fails", ""
@@ -340,7 +345,7 @@ def _worst(count: Count, links: list[Judged], agreed: Region) -> tuple[Status, s
 
 
 def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO, text: str) -> Judged:
-    """The verdict on `left = right`; without a left side it is the count."""
+    """Returns the verdict on `left = right`; without a left side it is the count."""
     if isinstance(right, BigO):
         domain = count.closed.domain
         try:
@@ -357,11 +362,11 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
 
 
 def _as_count(count: Count, formula: Formula) -> Count:
-    """A formula where the count is defined, as a count that is never asked for a number."""
-    found = cases(formula, count.closed.domain)
-    if any(case.below != ONE for case in found):
+    """Returns a formula on the count's domain as a count, used for its growth only."""
+    parts = cases(formula, count.closed.domain)
+    if any(case.below != ONE for case in parts):
         raise NoClosedForm("the growth of a fraction is not decided")
     return replace(
         count,
-        closed=replace(count.closed, pieces=[Piece(case.region, case.above) for case in found], line=None),
+        closed=replace(count.closed, pieces=[Piece(case.region, case.above) for case in parts], line=None),
     )

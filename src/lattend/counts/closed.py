@@ -43,14 +43,14 @@ class Closed:
     @cached_property
     def signed(self) -> frozenset[str]:
         """The names that may be below 0 on its domain."""
-        space, found = self.space, set[str]()
+        space, signed = self.space, set[str]()
         for name in space.parameters:
-            whole = Linear(((name, 1),))
-            atom = Quotient(whole, space.split[name]) if name in space.split else name
+            alone = Linear(((name, 1),))
+            atom = Quotient(alone, space.split[name]) if name in space.split else name
             below = self.domain.where(Bound(Linear(((atom, -1),), -1), False))
             if not below.is_empty():
-                found.add(name)
-        return frozenset(found)
+                signed.add(name)
+        return frozenset(signed)
 
     def ready(self) -> Closed:
         """Itself, its regions taken apart into conditions, so that numbers can be put in without isl."""
@@ -68,18 +68,18 @@ class Closed:
         arrays = {name: _spread(x, shape) for name, x in env.items() if np.ndim(x)}
         if any(abs(x) > LARGE for x in env.values() if isinstance(x, int)):
             env, most = {name: np.asarray(x).astype(object) for name, x in env.items()}, None
-        found = np.zeros(shape, object if most is None or most > LARGE else np.int64)
+        values = np.zeros(shape, object if most is None or most > LARGE else np.int64)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:
-            here = open_ & np.asarray(piece.region.holds(env), bool)
-            if here.all():  # often so, and quicker
-                found[...] = piece.formula.values(env, most)
+            inside = open_ & np.asarray(piece.region.holds(env), bool)
+            if inside.all():  # often so, and quicker
+                values[...] = piece.formula.values(env, most)
                 break
-            if here.any():
-                some = {**env, **{name: x[here] for name, x in arrays.items()}}
-                found[here] = piece.formula.values(some, most)
-                open_ &= ~here
-        return found
+            if inside.any():
+                some = {**env, **{name: x[inside] for name, x in arrays.items()}}
+                values[inside] = piece.formula.values(some, most)
+                open_ &= ~inside
+        return values
 
 
 def _spread(numbers: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -109,18 +109,18 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Clos
 
 
 def raw_form(rule: Rule) -> Closed:
-    """The count of a rule on a line as Barvinok gives it: quick, in many pieces, not for reading."""
+    """Returns the count of a rule on a line as Barvinok computes it: fast, in many pieces."""
     points = PointSet.of_rule(rule)
     return Closed(points.domain.space, points.domain, points.counted()).ready()
 
 
 def counted_points(points: PointSet) -> Closed:
-    """How many points there are, in as few pieces as can be found."""
+    """Returns the number of points in few pieces."""
     return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
 
 
 def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
-    """The pieces at numbers for split sizes whose modulus has none: one for each quotient by it."""
+    """Returns the pieces at numbers for split sizes with an open modulus: one piece for each quotient."""
     for name, size in sizes.items():
         space = closed.space
         quotients = {0, *(size // by for by in range(1, size + 1))} if size <= LARGEST_SIZE else set[int]()
@@ -135,24 +135,24 @@ def at_sizes(closed: Closed, sizes: Mapping[str, int]) -> Closed:
         for quotient in sorted(quotients):
             left = Linear.of([(by, -quotient)], size)  # the remainder at this quotient
             put = {block: Polynomial.constant(quotient), offset: Polynomial.linear(left)}
-            here = [
+            bounds = [
                 Bound(Linear(((block, 1),), -quotient), True),
                 Bound(left.plus(Linear(((offset, 1),)), -1), True),
             ]
 
-            def inside(region: Region, here: list[Bound] = here) -> Region:
-                return region.where(here[0]).where(here[1])
+            def inside(region: Region, bounds: list[Bound] = bounds) -> Region:
+                return region.where(bounds[0]).where(bounds[1])
 
             domain = domain | inside(closed.domain)
-            found = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)
-            pieces += [p for p in found if not p.region.is_empty()]
+            remaining = (Piece(inside(p.region), p.formula.substituted(put)) for p in closed.pieces)
+            pieces += [p for p in remaining if not p.region.is_empty()]
         pieces = [Piece(p.region.without(name, rest), p.formula) for p in pieces]
         closed = Closed(rest, domain.without(name, rest), pieces)
     return closed
 
 
 def _counted(points: PointSet) -> Closed:
-    """The same, of the points outside where those are simpler to count."""
+    """Returns the same, from the points outside if they are simpler to count."""
     gaps = points.gaps()
     if gaps is None:
         return counted_points(points)
@@ -200,11 +200,11 @@ def _sum_of_products(
 
 def _axis_moduli(rule: Rule) -> dict[str, str]:
     positions = {name for axis in rule.axes for name in (axis.query, axis.key)}
-    found = moduli_of(rule.condition, positions)
+    moduli = moduli_of(rule.condition, positions)
     return {
         axis.query: modulus
         for axis in rule.axes
-        for modulus in (found.get(axis.query) or found.get(axis.key),)
+        for modulus in (moduli.get(axis.query) or moduli.get(axis.key),)
         if modulus
     }
 
@@ -212,7 +212,7 @@ def _axis_moduli(rule: Rule) -> dict[str, str]:
 def _on_line(
     rule: Rule, axis: Axis, condition: Condition, fixed: tuple[str, ...], first: int, modulus: str | None
 ) -> tuple[Closed, Closed]:
-    """The count of one axis' condition: with the names of a line, shared between axes, and with its own."""
+    """Returns the count of one axis: with the names of a line, shared by all axes, and with its own names."""
     back = _from_line(axis)
     to_line = {old: new for new, old in back.items()}
     others = [size for size in rule.sizes if size != axis.queries and size in expr.names(condition)]
@@ -274,6 +274,6 @@ def _combined(
 
 
 def covering(closed: Closed) -> list[Piece]:
-    """The pieces with the zero piece among them, so that they cover the domain."""
+    """Returns the pieces, including one that is 0, so that they cover the domain."""
     rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]

@@ -1,4 +1,4 @@
-"""How regions are notation: `0 <= t <= n`, `w divides n`, `n >= 2w`."""
+"""Regions as text: `0 <= t <= n`, `w divides n`, `n >= 2w`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIRRORED = {">": "<", ">=": "<="}
 
 
 def condition_text(clauses: list[list[Bound]], notation: Notation) -> str:
-    """A region in words; an empty string where it is everything."""
+    """Returns a region as text; an empty text if it is everything."""
     texts = [_clause(clause, notation) for clause in clauses]
     if not texts or "" in texts:
         return ""
@@ -24,7 +24,7 @@ def condition_text(clauses: list[list[Bound]], notation: Notation) -> str:
 
 
 def _clause(clause: list[Bound], notation: Notation) -> str:
-    """Conditions joined by `and`, two bounds of one subject chained."""
+    """Returns conditions joined by `and`, with two bounds of the same term chained."""
     lows: dict[str, tuple[str, str]] = {}
     highs: dict[str, tuple[str, str]] = {}
     rest: list[str] = []
@@ -44,7 +44,7 @@ def _clause(clause: list[Bound], notation: Notation) -> str:
 
 
 def _both_sides(clause: Iterable[Bound], signed: frozenset[str]) -> Iterator[Bound]:
-    """The bounds, `t // w == 0` as two of them where t may be below 0."""
+    """Yields the bounds, with `t // w == 0` as two bounds if t may be negative."""
     for bound in clause:
         match bound:
             case Bound(Linear(((Quotient(of, str()), _),), 0) as form, True) if str(of) in signed:
@@ -54,7 +54,7 @@ def _both_sides(clause: Iterable[Bound], signed: frozenset[str]) -> Iterator[Bou
 
 
 def _needed(clause: list[Bound]) -> list[Bound]:
-    """Without conditions that follow: where t is 1, it divides every size."""
+    """Returns the bounds without redundant remainders: if t is 1, it divides every size."""
     ones = {
         str(bound.form.terms[0][0])
         for bound in clause
@@ -64,7 +64,7 @@ def _needed(clause: list[Bound]) -> list[Bound]:
 
 
 def _is_remainder_by(bound: Bound, moduli: set[str]) -> bool:
-    """Whether it speaks of a remainder by one of these alone."""
+    """Returns whether a bound is about a remainder by one of these moduli only."""
     if len(bound.form.terms) != 1:
         return False
     ((atom, _),) = bound.form.terms
@@ -72,7 +72,7 @@ def _is_remainder_by(bound: Bound, moduli: set[str]) -> bool:
 
 
 def _relation(bound: Bound, notation: Notation) -> Relation:
-    """The bound solved for the atom that is least like a size: ("t", "<=", "n")."""
+    """Returns the bound solved for the atom that is least like a size: ("t", "<=", "n")."""
     special = _of_blocks(bound, notation)
     if special is not None:
         return special
@@ -96,11 +96,11 @@ def _relation(bound: Bound, notation: Notation) -> Relation:
 
 
 def _of_blocks(bound: Bound, notation: Notation) -> tuple[str, str, str] | None:
-    """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
+    """Returns a bound on one quotient or remainder as one on the size: `n >= 2w`, `w divides n`."""
     form = bound.form
-    whole = _remainder(bound)
-    if whole is not None:
-        rest, number = whole
+    remainder = _remainder(bound)
+    if remainder is not None:
+        rest, number = remainder
         name = notation.sum(Polynomial.linear(rest.of))
         return (str(rest.by), "divides", name) if number == 0 else (notation.plain(rest), "==", str(number))
     if len(form.terms) != 1:

@@ -1,4 +1,4 @@
-"""F(a, b), the number of attended pairs with q < a and k < b: one closed form for every box of the grid.
+"""F(a, b), the number of attended pairs with q < a and k < b, which counts every box of the grid.
 
 It is the count of the same rule with its sizes renamed; the pairs of a box follow from F at its
 four corners.
@@ -48,13 +48,13 @@ def _form(rule: Rule, condition: Condition, keep: list[str]) -> Closed:
     axis = rule.axes[0]
     tied = {"m": Name(WHOLE["n"])} if axis.keys == "n" else {}
     numbers = {name: Num(rule.values[name]) for name in rule.parameters if name not in keep}
-    whole: dict[str, Term] = {**{name: Name(new) for name, new in WHOLE.items()}, **tied, **numbers}
+    all_positions: dict[str, Term] = {**{name: Name(new) for name, new in WHOLE.items()}, **tied, **numbers}
     named = [size for size in (axis.queries, axis.keys) if size in expr.names(condition)]
     limits = [
-        Compare("<=", Name(corner), whole[size])
+        Compare("<=", Name(corner), all_positions[size])
         for corner, size in ((TOP, axis.queries), (LEFT, axis.keys))
         if size in named
     ]
-    domain = expr.all_of(expr.substituted(rule.where, whole), *limits)
-    box = Rule(expr.substituted(condition, whole), CORNER, where=domain)
+    domain = expr.all_of(expr.substituted(rule.where, all_positions), *limits)
+    box = Rule(expr.substituted(condition, all_positions), CORNER, where=domain)
     return remembered(raw_form, box, budget=rule.budget)

@@ -1,4 +1,4 @@
-"""Count: the number of attended pairs, as formulas with the places where they hold."""
+"""Count: the number of attended pairs, as formulas with the regions where they hold."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Count(Shown):
 
     @property
     def names(self) -> list[str]:
-        """The symbols it is a formula in: sizes, parameters, and the position it is counted per."""
+        """The names in the formula: sizes, parameters, and the position it is counted per."""
         known = (*self.rule.sizes, *self.rule.parameters, *self.fixed)
         return [name for name in known if name not in self.values]
 
@@ -74,7 +74,7 @@ class Count(Shown):
     @overload
     def at(self, /, **values: int) -> Count: ...  # pyright: ignore[reportOverlappingOverload]
     def at(self, /, **values: int) -> Count | int:
-        """The count with these values: an int once all names have one, a Count before that."""
+        """Returns the count with these values: an int if all names have one, otherwise a Count."""
         return self.bound(values)
 
     __call__ = at
@@ -92,32 +92,32 @@ class Count(Shown):
         known = {**self.values, **bound.values, **positions}
         if all(name in known for name in (*self.rule.sizes, *self.rule.parameters, *self.fixed)):
             return self.number(known)
-        found = self._derived_again(bound) if self._is_outside(rest) else self.restricted(known)
-        return replace(found, values={**found.values, **known}, rule=bound)
+        count = self._derived_again(bound) if self._is_outside(rest) else self.restricted(known)
+        return replace(count, values={**count.values, **known}, rule=bound)
 
     def number(self, values: Mapping[str, int]) -> int:
         """The count at values for every name, which must lie in the rule's domain."""
         values = {**self.values, **values}
         self._check_positions(values)
         if not all(evaluate(parse_assumption(text), values, {}) for text in self.assumed):
-            given = ", ".join(f"{name} = {values[name]}" for name in self.names)
-            raise DomainError(f"{given} contradicts the assumption {' and '.join(self.assumed)}")
+            numbers = ", ".join(f"{name} = {values[name]}" for name in self.names)
+            raise DomainError(f"{numbers} contradicts the assumption {' and '.join(self.assumed)}")
         if self._is_outside(values):
             from lattend.counts.counting import number_at
 
             rule = self.rule.at(**{name: values[name] for name in self.rule.free})
-            places = {name: values[name] for name in self.fixed}
-            return number_at(rule, self.fixed, places, self.first, self.budget)
+            positions = {name: values[name] for name in self.fixed}
+            return number_at(rule, self.fixed, positions, self.first, self.budget)
         for piece in self.closed.pieces:
             if piece.region.holds(values):
-                found = piece.formula.value(values)
-                if found != int(found):
-                    given = ", ".join(f"{name} = {values[name]}" for name in self.names)
-                    raise DomainError(f"at {given} a size is not a whole number")
-                return int(found)
+                number = piece.formula.value(values)
+                if number != int(number):
+                    numbers = ", ".join(f"{name} = {values[name]}" for name in self.names)
+                    raise DomainError(f"at {numbers} a size is not a whole number")
+                return int(number)
         if self.otherwise != "0":
-            given = ", ".join(f"{name} = {value}" for name, value in values.items())
-            raise DomainError(f"{self.otherwise} at {given}, so there is no number to give")
+            numbers = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{self.otherwise} at {numbers}, so there is no number to give")
         return 0
 
     def _is_outside(self, values: Mapping[str, int]) -> bool:
@@ -142,7 +142,7 @@ class Count(Shown):
         return replace(self, closed=guarded(at_values, self.closed, known, budget=self.budget))
 
     def _in_numbers(self) -> Count:
-        """The same count with bound parameters written into the rule: at w = 4 one can then say `4 | n`."""
+        """Returns the count with bound parameters written into the rule, to say `4 | n` at w = 4."""
         from lattend.counts.counting import closed_count
 
         if self.assumed or not any(name in self.values for name in self.rule.parameters):
@@ -164,13 +164,13 @@ class Count(Shown):
         """The same count per query or per key, with positions that begin at another number."""
         from lattend.counts.counting import closed_count
 
-        found = closed_count(self.rule, self.fixed, self.budget, first)
+        count = closed_count(self.rule, self.fixed, self.budget, first)
         for text in self.assumed:
-            found = found.assuming(text)
-        return found
+            count = count.assuming(text)
+        return count
 
     def related(self) -> Iterator[tuple[Count, str]]:
-        """Other counts of the same rule, which a formula may be instead, and what they are."""
+        """Yields other counts of the same rule that a formula may be, with their descriptions."""
         from lattend.counts.counting import closed_count
 
         if not self.rule.axes:
@@ -222,13 +222,13 @@ class Count(Shown):
         """The count of the rule with other numbers, or on another domain, under the same assumptions."""
         from lattend.counts.counting import closed_count
 
-        found = closed_count(rule, self.fixed, self.budget, self.first)
+        count = closed_count(rule, self.fixed, self.budget, self.first)
         for text in self.assumed:
-            found = found.assuming(text)
-        return found
+            count = count.assuming(text)
+        return count
 
     def order(self, *variables: str) -> Growth:
-        """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
+        """Returns the big-O of the count as `variables`, by default all names, grow."""
         from lattend.counts.growth import growth
 
         return guarded(growth, self, variables, budget=self.budget)
@@ -260,11 +260,11 @@ class Count(Shown):
     # Forms
 
     def format_pieces(self, *, latex: bool = False, short: bool = True) -> tuple[list[PieceText], str]:
-        """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
+        """Returns the printed pieces, and the meaning of their short names (N = n // w)."""
         return guarded(format_pieces, self, latex, short, budget=self.budget, loading=load)
 
     def typeset(self) -> Typeset:
-        """The count for a page: LaTeX piece by piece, and all of it as text and as LaTeX."""
+        """Returns the count for a page: LaTeX for each piece, and the whole count as text and as LaTeX."""
         return guarded(typeset, self, budget=self.budget, loading=load)
 
     @property
@@ -275,7 +275,7 @@ class Count(Shown):
 
     @property
     def domain_text(self) -> str:
-        """Where it is defined, in words: the rule's domain and what is assumed; each said once."""
+        """Where it is defined, as text: the rule's domain and the assumptions, without repetition."""
         open_ = [
             part for part in expr.conjuncts(self.rule.formula_domain) if {*expr.names(part)} - {*self.values}
         ]
@@ -287,7 +287,7 @@ class Count(Shown):
         return " and ".join([*map(expr.text, open_), *self.assumptions])
 
     def covers(self) -> bool:
-        """Whether its pieces cover the domain; where they do not, it is 0."""
+        """Returns whether its pieces cover the domain; elsewhere the count is 0."""
         return uncovered(self.pieces, self.closed.domain).is_empty()
 
     def __str__(self) -> str:
@@ -327,7 +327,7 @@ class Count(Shown):
 
 
 def at_values(closed: Closed, values: Mapping[str, int]) -> Closed:
-    """The pieces and the domain at these values; where a split name has one, so has its modulus."""
+    """Returns the pieces and the domain at these values; a split name needs one for its modulus too."""
     region = closed.domain
     for atom, value in closed.space.coordinates_at(values).items():
         region = region.where(Bound(Linear(((atom, 1),), -value), True))
@@ -336,7 +336,7 @@ def at_values(closed: Closed, values: Mapping[str, int]) -> Closed:
 
 
 def within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
-    """The pieces and the domain where `condition` holds; the line of an image too, where it can say it."""
+    """Returns the pieces and the domain where `condition` holds, and those of an image's line if possible."""
     line = closed.line if _on_line(closed, expr.names(condition)) else None
     region = region_of(condition, closed.space, source)
     return _inside(closed, closed.domain & region, line and within(line, condition, source))
@@ -356,7 +356,7 @@ def _inside(closed: Closed, region: Region, line: Closed | None) -> Closed:
 
 def assumed(closed: Closed, condition: Condition, text: str) -> Closed:
     """The same where that leaves anything."""
-    found = within(closed, condition, text)
-    if found.domain.is_empty():
+    inside = within(closed, condition, text)
+    if inside.domain.is_empty():
         raise DomainError(f'assumption "{text}" never holds where this count is defined')
-    return found
+    return inside

@@ -1,4 +1,4 @@
-"""count(rule): from a rule to its closed form or its number, by the best way there is."""
+"""count(rule): the closed form of a rule's count, or its number, by the best method."""
 
 from __future__ import annotations
 
@@ -56,34 +56,34 @@ def count(
     fixed = _fixed(rule, per)
     if first and not fixed:
         raise NamingError(f'first={first} is where positions begin: count per="query" or per="key" with it')
-    places = {name: value for name, value in values.items() if name in fixed}
+    positions = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
-    complete = not bound.free and len(places) == len(fixed)
+    complete = not bound.free and len(positions) == len(fixed)
     if method == "enumerate":
         bound = bound.complete()
-        return enumerated_per(bound, _complete(places, fixed), first) if fixed else enumerated(bound)
+        return enumerated_per(bound, _complete(positions, fixed), first) if fixed else enumerated(bound)
     if complete and method == "auto":
-        return number_at(bound, fixed, places, first, budget)
+        return number_at(bound, fixed, positions, first, budget)
     try:
-        found = closed_count(bound, fixed, budget, first)
-        return found.bound(places) if places or complete else found
+        counted = closed_count(bound, fixed, budget, first)
+        return counted.bound(positions) if positions or complete else counted
     except (NoClosedForm, NotAffineError) as reason:
         raise _with_advice(reason, bound, complete, budget) from None
 
 
 def number_at(
-    rule: Rule, fixed: tuple[str, ...], places: Mapping[str, int], first: int, budget: Budget
+    rule: Rule, fixed: tuple[str, ...], positions: Mapping[str, int], first: int, budget: Budget
 ) -> int:
-    """The count of a complete rule, at the positions `places` of `fixed`; of a small one pair by pair."""
+    """Returns the count of a complete rule at these positions of `fixed`; small rules are enumerated."""
     if rule.dense <= SMALL or (fixed and expr.arrays(rule.condition)):
-        return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+        return enumerated_per(rule, positions, first) if fixed else enumerated(rule)
     if expr.arrays(rule.condition):
         return counted_from_data(rule)
     try:
-        return closed_count(rule, fixed, budget, first).number(places)
+        return closed_count(rule, fixed, budget, first).number(positions)
     except (NoClosedForm, NotAffineError) as reason:
         try:
-            return enumerated_per(rule, places, first) if fixed else enumerated(rule)
+            return enumerated_per(rule, positions, first) if fixed else enumerated(rule)
         except TooLarge as size:
             error = TooLarge(f"{size}, and there is no closed form: {reason}")
             raise error.with_reason(f"{size.reason}, and there is no closed form: {reason.reason}") from None
@@ -119,17 +119,17 @@ def _closed_count(
 
 
 def _with_modulus(rule: Rule) -> Rule | None:
-    """The rule with a letter, bound, for the number it divides by.
+    """Returns the rule with a bound letter in place of the number it divides by.
 
     Per position that may be simpler: `q // 64 == k // 64` goes through 64 remainders, `q // w == k // w`
     has one case for all of them.
     """
     letters = ("w" + "_" * more for more in itertools.count())
     letter = next(name for name in letters if name not in rule.parameters)
-    found = with_modulus(rule.condition, letter)
-    if found is None:
+    symbolic = with_modulus(rule.condition, letter)
+    if symbolic is None:
         return None
-    condition, number = found
+    condition, number = symbolic
     return replace(rule, condition=condition, values={**rule.values, letter: number})
 
 
@@ -156,28 +156,28 @@ def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
     raise NamingError(f'per is "query" or "key", not {per!r}')
 
 
-def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
-    missing = [name for name in fixed if name not in places]
+def _complete(positions: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
+    missing = [name for name in fixed if name not in positions]
     if missing:
         raise NamingError(f"enumeration needs a value for {' and '.join(missing)}")
-    return dict(places)
+    return dict(positions)
 
 
 def _with_advice(reason: LattendError, rule: Rule, complete: bool, budget: Budget) -> LattendError:
-    """The reason there is no closed form, with what still works."""
+    """Returns why there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
         moduli = [name for name in rule.moduli if name in rule.free]
         letter = next(iter([*moduli, *(name for name in rule.free if name in rule.parameters)]), None)
         names = ", ".join(f"{name}=…" for name in rule.free)
         numbers = "" if complete else "; counting at given numbers still works"
-        found = f"the closed form was not found: {reason.reason}"
+        summary = f"the closed form was not found: {reason.reason}"
         fixes = [f"{letter} a number, as in count({letter}=…)"] if letter else []
         seconds = max(LONG, LONGER * (budget.seconds or 0))
         if isfinite(seconds):
             fixes.append(f"{'' if letter else 'it '}more time: count(deadline={seconds:.0f})")
         fix = f"; give {', or '.join(fixes)}" if fixes else ""
         advice = f"{fix}{numbers}{numbers and f': count({names})'}"
-        return DeadlineError(f'rule "{rule.text}": {found}{advice}').with_reason(f"{found}{numbers}")
+        return DeadlineError(f'rule "{rule.text}": {summary}{advice}').with_reason(f"{summary}{numbers}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

@@ -61,7 +61,7 @@ def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
 def data_boxes(
     rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]
 ) -> Iterator[tuple[Condition, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Boxes between edges along which the data stays the same, by the affine condition left inside them.
+    """Yields boxes on which the data is constant, by the affine condition left inside them.
 
     Each condition comes with the tops, bottoms, lefts and rights of its boxes.
     """
@@ -86,10 +86,10 @@ def _data_picks(
     lefts = _edges(atoms, axis.key, cols, rule)
     if len(tops) * len(lefts) > MAX_PAIRS:
         raise NoClosedForm(f"its data has {len(tops):,} and {len(lefts):,} runs, too many pairs")
-    places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
+    corners = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
     truth: dict[Condition, NDArray[np.bool_]] = {
         atom: np.broadcast_to(
-            np.asarray(evaluate(atom, {**rule.values, **places}, rule.data)), (len(tops) - 1, len(lefts) - 1)
+            np.asarray(evaluate(atom, {**rule.values, **corners}, rule.data)), (len(tops) - 1, len(lefts) - 1)
         )
         for atom in atoms
     }
@@ -108,7 +108,7 @@ def _in_boxes(
     lefts: NDArray[np.int64],
     picked: NDArray[np.bool_],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]:
-    """The picked boxes, by row and column, and how many pairs of the affine rest each one holds."""
+    """Returns the picked boxes by row and column, and the number of pairs of the affine rest in each."""
     i, j = np.nonzero(picked)
     a, b, c, d = tops[i], tops[i + 1], lefts[j], lefts[j + 1]
     if residual == Truth(True):
@@ -120,7 +120,7 @@ def _in_boxes(
 
 
 def _speaks_of_positions(atom: Condition) -> bool:
-    """Whether a comparison with data also has a position outside its lookups: it changes along a run."""
+    """Returns whether a comparison with data also has a position outside its lookups."""
     stack: list[expr.Node] = [atom]
     while stack:
         node = stack.pop()
@@ -134,12 +134,12 @@ def _speaks_of_positions(atom: Condition) -> bool:
 def _edges(
     atoms: list[Compare],
     position: str,
-    given: NDArray[np.int64],
+    edges: NDArray[np.int64],
     rule: Rule,
 ) -> NDArray[np.int64]:
-    """The given edges, and where runs of positions begin along which every lookup stays the same."""
-    size = int(given[-1])
-    places = np.arange(size)
+    """Returns the edges, and where runs begin along which every lookup is constant."""
+    size = int(edges[-1])
+    positions = np.arange(size)
     changes = np.zeros(max(0, size - 1), bool)
     lookups = [node for atom in atoms for node in expr.walk(atom) if isinstance(node, Lookup)]
     for lookup in lookups:
@@ -148,10 +148,10 @@ def _edges(
                 continue
             if not _only(term, position):
                 raise NoClosedForm(f"{expr.term_text(lookup)} is indexed by the query and the key at once")
-            found = evaluate_term(term, {**rule.values, position: places}, rule.data)
-            along = np.broadcast_to(found, places.shape)
+            values = evaluate_term(term, {**rule.values, position: positions}, rule.data)
+            along = np.broadcast_to(values, positions.shape)
             changes |= along[1:] != along[:-1]
-    return np.union1d(given, np.nonzero(changes)[0] + 1).astype(np.int64)
+    return np.union1d(edges, np.nonzero(changes)[0] + 1).astype(np.int64)
 
 
 def _only(node: expr.Term, position: str) -> bool:

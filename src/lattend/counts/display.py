@@ -1,4 +1,4 @@
-"""Display: a count as people read it, in text and in LaTeX."""
+"""Display of counts as text and as LaTeX."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Typeset:
 def format_pieces(
     count: Count, latex: bool, short: bool, pieces: list[Piece] | None = None
 ) -> tuple[list[PieceText], str]:
-    """The lines of a count, or of these pieces of it, and what its short names (N = n // w) stand for."""
+    """Returns the lines of a count or of these pieces, and the meaning of short names (N = n // w)."""
     if not count.names:
         holds = count.otherwise == "0" or any(piece.region.holds(count.values) for piece in count.pieces)
         return [PieceText(str(count.number(count.values)) if holds else _otherwise(count, latex), "")], ""
@@ -75,14 +75,14 @@ def _otherwise(count: Count, latex: bool) -> str:
 
 
 def as_text(count: Count) -> str:
-    """The count as a small table; on an image with many pieces, as a product of one line's count."""
+    """Returns the count as a small table; on an image with many pieces, as a product of one line's count."""
     if count.closed.line is not None and len(count.pieces) > 2:
         return _as_product(count)
     return _text(count)
 
 
 def as_latex(count: Count) -> str:
-    """The count as LaTeX: a formula, or cases; on an image with too many for a reader, those of one axis."""
+    """Returns the count as LaTeX: a formula or cases; on an image with too many, those of one axis."""
     if count.closed.line is not None and len(count.pieces) > MOST_PIECES:
         return typeset(count).latex
     first, more = _first(count)
@@ -90,7 +90,7 @@ def as_latex(count: Count) -> str:
 
 
 def typeset(count: Count) -> Typeset:
-    """The count for a page: LaTeX piece by piece, and all of it as text and as LaTeX."""
+    """Returns the count for a page: LaTeX for each piece, and the whole count as text and as LaTeX."""
     head, shown = "", count
     if count.closed.line is not None and len(count.pieces) > 2:
         symbol, arguments, factors, shown = _product_of(count, latex_name)
@@ -117,7 +117,7 @@ def _text(count: Count) -> str:
 
 
 def _first(count: Count) -> tuple[list[Piece] | None, str]:
-    """The pieces to print where there are too many for a reader, and how that is said."""
+    """Returns the pieces to print if there are too many, and a note about the others."""
     left = len(count.pieces) - FIRST_PIECES
     if len(count.pieces) <= MOST_PIECES:
         return None, ""
@@ -151,7 +151,7 @@ def _as_product(count: Count) -> str:
 
 
 def _product_of(count: Count, name: Callable[[str], str]) -> tuple[str, list[str], list[str], Count]:
-    """A letter F, the names it is a formula in, F for each axis, and the count that F is."""
+    """Returns a letter F, its arguments, F for each axis, and the count F."""
     closed, line = count.closed, count.closed.line
     if line is None:
         raise ValueError("this count is not a product of one line")
@@ -162,7 +162,7 @@ def _product_of(count: Count, name: Callable[[str], str]) -> tuple[str, list[str
 
 
 def _lines(count: Count, piece: Piece, pen: Notation) -> list[PieceText]:
-    """The piece as a line, or as none where the values already given contradict its conditions."""
+    """Returns the piece as a line; none if the known values contradict its conditions."""
     clauses: list[list[Bound]] = []
     for clause in piece.region.within(count.closed.domain).clauses:
         bounds = [bound_at(bound, count.values) for bound in clause]
@@ -172,7 +172,7 @@ def _lines(count: Count, piece: Piece, pen: Notation) -> list[PieceText]:
 
 
 def _formula(count: Count, piece: Piece, pen: Notation) -> str:
-    """The piece's formula with everything put in that is known on its region."""
+    """Returns the piece's formula with everything substituted that is known on its region."""
     equalities = piece.region.within(count.closed.domain).equalities()
     known = {atom: p.at(count.values) for atom, p in solved(equalities).items()}
     one = Polynomial.constant(1)
@@ -183,15 +183,15 @@ def _formula(count: Count, piece: Piece, pen: Notation) -> str:
             known[atom] = Polynomial.linear(atom.of).at(count.values)
         rest = piece.region.rest(atom)
         if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
-            whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)
-            known[atom] = whole.times(Fraction(1, atom.by))
+            multiple = Polynomial.linear(atom.of) - Polynomial.constant(rest)
+            known[atom] = multiple.times(Fraction(1, atom.by))
     long = len(piece.formula.terms) > MAX_WHOLE
     factors = piece.factors if piece.factors and long else (piece.formula,)
     return pen.product([factor.at(count.values) for factor in factors], known)
 
 
 def _on_multiples(count: Count, piece: Piece) -> Piece | None:
-    """The piece where the modulus divides, if its formula is a plain polynomial there and not before."""
+    """Returns the piece where the modulus divides, if only there its formula is a plain polynomial."""
     special = _where_divisible(piece.formula)
     clauses = piece.region.within(count.closed.domain).clauses
     borders = [bound for clause in clauses for bound in clause if not bound.equal]
@@ -209,7 +209,7 @@ def _on_multiples(count: Count, piece: Piece) -> Piece | None:
 
 
 def _where_divisible(formula: Polynomial) -> tuple[Polynomial, list[Linear]] | None:
-    """The formula where every modulus divides what it divides, if it is a polynomial there.
+    """Returns the formula where every division leaves no remainder, if it is a polynomial there.
 
     There n % w is 0 and n // w is n/w: w*(n // w) becomes n.
     """

@@ -1,4 +1,4 @@
-"""Counting pair by pair: the oracle, and the way out where there is no closed form."""
+"""Counting pair by pair: the oracle of the tests, and the method if there is no closed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 22  # pairs looked at in one go
 
 
 def enumerated(rule: Rule) -> int:
-    """The number of attended pairs of a complete rule, found by looking at each, some rows at a time."""
+    """Returns the number of attended pairs of a complete rule by enumeration, a few rows at a time."""
     lengths, pairs = rule.lengths, rule.dense
     _check(pairs)
     if not pairs:
@@ -27,16 +27,16 @@ def enumerated(rule: Rule) -> int:
     return sum(int(rule.mask_at(block).sum()) for block in blocks)
 
 
-def enumerated_per(rule: Rule, places: Mapping[str, int], first: int = 0) -> int:
-    """The number of attended pairs of a complete rule at the given coordinates, counted from `first`."""
-    for name, place in places.items():
-        check_integer(name, place)
-        if not first <= place < rule.lengths[name] + first:
-            raise DomainError(f"{name} = {place} lies outside {first} … {rule.lengths[name] - 1 + first}")
-    places = {name: place - first for name, place in places.items()}
-    ranges = {name: np.arange(length) for name, length in rule.lengths.items() if name not in places}
+def enumerated_per(rule: Rule, positions: Mapping[str, int], first: int = 0) -> int:
+    """Returns the number of attended pairs of a complete rule at these positions, counted from `first`."""
+    for name, position in positions.items():
+        check_integer(name, position)
+        if not first <= position < rule.lengths[name] + first:
+            raise DomainError(f"{name} = {position} lies outside {first} … {rule.lengths[name] - 1 + first}")
+    positions = {name: position - first for name, position in positions.items()}
+    ranges = {name: np.arange(length) for name, length in rule.lengths.items() if name not in positions}
     _check(prod(len(r) for r in ranges.values()))
-    ranges |= {name: np.array([place]) for name, place in places.items()}
+    ranges |= {name: np.array([position]) for name, position in positions.items()}
     return int(rule.mask_at({name: ranges[name] for name in rule.positions}).sum())
 
 

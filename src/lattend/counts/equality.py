@@ -39,35 +39,37 @@ class Judged:
 
 
 def judge_equation(count: Count, left: Formula | None, right: Formula, text: str) -> Judged:
-    """The verdict on `left = right` where the count is defined; without a left side it is the count."""
-    given, difference = count, right
+    """Returns the verdict on `left = right` on the count's domain; without a left side it is the count."""
+    left_count, difference = count, right
     if left is not None:  # then their difference is a formula for nothing
-        given = replace(count, closed=replace(count.closed, pieces=[], line=None))
+        left_count = replace(count, closed=replace(count.closed, pieces=[], line=None))
         difference = Apply("-", (right, left))
 
     compared = partial(_compared, count, left, right)
     nothing = count.closed.domain - count.closed.domain
     try:
-        agreed, open_ = _where_equal(given, difference)
+        agreed, open_ = _where_equal(left_count, difference)
     except NoClosedForm as reason:
-        found = _counterexample(count, difference, None, compared)
-        if found is not None:
-            return Judged(Verdict(text, "fails", counterexample=found), nothing)
+        counterexample = _counterexample(count, difference, None, compared)
+        if counterexample is not None:
+            return Judged(Verdict(text, "fails", counterexample=counterexample), nothing)
         return Judged(Verdict(text, "undecided", remaining=str(reason)), nothing)
     missed = count.closed.domain - agreed
     if missed.is_empty():
         return Judged(Verdict(text, "holds", count.domain_text), agreed)
-    found = _counterexample(count, difference, missed, compared)
-    if found is None:
+    counterexample = _counterexample(count, difference, missed, compared)
+    if counterexample is None:
         return Judged(Verdict(text, "undecided", words(count, missed), remaining=open_.text()), agreed)
     if agreed.is_empty() or not grows(count, agreed):
         where = open_.text([] if agreed.is_empty() else [words(count, agreed)])
-        return Judged(Verdict(text, "fails", where or NOWHERE, found), agreed)
-    return Judged(Verdict(text, "holds only where", words(count, agreed), found, open_.text()), agreed)
+        return Judged(Verdict(text, "fails", where or NOWHERE, counterexample), agreed)
+    return Judged(
+        Verdict(text, "holds only where", words(count, agreed), counterexample, open_.text()), agreed
+    )
 
 
 def first_difference(count: Count, left: Formula | None, right: Formula) -> Counterexample | None:
-    """The first small numbers at which a formula is not the count, or not the one on its left."""
+    """Returns the first small numbers at which a formula differs from the count or the left side."""
     return _counterexample(count, right, None, partial(_compared, count, left, right))
 
 
@@ -95,7 +97,7 @@ def words(count: Count, region: Region) -> str:
 
 
 class _Open:
-    """Equations that are left: with a solution that is known, or perhaps with none."""
+    """Undecided equations: those with a known solution, and the others."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
@@ -104,10 +106,10 @@ class _Open:
 
     def add(self, equation: Polynomial, region: Region) -> None:
         text = f"{Notation(self.count.names, short=False).formula(equation)} == 0"
-        place = words(self.count, region)
-        bracketed = f"({place})" if " or " in place else place
-        found = self.solved if self._has_solution(equation, region) else self.unsolved
-        found.append(f"{text} and {bracketed}" if place else text)
+        where = words(self.count, region)
+        bracketed = f"({where})" if " or " in where else where
+        target = self.solved if self._has_solution(equation, region) else self.unsolved
+        target.append(f"{text} and {bracketed}" if where else text)
 
     def _has_solution(self, equation: Polynomial, region: Region) -> bool:
         tried = (
@@ -117,7 +119,7 @@ class _Open:
         return any(equation.value(values) == 0 and region.holds(values) for values in tried)
 
     def text(self, before: list[str] | None = None) -> str:
-        """All places, those where it is not known whether there is one last."""
+        """Returns all regions, those with an unknown solution last."""
         certain = _joined([*(before or []), *_short(self.solved)])
         perhaps = _joined(_short(self.unsolved))
         if not certain:
@@ -125,15 +127,15 @@ class _Open:
         return f"{certain}, perhaps also where {perhaps}" if perhaps else certain
 
 
-def _joined(places: list[str]) -> str:
-    """Places joined by `or`, with brackets around each that has conditions joined by `and`."""
-    if len(places) == 1:
-        return places[0]
-    return " or ".join(f"({place})" if _is_conjunction(place) else place for place in places)
+def _joined(wheres: list[str]) -> str:
+    """Returns regions joined by `or`, with brackets around those that contain `and`."""
+    if len(wheres) == 1:
+        return wheres[0]
+    return " or ".join(f"({where})" if _is_conjunction(where) else where for where in wheres)
 
 
-def _is_conjunction(place: str) -> bool:
-    outside, inner = "", place
+def _is_conjunction(where: str) -> bool:
+    outside, inner = "", where
     while outside != inner:
         outside, inner = inner, re.sub(r"\([^()]*\)", "", inner)
     return " and " in outside and " or " not in outside
@@ -145,7 +147,7 @@ def _short(texts: list[str]) -> list[str]:
 
 
 def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
-    """The region where the formula is the count, as far as linear conditions say; and what stays open."""
+    """Returns where the formula equals the count, from linear conditions, and the undecided equations."""
     zero = uncovered(count.pieces, count.closed.domain)
     agreed = zero - zero
     open_ = _Open(count)
@@ -153,45 +155,45 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
     for piece in pieces:
         for case in cases(formula, piece.region):
             gap = case.above - piece.formula * case.below
-            here, rest = _zeros(gap, case)
-            agreed = agreed | here
+            zeros, rest = _zeros(gap, case)
+            agreed = agreed | zeros
             if rest is not None:
                 open_.add(rest, _where_defined(case))
     return agreed, open_
 
 
 def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
-    """Where `gap` is 0 on the case's region, as far as linear conditions say; and what else may be 0."""
+    """Returns where `gap` is 0, from linear conditions, and the factor that may be 0 elsewhere."""
     region = _where_defined(case)
     if vanishes(gap, region):
         return region, None
-    found, rest = region - region, ONE
+    zeros, rest = region - region, ONE
     if region.is_point():
-        return found, None
+        return zeros, None
     gap = gap.substituted(solved(region.equalities()))
     for factor, _ in factored(gap)[1]:
-        here = _zeros_of(factor, region)
-        if here is not None:
-            found = found | here
+        zero = _zeros_of(factor, region)
+        if zero is not None:
+            zeros = zeros | zero
         elif vanishes(factor, region):
             return region, None
         elif not never_zero(factor, region):
             rest = rest * factor
     if rest == ONE:
-        return found, None
+        return zeros, None
     slices = _slices(region)
     if slices is None:
-        return found, rest
+        return zeros, rest
     for part in slices:
-        here, left = _zeros(gap, Case(part, case.above, ONE))
+        zero, left = _zeros(gap, Case(part, case.above, ONE))
         if left is not None:
-            return found, rest
-        found = found | here
-    return found, None
+            return zeros, rest
+        zeros = zeros | zero
+    return zeros, None
 
 
 def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
-    """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
+    """Returns where an irreducible factor is 0, if it is linear or a split size; otherwise None."""
     if factor.degree() == 1:
         return region.where(Bound(factor.as_linear()[0], True))
     for name in region.space.split:
@@ -203,7 +205,7 @@ def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
 
 
 def _slices(region: Region) -> list[Region] | None:
-    """The region cut along a direction in which it has few points, if there is one."""
+    """Returns slices of the region along a direction with few points, if there is one."""
     for polyhedron in region.polyhedra():
         for form, low, high in polyhedron.bounded():
             if high - low < MAX_SLICES:
@@ -245,16 +247,16 @@ def _counterexample(
     for lowest in (1, 0, None):
         floors = {name: 0 if name in positions and lowest else lowest for name in count.names}
         least = None if missed is None else _at_least(missed, floors).least(count.names)
-        found = None if least is None else compared({**count.values, **least})
-        if found is not None:
-            return found
+        counterexample = None if least is None else compared({**count.values, **least})
+        if counterexample is not None:
+            return counterexample
         tried = (
             v for size in range(MAX_SIZE) for v in _points(count, count.names, floors, size, size + margin)
         )
         wrong = (compared(values) for values in islice(tried, MOST_TRIED))
-        found = next((one for one in wrong if one is not None), None)
-        if found is not None:
-            return found
+        counterexample = next((one for one in wrong if one is not None), None)
+        if counterexample is not None:
+            return counterexample
     return None
 
 
@@ -269,7 +271,7 @@ def _at_least(region: Region, floors: Mapping[str, int | None]) -> Region:
 def _points(
     count: Count, names: list[str], floors: Mapping[str, int | None], size: int, limit: int
 ) -> Iterator[dict[str, int]]:
-    """All values within `limit` whose first name is `size`, in order; only those of the domain."""
+    """Yields all values in the domain within `limit` with `size` for the first name, in order."""
     order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
 
     def extended(values: dict[str, int], rest: list[str]) -> Iterator[dict[str, int]]:

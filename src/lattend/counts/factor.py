@@ -10,7 +10,7 @@ MAX_ATOMS = 6
 
 
 def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Condition, ...]] | None:
-    """Disjoint products, one condition an axis, whose union is `condition`; None when it has none.
+    """Returns disjoint products with one condition for each axis, whose union is `condition`, or None.
 
     `qy == ky or qx == kx` is [(qy == ky, true), (not qy == ky, qx == kx)].
     """
@@ -29,13 +29,13 @@ def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Conditio
             continue
         literals = [atom if value else expr.negated(atom) for atom, value in chosen.items()]
         by_residual.setdefault(residual, []).append(expr.all_of(*literals))
-    found: list[tuple[Condition, ...]] = []
+    products: list[tuple[Condition, ...]] = []
     for residual, choices in by_residual.items():
         tails = by_axis(residual, rest)
         if tails is None:
             return None
-        found.extend((expr.any_of(*choices), *tail) for tail in tails)
-    return found
+        products.extend((expr.any_of(*choices), *tail) for tail in tails)
+    return products
 
 
 def _touches(condition: Condition, names: set[str]) -> bool:
@@ -43,7 +43,7 @@ def _touches(condition: Condition, names: set[str]) -> bool:
 
 
 def _gathered(node: Condition, mine: set[str], others: set[str]) -> Condition:
-    """The same condition with neighbours that speak of one axis only put into one group."""
+    """Returns the condition with conditions on one axis grouped together."""
     match node:
         case Not():
             return Not(_gathered(node.arg, mine, others))

@@ -1,4 +1,4 @@
-"""The receptive field of a stack of layers: what a query sees through several of them.
+"""The receptive field of a stack of layers: the keys that a query sees through several layers.
 
 Layers have residual connections, so that a position keeps what it has seen. Heads are joined: a layer
 passes on what any of its heads attends to.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.budget import DEFAULT
-from lattend.counts.bands import band_depth
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.counting import bind
@@ -25,9 +25,13 @@ from lattend.report.shown import Shown
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.parser import parse
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule, check_integer
+from lattend.sets import Space, region_of
 from lattend.sets.guard import remembered
+from lattend.sets.piece import Piece
 from lattend.sets.powers import Extent, Relation, least_power
 from lattend.wording import listed, many
 
@@ -42,7 +46,7 @@ Numbers = tuple[tuple[str, int], ...]  # values by name
 
 @dataclass(frozen=True)
 class Depth(Shown):
-    """After `layers` layers the receptive field grows no more; `extent` says what it is then.
+    """The number of layers after which the receptive field stops growing, and its extent then.
 
     Then a query sees "every" position, every "earlier" one, of every two positions one the other ("one
     way"), or "not all": the positions `apart` see each other in neither direction, however many layers.
@@ -55,23 +59,23 @@ class Depth(Shown):
 
     @property
     def all_reached(self) -> bool:
-        """Whether of any two positions one sees the other in the end."""
+        """Whether, of any two positions, one sees the other in the end."""
         return self.extent != "not all"
 
     def text(self) -> str:
-        """One sentence, or a formula and one."""
+        """Returns a sentence, or a formula and a sentence."""
         if isinstance(self.layers, int):
             when = f"after {many(self.layers, 'layer')}"
             return f"{when} {self.seen()}" if self.all_reached else f"{when} it grows no more: {self.seen()}"
         return f"layers until it grows no more:\n{self.layers}\nthen {self.seen()}"
 
     def seen(self) -> str:
-        """What a query sees in the end."""
+        """Returns what a query sees in the end."""
         if self.apart is None:
             elsewhere = f", where {self.where}; elsewhere each sees only itself" if self.where else ""
             return _SEEN[self.extent] + elsewhere
-        queries = [place for name, place in self.apart.items() if name.startswith("q")]
-        keys = [place for name, place in self.apart.items() if name in ("k", "kz", "ky", "kx")]
+        queries = [coordinate for name, coordinate in self.apart.items() if name.startswith("q")]
+        keys = [coordinate for name, coordinate in self.apart.items() if name in ("k", "kz", "ky", "kx")]
         two = [str(p[0]) if len(p) == 1 else str(tuple(p)) for p in (queries, keys)]
         sizes = {name: value for name, value in self.apart.items() if name[0] not in "qk"}
         where = f" (at {', '.join(f'{name} = {value}' for name, value in sizes.items())})" if sizes else ""
@@ -89,7 +93,7 @@ _SEEN: dict[Extent, str] = {
 
 
 def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> Rule:
-    """The pairs that so many layers connect, as a rule on the same axes, without heads.
+    """Returns the pairs connected by a number of layers, as a rule on the same axes, without heads.
 
     >>> from lattend.rules.reader import rule
     >>> receptive_field(rule("strided"), 3)
@@ -112,7 +116,7 @@ def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> R
 
 
 def one_layer(rule: Rule) -> Rule:
-    """What one layer passes on: the rule with its numbers written into it, and its heads joined."""
+    """Returns the rule of one layer, with its numbers written in and its heads joined."""
     if any(axis.queries != axis.keys for axis in rule.axes):
         raise DomainError(
             f'rule "{rule.text}" has keys of their own number m: only layers of self-attention can be stacked'
@@ -139,7 +143,7 @@ def one_layer(rule: Rule) -> Rule:
 
 
 def depth(rule: Rule, deadline: float | None = None) -> Depth:
-    """How many layers it takes until the receptive field grows no more, and what it is then.
+    """Returns the number of layers until the receptive field stops growing, and its extent then.
 
     A formula while a size is open, where there is an exact one; a number once every name has a value.
     """
@@ -168,7 +172,7 @@ def depth(rule: Rule, deadline: float | None = None) -> Depth:
 
 
 def depth_of_mask(mask: Bools) -> tuple[int, Bools]:
-    """After how many layers of this mask nothing more is connected, and what then is."""
+    """Returns the number of layers of this mask until nothing more is connected, and the last mask."""
     own = np.eye(len(mask), dtype=bool)
     return least_power(own, mask | own, _composed, np.array_equal)
 
@@ -214,12 +218,12 @@ def _traversed(rule: Rule, positions: int) -> Depth:
         return Depth(layers, "one way")
     sizes = [rule.values[axis.queries] for axis in rule.axes]
     two: list[int] = np.argwhere(~either)[0].tolist()
-    places = [int(at) for position in two for at in np.unravel_index(position, sizes)]
-    return Depth(layers, "not all", dict(zip(rule.positions, places, strict=True)))
+    coordinates = [int(at) for position in two for at in np.unravel_index(position, sizes)]
+    return Depth(layers, "not all", dict(zip(rule.positions, coordinates, strict=True)))
 
 
 def flat_mask(rule: Rule, positions: int) -> Bools:
-    """The mask of a complete rule, all positions of its axes in one row."""
+    """Returns the mask of a complete rule on flat positions."""
     if positions > MOST_POSITIONS:
         raise TooLarge(f"{positions:,} positions are too many to traverse; the limit is {MOST_POSITIONS:,}")
     return rule.mask().reshape(positions, positions)
@@ -231,3 +235,42 @@ def _composed(one: Bools, other: Bools) -> Bools:
 
 def _frozen(values: Mapping[str, int]) -> Numbers:
     return tuple(sorted(values.items()))
+
+
+# Bands of a letter's width
+
+BANDS: dict[str, Extent] = {
+    "k <= q and q - k <= {}": "earlier",
+    "abs(q - k) <= {}": "every",
+    "q <= k and k - q <= {}": "one way",
+}
+
+
+def band_depth(relation: Relation, parameters: list[str]) -> tuple[Closed, Extent, str] | None:
+    """Returns ⌈(n - 1)/t⌉, the extent and the domain t >= 1, if the rule is a band of t positions."""
+    if len(relation.axes) != 1 or len(parameters) != 1:
+        return None
+    (name,) = parameters
+    for shape, extent in BANDS.items():
+        if relation.attends_to(parse(shape.format(name))):
+            closed, names = band_layers(), {"t": name}
+            space = closed.space.renamed(names)
+            pieces = [Piece(p.region.renamed(names, space), p.formula.at(names)) for p in closed.pieces]
+            return Closed(space, closed.domain.renamed(names, space), pieces), extent, f"{name} >= 1"
+    return None
+
+
+@lru_cache(maxsize=1)
+def band_layers() -> Closed:
+    """⌈(n - 1)/t⌉ in N = n // t and r = n % t: N + 1 where r is 2 or more, else N, and n - 1 where t is 1."""
+    space = Space(("n", "t"), (), {"n": "t"})
+    blocks = Polynomial.atom(Quotient(Linear((("n", 1),)), "t"))
+    one = Polynomial.constant(1)
+    cases = {
+        "n % t >= 2": blocks + one,
+        "n % t <= 1 and t >= 2": blocks,
+        "t == 1": blocks - one,
+    }
+    domain = region_of(parse("n >= 1 and t >= 1"), space).aligned(space)
+    pieces = [Piece(region_of(parse(c), space).aligned(space) & domain, f) for c, f in cases.items()]
+    return Closed(space, domain, pieces)

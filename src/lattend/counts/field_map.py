@@ -1,4 +1,4 @@
-"""Which layer first connects a query to a key: on all pairs of a line, or from one pixel of an image."""
+"""The first layer that connects a query to a key: for all pairs of a line, or from one pixel of an image."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FieldMap(Shown):
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """Returns what the numbers mean."""
         if self.pixel is None:
             return "the layer that first connects each query (down) to each key (across)"
         return f"the layer that first connects pixel {self.pixel} to each other pixel"
@@ -100,23 +100,23 @@ def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:
         raise DomainError("a map is drawn of a line or of an image")
     shown = [_spread(size) for size in sizes]
     if len(sizes) == 1:
-        (places,) = shown
-        found = first_layers(rule, {rule.axes[0].query: places, rule.axes[0].key: places})
-        return FieldMap(places.tolist(), places.tolist(), found.tolist())
+        (positions,) = shown
+        layers = first_layers(rule, {rule.axes[0].query: positions, rule.axes[0].key: positions})
+        return FieldMap(positions.tolist(), positions.tolist(), layers.tolist())
     at = pixel or (sizes[0] // 2, sizes[1] // 2)
     rule.located("pixel", [axis.query for axis in rule.axes], at)
-    ranges = {axis.query: np.array([place]) for axis, place in zip(rule.axes, at, strict=True)}
-    ranges |= {axis.key: places for axis, places in zip(rule.axes, shown, strict=True)}
-    found = first_layers(rule, ranges)[0, 0]
-    return FieldMap(shown[0].tolist(), shown[1].tolist(), found.tolist(), at)
+    ranges = {axis.query: np.array([position]) for axis, position in zip(rule.axes, at, strict=True)}
+    ranges |= {axis.key: positions for axis, positions in zip(rule.axes, shown, strict=True)}
+    layers = first_layers(rule, ranges)[0, 0]
+    return FieldMap(shown[0].tolist(), shown[1].tolist(), layers.tolist(), at)
 
 
 def _spread(size: int) -> Ints:
-    """All positions, or some of them from the first to the last."""
+    """Returns all positions, or some of them from the first to the last."""
     if size <= MOST_SIDE:
         return np.arange(size)
-    places = [place * (size - 1) // (MOST_SIDE - 1) for place in range(MOST_SIDE)]
-    return np.array(places, np.int64 if size <= LARGEST else object)
+    positions = [index * (size - 1) // (MOST_SIDE - 1) for index in range(MOST_SIDE)]
+    return np.array(positions, np.int64 if size <= LARGEST else object)
 
 
 def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
@@ -131,23 +131,23 @@ def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
         try:
             closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
             open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
-            shape = tuple(len(places) for places in ranges.values())
-            found = closed.values_at({**one.values, **open_grid}, shape)
+            shape = tuple(len(axis_positions) for axis_positions in ranges.values())
+            layers = closed.values_at({**one.values, **open_grid}, shape)
             for axis in one.axes:  # no piece speaks of a position and itself, nor of what is never connected
-                found = np.where((found == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, found)
-            return found
+                layers = np.where((layers == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, layers)
+            return layers
         except (NoClosedForm, NotAffineError):
             if positions > MOST_TRACED:
                 raise
     queries, keys = (
-        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), lengths)
-        for places in (
+        np.ravel_multi_index(np.meshgrid(*axis_positions, indexing="ij"), lengths)
+        for axis_positions in (
             [ranges[axis.query] for axis in one.axes],
             [ranges[axis.key] for axis in one.axes],
         )
     )
-    found = _traced(flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
-    return found.reshape([len(places) for places in ranges.values()])
+    layers = _traced(flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
+    return layers.reshape([len(axis_positions) for axis_positions in ranges.values()])
 
 
 def _first_layers(rule: Rule) -> Closed:
@@ -161,11 +161,11 @@ def _traced(mask: Bools, queries: Ints) -> Ints:
     """The layer that first connects these queries to every key."""
     step = (mask | np.eye(len(mask), dtype=bool)).astype(np.float32)
     seen = np.eye(len(mask), dtype=bool)[queries]
-    found = np.where(seen, 0, -1)
+    layers = np.where(seen, 0, -1)
     layer = 0
     while True:
         further, layer = (seen.astype(np.float32) @ step) > 0, layer + 1
         if np.array_equal(further, seen):
-            return found
-        found[further & ~seen] = layer
+            return layers
+        layers[further & ~seen] = layer
         seen = further

@@ -7,23 +7,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from lattend.rules.language.expr import CompareOp, Name, Span
 from lattend.rules.language.grammar import Parsed
 
-Span = tuple[int, int]
 Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
-RelationSign = Literal["==", "!=", "<=", "<", ">=", ">"]
 OrderSign = Literal["O", "Theta", "Omega", "o", "omega"]
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
     value: Fraction
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    name: str
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -49,7 +42,7 @@ class Sum:
 class FormulaRelation:
     """A comparison of two formulas; `w divides n` is `n % w == 0`."""
 
-    sign: RelationSign
+    sign: CompareOp
     left: Formula
     right: Formula
 
@@ -68,7 +61,7 @@ ALWAYS = Junction("and", ())
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """The formula of the first condition that holds; where none does, it is not defined."""
+    """The formula of the first condition that holds; undefined if none holds."""
 
     pieces: tuple[tuple[Formula, Condition], ...]
     span: Span | None = field(default=None, compare=False, repr=False)
@@ -83,7 +76,7 @@ class BigO:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Formula = Number | Symbol | Apply | Sum | Piecewise
+Formula = Number | Name | Apply | Sum | Piecewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,7 @@ class ClaimSide:
 
 @dataclass(frozen=True, slots=True)
 class WrittenClaim:
-    """What is claimed of a count: one formula, or several that are all said to be equal, `N = a = b`.
+    """A claim about a count: one formula, or several that are claimed to be equal, `N = a = b`.
 
     `name` is what the text calls the count itself; `readings` say how dots and the like were understood, and
     `bracketed` are texts with brackets that may have been left out.
@@ -110,7 +103,7 @@ class WrittenClaim:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula(Parsed):
-    """A part of a formula: at most how many terms of which degree it multiplies out to, whether it is a/b.
+    """A parsed part of a formula, with bounds on the terms and the degree of its expansion.
 
     `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
     """
@@ -127,7 +120,7 @@ Summand = tuple[Op, ParsedFormula]
 def walk(
     node: Formula | BigO, bound: frozenset[str] = frozenset()
 ) -> Iterator[tuple[Formula, frozenset[str]]]:
-    """Every node of a formula, with the indices of the sums around it."""
+    """Yields every node of a formula, with the indices of the sums around it."""
     match node:
         case BigO():
             yield from walk(node.body, bound)
@@ -138,7 +131,7 @@ def walk(
             below = [(node.low, bound), (node.high, bound), (node.body, bound | {node.variable})]
         case Piecewise():
             below = [(part, bound) for piece, when in node.pieces for part in (piece, *_compared(when))]
-        case Number() | Symbol():
+        case Number() | Name():
             below = []
     yield node, bound
     for part, inside in below:
@@ -158,7 +151,7 @@ def _compared(condition: Condition) -> Iterator[Formula]:
 def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
     """The formula with names replaced; the index of a sum hides a name of the same spelling."""
     match formula:
-        case Symbol():
+        case Name():
             return replacements.get(formula.name, formula)
         case Number():
             return formula
@@ -173,11 +166,11 @@ def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formul
             return Piecewise(tuple(pieces), formula.span)
         case Sum():
             low, high = substituted(formula.low, replacements), substituted(formula.high, replacements)
-            taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Symbol)}
+            taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Name)}
             index = formula.variable
             while index in taken:
                 index += "_"  # a replacement must not be caught by the sum
-            inner = {**replacements, formula.variable: Symbol(index)}
+            inner = {**replacements, formula.variable: Name(index)}
             return Sum(substituted(formula.body, inner), index, low, high, formula.span)
 
 

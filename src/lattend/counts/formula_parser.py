@@ -1,8 +1,9 @@
-r"""Formulas as people write them: plain text, Unicode or LaTeX, read into one tree, with implicit products.
+r"""Formulas and claims as people write them: plain text, Unicode or LaTeX, read into one tree.
 
     parse_formula("n(n + 1)/2") == parse_formula(r"\frac{n(n+1)}{2}")
 
-is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest: + -, * / // %, -x, ^.
+is Apply("/", (Apply("*", (n, n + 1)), 2)) either way: names side by side are a product. From loosest to
+tightest: + -, * / // %, -x, ^.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from lattend.counts.formula import (
     OrderSign,
     ParsedFormula,
     Sum,
-    Symbol,
+    WrittenClaim,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
 from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
 from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
 from lattend.errors import TextError
+from lattend.rules.language.expr import Name
 from lattend.rules.language.grammar import Parser
 from lattend.rules.language.tokens import Source, Token
 
@@ -59,14 +61,54 @@ ORDERS = ("O", "Theta", "Omega", "o", "omega")
 
 
 def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
-    """The formula a text stands for.
+    """Parses a formula.
 
     Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
     >>> parse_formula("2n", known={"n"})
-    Apply(op='*', args=(Number(value=Fraction(2, 1)), Symbol(name='n')))
+    Apply(op='*', args=(Number(value=Fraction(2, 1)), Name(name='n')))
     """
     return FormulaParser(text, known).whole()
+
+
+def parse_claim(
+    text: str, known: Collection[str] = (), definitions: Mapping[str, Formula] | None = None
+) -> WrittenClaim:
+    """Parses a claim about a count with the `known` names and already defined short names.
+
+    >>> [side.text for side in parse_claim("N = 1 + 2 + … + n = n(n + 1)/2", {"n"}).sides]
+    ['1 + 2 + … + n', 'n(n + 1)/2']
+    """
+    parser = FormulaParser(text, known, definitions)
+    take_definitions(parser)
+    name = _heading(parser)
+    sides = [parser.side()]
+    while parser.current.value == "=":
+        parser.at += 1
+        sides.append(parser.side())
+        before, after = sides[-2].node, sides[-1].node
+        if isinstance(before, BigO) and not isinstance(after, BigO):
+            raise parser.error(
+                "after an order comes another order, no formula", *(after.span or (0, len(text)))
+            )
+    parser.finish()
+    bracketed = (f"{text[:start]}({text[start:end]}){text[end:]}" for start, end in parser.open_sums)
+    return WrittenClaim(tuple(sides), name, tuple(dict.fromkeys(parser.readings)), tuple(bracketed))
+
+
+def _heading(parser: FormulaParser) -> str:
+    """Reads the name before the first equals sign, `N =` or `N(n, t) =`, unless it is a known name."""
+    tokens, name = parser.tokens, parser.current
+    end = 1
+    if parser.following.value == "(":
+        while end < len(tokens) - 1 and (tokens[end].kind == "name" or tokens[end].value in ("(", ",")):
+            end += 1
+        end += tokens[end].value == ")"
+    is_new = name.kind == "name" and name.value not in {*parser.known, *FUNCTIONS, *ORDERS}
+    if not is_new or tokens[min(end, len(tokens) - 1)].value != "=":
+        return ""
+    parser.at = end + 1
+    return name.value
 
 
 class FormulaParser(Parser[ParsedFormula]):
@@ -92,33 +134,33 @@ class FormulaParser(Parser[ParsedFormula]):
     def whole(self) -> Formula | BigO:
         """The formula, or the order, that the whole text is."""
         take_definitions(self)
-        found = self.side()
+        formula = self.side()
         self.finish()
-        return found.node
+        return formula.node
 
     def side(self) -> ClaimSide:
-        """One side of an equation: a formula, or an order."""
+        """Reads one side of an equation: a formula or an order."""
         if len(self.tokens) == 1:
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
-        order = self.here if self.is_order(self.here, self.after) else None
+        order = self.current if self.is_order(self.current, self.following) else None
         self.at += order is not None
         piece = self.operand(ADD) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
-        if self.here.kind != "end" and self.here.value != "=":
+        if self.current.kind != "end" and self.current.value != "=":
             raise self.alone(order)
-        place = order.start, piece.end
-        return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+        span = order.start, piece.end
+        return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), span), self.written(*span))
 
     def formula(self) -> ParsedFormula:
-        """A formula, or rows of them, each with a condition."""
+        """Reads a formula, or rows of formulas with conditions."""
         piece = self.expression(ADD)
-        if self.here.value in ("when", "otherwise", ";"):
+        if self.current.value in ("when", "otherwise", ";"):
             piece = read_rows(self, piece)
         return limited(self, piece) if self.definitions else piece
 
     def written(self, start: int, end: int) -> str:
-        """The text from start to end, on one line."""
+        """Returns the text from start to end on one line."""
         return " ".join(self.source.text[start:end].split())
 
     def is_order(self, name: Token, after: Token) -> bool:
@@ -144,16 +186,16 @@ class FormulaParser(Parser[ParsedFormula]):
             return self.applied("*", left, self.expression(MULTIPLY + 1))
         if level == _POWER:
             return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
-        if self.here.value == "…":
+        if self.current.value == "…":
             return read_dots(self, left, cast(Op, sign.value))
         right = self.expression(level + 1)
-        found = self.applied(cast(Op, sign.value), left, right)
+        result = self.applied(cast(Op, sign.value), left, right)
         if level == ADD:
-            return replace(found, summands=(*summands(left), (cast(Op, sign.value), right)))
-        return replace(found, quotient=sign.value in ("/", "//", "%"))
+            return replace(result, summands=(*summands(left), (cast(Op, sign.value), right)))
+        return replace(result, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
-        """Refuse products that people read in two ways."""
+        """Raises for products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
             raise self.error(f"write * between {before.value} and {token.value}", before.start, token.end)
@@ -202,17 +244,17 @@ class FormulaParser(Parser[ParsedFormula]):
         span = (token.start, token.end)
         if token.kind == "number":
             self.at += 1
-            whole, _, decimals = token.value.partition(".")
-            integer = self.source.integer(Token("number", whole + decimals, *span))
+            integer_part, _, decimals = token.value.partition(".")
+            integer = self.source.integer(Token("number", integer_part + decimals, *span))
             return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
-            if self.is_order(token, self.here):
+            if self.is_order(token, self.current):
                 raise self.alone(token)
             if token.value in self.definitions:
                 return self.definitions[token.value].at([], *span)
-            return ParsedFormula(Symbol(token.value, span), *span, degree=1)
-        raise self.missing_operand(self.before, token)
+            return ParsedFormula(Name(token.value, span), *span, degree=1)
+        raise self.missing_operand(self.previous, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
         arg = self.expression(_NEGATE)
@@ -221,9 +263,9 @@ class FormulaParser(Parser[ParsedFormula]):
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
     def bracket(self, opening: Token) -> ParsedFormula:
-        if self.here.value == self.CLOSING[opening.value]:
+        if self.current.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
-            raise self.error(message, opening.start, self.here.end)
+            raise self.error(message, opening.start, self.current.end)
         inner = self.expression(ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
@@ -235,8 +277,8 @@ class FormulaParser(Parser[ParsedFormula]):
         """The two groups of a fraction or of a binomial coefficient."""
         groups: list[ParsedFormula] = []
         for _ in range(2):
-            one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
-            if self.here.value != "{" and not one:
+            one = self.current.kind in ("number", "name") and self.current.end - self.current.start == 1
+            if self.current.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
             groups.append(self.operand(ADD))
@@ -259,7 +301,7 @@ class FormulaParser(Parser[ParsedFormula]):
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
     def call(self, name: Token) -> ParsedFormula:
-        if self.here.value not in ("(", "[", "{"):
+        if self.current.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
         args, end = self.arguments()
         if name.value in self.definitions:
@@ -286,15 +328,15 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
-        found = read_rows(self, self.expression(ADD))
-        if self.here.value != "end":
-            raise self.left_over(self.here)
+        rows = read_rows(self, self.expression(ADD))
+        if self.current.value != "end":
+            raise self.left_over(self.current)
         self.at += 1
-        return replace(found, start=opening.start, end=self.tokens[self.at - 1].end)
+        return replace(rows, start=opening.start, end=self.tokens[self.at - 1].end)
 
     def summed(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         body, variable, low, high = args
-        if not isinstance(variable.node, Symbol):
+        if not isinstance(variable.node, Name):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
             raise self.error(message, *variable.span)
         limits = low.terms + high.terms
@@ -346,5 +388,5 @@ class FormulaParser(Parser[ParsedFormula]):
 
 
 def _known(node: Formula) -> ParsedFormula:
-    """A formula that is known before the text is read."""
+    """Returns a formula that is known in advance as if it had been parsed."""
     return ParsedFormula(node, 0, 0, degree=1)

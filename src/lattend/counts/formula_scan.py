@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from lattend.counts.meanings import spellings
+from lattend.counts.synonyms import spellings
 from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
@@ -83,7 +83,7 @@ _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
 
 def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
-    """The tokens of a formula, the last one of kind "end".
+    """Returns the tokens of a formula, the last of kind "end".
 
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
     mean the same, as N_h means heads.
@@ -96,14 +96,14 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     in_cases = r"\begin{cases}" in source.text
     has_rows = in_cases or _ROWS.search(source.text) is not None
     space = _SPACE if not has_rows else _SPACE_IN_CASES if in_cases else _SPACE_IN_ROWS
-    found = scan(source, lambda at: _at(source, at), space)
-    found = [_as_word(token) if token.value not in known else token for token in found]
-    names = {*known, *_summed(found), *spellings(known)}
-    return [part for token in found for part in (_cut(token, names) if known else (token,))]
+    scanned = scan(source, lambda at: _at(source, at), space)
+    scanned = [_as_word(token) if token.value not in known else token for token in scanned]
+    names = {*known, *_summed(scanned), *spellings(known)}
+    return [part for token in scanned for part in (_cut(token, names) if known else (token,))]
 
 
 def _as_word(token: Token) -> Token:
-    """The sign that a word stands for, `when` or `divides`; any other token as it is."""
+    """Returns the sign for a word such as `when` or `divides`; other tokens stay as they are."""
     if token.kind != "name" or token.value not in _WORDS:
         return token
     return Token("sign", _WORDS[token.value], token.start, token.end)
@@ -147,9 +147,9 @@ def _name(source: Source, name: re.Match[str]) -> list[Token]:
 
 
 def _spelt(name: str) -> str:
-    """A name as it is typed: D_out for D_{out}, alpha_1 for α₁."""
+    """Returns a name in plain text: D_out for D_{out}, alpha_1 for α₁."""
     base = _GREEK.get(name[0], name[0])
-    rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda found: f"_{found[0].translate(_SUBSCRIPT)}", name[1:])
+    rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda subscripts: f"_{subscripts[0].translate(_SUBSCRIPT)}", name[1:])
     return base + _NO_LETTER.sub("", rest)
 
 
@@ -181,28 +181,28 @@ def _command(source: Source, at: int) -> Token:
     raise source.error(message, at, end)
 
 
-def _summed(found: list[Token]) -> set[str]:
+def _summed(scanned: list[Token]) -> set[str]:
     """The variables that sums run over: they are known too. A sum that names none runs over i."""
     names: set[str] = set()
-    for here, token in enumerate(found):
-        follows = found[here + 1 : here + 2]
+    for index, token in enumerate(scanned):
+        follows = scanned[index + 1 : index + 2]
         if token.value == "_" and token.kind == "sign":
-            brace, name, equals = (found[here:] + found[-1:] * 3)[1:4]
+            brace, name, equals = (scanned[index:] + scanned[-1:] * 3)[1:4]
             named = brace.value == "{" and name.kind == "name" and equals.value == "="
             names.add(name.value if named else "i")
         if token.kind == "name" and token.value == "sum" and follows and follows[0].value == "(":
-            names.update(_second_argument(found, here + 2))
+            names.update(_second_argument(scanned, index + 2))
     return names
 
 
-def _second_argument(found: list[Token], here: int) -> list[str]:
+def _second_argument(scanned: list[Token], start: int) -> list[str]:
     level = 0
-    for at in range(here, len(found) - 1):
-        level += (found[at].value in ("(", "[", "{")) - (found[at].value in (")", "]", "}"))
+    for at in range(start, len(scanned) - 1):
+        level += (scanned[at].value in ("(", "[", "{")) - (scanned[at].value in (")", "]", "}"))
         if level < 0:
             return []
-        if level == 0 and found[at].value == ",":
-            return [found[at + 1].value] if found[at + 1].kind == "name" else []
+        if level == 0 and scanned[at].value == ",":
+            return [scanned[at + 1].value] if scanned[at + 1].kind == "name" else []
     return []
 
 

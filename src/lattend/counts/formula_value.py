@@ -17,15 +17,15 @@ from lattend.counts.formula import (
     Number,
     Piecewise,
     Sum,
-    Symbol,
 )
+from lattend.rules.language.expr import Name
 
 MAX_SUMMANDS = 100_000
 MAX_POWER = 10_000
 
 
 def value_at(formula: Formula, values: Mapping[str, int]) -> Fraction | None:
-    """The formula's exact value at numbers; None where it is not defined, as at a division by 0."""
+    """Returns the exact value of a formula at numbers; None if it is undefined, as for a division by 0."""
     try:
         return _value(formula, values)
     except (ZeroDivisionError, OverflowError):
@@ -36,7 +36,7 @@ def _value(node: Formula, values: Mapping[str, int]) -> Fraction:
     match node:
         case Number():
             return node.value
-        case Symbol():
+        case Name():
             return Fraction(values[node.name])
         case Sum():
             low, high = ceil(_value(node.low, values)), floor(_value(node.high, values))

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
-from lattend.counts.formula_latex import formula_latex
 from lattend.counts.formula_parser import parse_formula
+from lattend.counts.latex import formula_latex
 from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
@@ -34,7 +34,7 @@ Exponents = dict[str, int]
 
 @dataclass(frozen=True)
 class Growth(Shown):
-    """The big-O of a count, by region where it differs."""
+    """The big-O of a count, by region if it differs."""
 
     pieces: list[tuple[str, str]]  # (growth, when)
     latex_pieces: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -48,7 +48,7 @@ class Growth(Shown):
 
     @property
     def latex_orders(self) -> list[tuple[str, str]]:
-        """Each order as LaTeX, and when; one alone where it is the same everywhere."""
+        """Returns each order as LaTeX with its condition; a single order has none."""
         alone = len({order for order, _ in self.latex_pieces}) == 1
         shown = [(order, "") for order, _ in self.latex_pieces[:1]] if alone else self.latex_pieces
         return [(rf"O\left({order}\right)", when) for order, when in shown]
@@ -64,13 +64,13 @@ class Growth(Shown):
 
 
 def growth(count: Count, variables: Iterable[str]) -> Growth:
-    """The leading growth of each piece that is reached as `variables` grow."""
+    """Returns the leading growth of each piece that is reached as `variables` grow."""
     growing = list(variables) or count.names
     unknown = [name for name in growing if name not in count.names]
     if unknown:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     growing = unbounded(count, growing)
-    found: dict[tuple[str, str], tuple[str, str]] = {}  # as text, and as LaTeX
+    orders: dict[tuple[str, str], tuple[str, str]] = {}  # as text, and as LaTeX
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
         when, when_latex = (
@@ -88,14 +88,14 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)
             text = " + ".join(product_text(m) for m in leading) or "1"
-            found.setdefault(
+            orders.setdefault(
                 (text, when or "always"), (formula_latex(parse_formula(text, count.names)), when_latex)
             )
-    return Growth([*found], [*found.values()])
+    return Growth([*orders], [*orders.values()])
 
 
 def unbounded(count: Count, growing: list[str]) -> list[str]:
-    """Those of the variables that some piece lets grow; a kernel within 8 pixels does not."""
+    """Returns the variables that can grow in some piece; one bounded by 8 pixels cannot."""
     parts = [part for piece in count.closed.pieces for part in by_sign(piece, count)]
     cones = [cone_of(part, signs, count, growing) for part, signs in parts]
     return [name for name in growing if any(cone.grows([name]) for cone in cones)]
@@ -167,7 +167,7 @@ def cone_of(piece: Piece, signs: dict[str, int], count: Count, growing: list[str
 
 
 def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
-    """The cone with what a condition says of growth: t <= n, or n // w >= 1, that t or w is no faster."""
+    """Returns the cone within a condition: t <= n and n // w >= 1 mean that t and w grow no faster than n."""
     if len(bound.form.terms) == 1 and bound.form.constant < 0:
         atom, coefficient = bound.form.terms[0]
         if coefficient > 0 and isinstance(atom, Quotient) and isinstance(atom.by, str):
@@ -183,7 +183,7 @@ def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
 
 
 def present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
-    """The cone where every `n // w` of the monomial is not 0: there n grows at least as fast as w."""
+    """Returns the cone where every `n // w` of the monomial is positive: n grows at least as fast as w."""
     for atom, _ in monomial:
         if isinstance(atom, Quotient) and isinstance(atom.by, str):
             cone = cone.below({atom.by: 1}, _form_growths(atom.of))
@@ -191,12 +191,12 @@ def present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
 
 
 def _form_growths(form: Linear) -> list[Exponents]:
-    """The growths of a linear form's atoms: it grows as the fastest of them."""
+    """Returns the growths of a linear form's atoms; it grows as the fastest of them."""
     return [growth for atom, _ in form.terms for growth in _growths(atom)] or [{}]
 
 
 def _growths(atom: Atom) -> list[Exponents]:
-    """The growths of an atom, the fastest of which counts: n // w grows as n/w; n % w has one of its own."""
+    """Returns the growths of an atom: n // w grows as n/w; n % w has its own."""
     if isinstance(atom, str):
         return [{atom: 1}]
     if isinstance(atom, Remainder):
@@ -207,11 +207,11 @@ def _growths(atom: Atom) -> list[Exponents]:
 
 def exponents(monomial: Monomial, growing: list[str]) -> list[Exponents]:
     """The growths of a monomial in the names that grow."""
-    found: list[Exponents] = [{}]
+    products: list[Exponents] = [{}]
     for atom, exponent in monomial:
         powers = [{n: p * exponent for n, p in growth.items() if n in growing} for growth in _growths(atom)]
-        found = [divided(a, {n: -p for n, p in b.items()}) for a in found for b in powers]
-    return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in found)]
+        products = [divided(a, {n: -p for n, p in b.items()}) for a in products for b in powers]
+    return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in products)]
 
 
 def divided(above: Exponents, below: Exponents) -> Exponents:
@@ -221,22 +221,24 @@ def divided(above: Exponents, below: Exponents) -> Exponents:
 
 
 def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[Exponents]:
-    """The growths that no other one bounds; each of the rest is bounded by one of them."""
-    found: list[tuple[Exponents, Cone]] = []
+    """Returns the growths that no other growth bounds."""
+    leading: list[tuple[Exponents, Cone]] = []
     for monomial in monomials:
         for growth in exponents(monomial, growing):
-            if growth not in [known for known, _ in found]:
-                found.append((growth, present(cone, monomial)))
-    kept = [growth for growth, _ in found]
+            if growth not in [known for known, _ in leading]:
+                leading.append((growth, present(cone, monomial)))
+    kept = [growth for growth, _ in leading]
 
-    def bounded(growth: Exponents, here: Cone) -> bool:
-        return any(here.beyond(growth, [m]) is None for m in kept if m != growth)
+    def bounded(growth: Exponents, leading_cone: Cone) -> bool:
+        return any(leading_cone.beyond(growth, [m]) is None for m in kept if m != growth)
 
-    for growth, here in found:
-        if bounded(growth, here):
+    for growth, leading_cone in leading:
+        if bounded(growth, leading_cone):
             kept.remove(growth)
     # What bounded a growth may itself have gone, for reasons that hold in fewer places
-    kept += [growth for growth, here in found if growth not in kept and not bounded(growth, here)]
+    kept += [
+        growth for growth, leading_cone in leading if growth not in kept and not bounded(growth, leading_cone)
+    ]
     return kept
 
 

@@ -1,4 +1,4 @@
-"""How formulas are written: one way, in text and in LaTeX."""
+"""Notation: formulas of counts as text and as LaTeX."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Notation:
         self.aliases: dict[Atom, str] = {}
 
     def where(self) -> str:
-        """`N = n // w, r = n % w` for the short names used so far, and for those that explain them."""
+        """Returns `N = n // w, r = n % w` for the short names used so far, and those in their definitions."""
         meanings: dict[str, str] = {}
         while unexplained := [pair for pair in self.aliases.items() if pair[1] not in meanings]:
             meanings |= {alias: f"{alias} = {self.plain(atom)}" for atom, alias in unexplained}
@@ -113,7 +113,7 @@ class Notation:
         return f"{base}^{{{exponent}}}" if self.latex else f"{base}^{exponent}"
 
     def _adjacent(self, parts: list[str]) -> str:
-        """Factors side by side; two that would read as one name or as a call get a sign between."""
+        """Returns factors side by side, with a sign between two that would read as one name or as a call."""
         text = parts[0]
         for before, part in itertools.pairwise(parts):
             if self.latex:
@@ -144,7 +144,7 @@ class Notation:
 
 
 def _is_sum(text: str) -> bool:
-    """Whether a written formula needs brackets as a factor: it has a sum or a quotient at its top."""
+    """Returns whether a written formula needs brackets as a factor: its top is a sum or a quotient."""
     while "(" in text:
         shorter = re.sub(r"\([^()]*\)", "", text)
         if shorter == text:
@@ -154,25 +154,25 @@ def _is_sum(text: str) -> bool:
 
 
 def _groupings(polynomial: Polynomial, known: Mapping[Atom, Polynomial]) -> list[list[Polynomial]]:
-    """Ways to write the polynomial as a sum of parts that are factored on their own."""
-    ways = [[p.substituted(known)] for p in _rewritten(polynomial)]
-    for (whole,) in list(ways):
-        for atom in whole.atoms:
-            with_atom = {m: c for m, c in whole.terms.items() if any(a == atom for a, _ in m)}
-            without = {m: c for m, c in whole.terms.items() if m not in with_atom}
+    """Returns ways to write the polynomial as a sum of parts that are factored separately."""
+    groupings = [[p.substituted(known)] for p in _rewritten(polynomial)]
+    for (single,) in list(groupings):
+        for atom in single.atoms:
+            with_atom = {m: c for m, c in single.terms.items() if any(a == atom for a, _ in m)}
+            without = {m: c for m, c in single.terms.items() if m not in with_atom}
             if with_atom and without:
-                ways.append([Polynomial(without), Polynomial(with_atom)])
-    return ways
+                groupings.append([Polynomial(without), Polynomial(with_atom)])
+    return groupings
 
 
 def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
-    """The polynomial as it is, and with `n % w` written as `n - w*(n // w)`."""
-    found = [polynomial]
+    """Returns the polynomial as it is, and with `n % w` as `n - w*(n // w)`."""
+    forms = [polynomial]
     for rest in [atom for atom in polynomial.atoms if isinstance(atom, Remainder)]:
         by = Polynomial.atom(rest.by) if isinstance(rest.by, str) else Polynomial.constant(rest.by)
-        whole = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
-        found += [p.substituted({rest: whole}) for p in found]
-    return found
+        difference = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
+        forms += [p.substituted({rest: difference}) for p in forms]
+    return forms
 
 
 def _reading_order(parts: list[Polynomial]) -> tuple[int, int, int]:
@@ -187,7 +187,7 @@ def _reading_order(parts: list[Polynomial]) -> tuple[int, int, int]:
 
 
 def latex_name(name: str) -> str:
-    """A name upright where it has several letters, its ending as an index: `D_hid` is D with index hid."""
+    """Returns a name, upright if it has several letters; its ending is an index, as hid in `D_hid`."""
     base, _, index = name.partition("_")
     head = base if len(base) == 1 else rf"\mathrm{{{base}}}"
     return head if not index else rf"{head}_{{\mathrm{{{index.replace('_', ' ')}}}}}"

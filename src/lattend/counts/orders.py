@@ -43,7 +43,7 @@ Claimed = Literal["grows faster", "grows slower", "does not grow slower", "does 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why one side is not seen to bound the other: refuted along a way, or only not proved."""
+    """Why one side is not known to bound the other: refuted along a path, or only not proved."""
 
     status: Literal["fails", "undecided"]
     reason: str
@@ -83,16 +83,16 @@ def _order_text(count: Count | None) -> str:
 
 
 def _with_formula(count: Count, formula: Formula) -> Count | None:
-    found = cases(formula, count.closed.domain)
-    if any(not case.below.is_constant for case in found):
+    parts = cases(formula, count.closed.domain)
+    if any(not case.below.is_constant for case in parts):
         return None
-    pieces = [Piece(case.region, case.above) for case in found]
+    pieces = [Piece(case.region, case.above) for case in parts]
     return replace(count, closed=replace(count.closed, pieces=pieces, line=None))
 
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """A piece of the count, all of whose names have one sign there, and the claimed formula on it."""
+    """A piece of the count on which no name changes its sign, and the claimed formula there."""
 
     count: Count
     piece: Piece
@@ -132,10 +132,10 @@ class _Place:
 def _places(count: Count, bound: Formula, pieces: list[Piece]) -> Iterator[_Place | Doubt]:
     for piece in pieces:
         for part, signs in by_sign(piece, count):
-            found = cases(bound, part.region)
-            if not uncovered([Piece(case.region, part.formula) for case in found], part.region).is_empty():
+            parts = cases(bound, part.region)
+            if not uncovered([Piece(case.region, part.formula) for case in parts], part.region).is_empty():
                 yield Doubt("undecided", "where the bound is not defined")
-            for case in found:
+            for case in parts:
                 if len(case.below.terms) != 1:
                     yield Doubt("undecided", "a bound that divides by a sum")
                 else:
@@ -174,8 +174,8 @@ def _bounding(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
         ours = [(m, growth) for m, growth in place.growths(cone) if place.formula.terms[m] > 0]
         for term, theirs in place.claimed(cone):
             larger = [growth for m, growth in ours if place.vanishing(m) <= place.vanishing(term)]
-            here = present(cone, term) if larger else present(cone, term).growing(growing)
-            path = here.beyond(theirs, larger, by=0 if strictly else 1)
+            present_cone = present(cone, term) if larger else present(cone, term).growing(growing)
+            path = present_cone.beyond(theirs, larger, by=0 if strictly else 1)
             if path is not None:
                 yield _refuted(place, path, "does not grow faster" if strictly else "grows slower", theirs)
         if _may_cancel(place.formula, place, cone):
@@ -184,16 +184,16 @@ def _bounding(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
 
 def _first(doubts: Iterable[Doubt]) -> Doubt | None:
     """The first doubt that refutes the claim, or the first of all."""
-    found: Doubt | None = None
+    first: Doubt | None = None
     for doubt in doubts:
         if doubt.status == "fails":
             return doubt
-        found = found or doubt
-    return found
+        first = first or doubt
+    return first
 
 
 def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
-    """Whether what is subtracted may leave less than a part of what it is subtracted from.
+    """Returns whether negative terms may cancel more than a part of the positive ones.
 
     A term is harmless if another one outgrows it as all names grow, or is at least as large because of a
     condition of the piece, t <= n, with a larger coefficient.
@@ -203,10 +203,10 @@ def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
     for term, coefficient in polynomial.terms.items():
         if term in left:
             continue
-        here = present(cone, term).growing(names)
+        present_cone = present(cone, term).growing(names)
         larger = [m for m in left if place.vanishing(m) <= place.vanishing(term)]
         if any(
-            all(here.beyond(ours, theirs, by=0) is None for ours in exponents(term, list(cone.names)))
+            all(present_cone.beyond(ours, theirs, by=0) is None for ours in exponents(term, list(cone.names)))
             for theirs in ([growth] for m in larger for growth in exponents(m, list(cone.names)))
         ):
             continue
@@ -218,7 +218,7 @@ def _may_cancel(polynomial: Polynomial, place: _Place, cone: Cone) -> bool:
 
 
 def _at_least(large: Monomial, small: Monomial, place: _Place) -> bool:
-    """Whether `large` is `small` with one name replaced by another that is not below it on the piece."""
+    """Returns whether `large` is `small` with one name replaced by another that is at least as large."""
     region = place.piece.region
     names = [name for name in place.count.names if name not in region.space.split]
     for more in names:
@@ -230,7 +230,7 @@ def _at_least(large: Monomial, small: Monomial, place: _Place) -> bool:
 
 
 def _refuted(place: _Place, path: Exponents, how: Claimed, ours: Exponents) -> Doubt:
-    """That the count grows otherwise than was claimed along a path, if numbers along it say so too."""
+    """Returns the doubt that the count grows otherwise along a path, if numbers along it confirm that."""
     for held in HELD if how in ("grows faster", "does not grow slower") else HELD_LARGE:
         ratios = _ratios(place, path, held)
         if ratios is not None and _agrees(ratios, how):
@@ -239,7 +239,7 @@ def _refuted(place: _Place, path: Exponents, how: Claimed, ours: Exponents) -> D
 
 
 def _agrees(ratios: list[Fraction], how: Claimed) -> bool:
-    """Whether the count over the bound, at three places far apart, grows as it is said."""
+    """Returns the ratios of the count and the bound at three distant points of a path."""
     near, _, far = ratios
     rising = all(a * 10 < b for a, b in pairwise(ratios))
     falling = all(a > b * 10 for a, b in pairwise(ratios))
@@ -253,7 +253,7 @@ def _agrees(ratios: list[Fraction], how: Claimed) -> bool:
 
 def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
     """The count over the bound along x = s**a, names that stay being `held`; None outside the piece."""
-    found: list[Fraction] = []
+    ratios: list[Fraction] = []
     for step in (10**3, 10**6, 10**9):
         powers = {name: path.get(name, 0) for name in place.count.names}
         values = {name: place.signs[name] * (step**p if p else held) for name, p in powers.items()}
@@ -262,12 +262,12 @@ def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
         if not above:
             return None
         ours = place.piece.formula.value(values) * Fraction(place.case.below.value(values))
-        found.append(abs(ours / above))
-    return found
+        ratios.append(abs(ours / above))
+    return ratios
 
 
 def _along(place: _Place, path: Exponents, held: int) -> str:
-    """`n = s, t = s^2`; names that stay are said where they are not 1."""
+    """Returns a path as text: `n = s, t = s^2`; fixed names appear if they are not 1."""
     steps = [(name, path[name]) for name in place.count.names if path[name]]
     grows = next(letter for letter in ("s", "x", "z", "u", "s_") if letter not in place.count.names)
     along = ", ".join(

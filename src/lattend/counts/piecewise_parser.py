@@ -22,10 +22,10 @@ from lattend.counts.formula import (
     Number,
     ParsedFormula,
     Piecewise,
-    RelationSign,
     substituted,
     walk,
 )
+from lattend.rules.language.expr import CompareOp
 from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋",
 
 @dataclass(frozen=True)
 class Definition:
-    """What a short name stands for, `N = n // w`, or a letter with names it is a formula in, `F(n) = …`."""
+    """The definition of a short name, `N = n // w`, or of a letter with arguments, `F(n) = …`."""
 
     body: ParsedFormula
     names: tuple[str, ...] = ()
@@ -63,26 +63,26 @@ class Definition:
 
 
 def take_definitions(parser: FormulaParser) -> None:
-    """Read what follows `where` or a comma, `N = n // w, r = n % w`, and leave the parser what comes before.
+    """Reads definitions after `where` or a comma, `N = n // w`; the parser keeps what comes before.
 
     The last is read first: an earlier definition may use it.
     """
-    whole = parser.tokens
-    starts = [at for at in range(len(whole)) if _defines(parser, at)]
-    for start, end in reversed([*pairwise([*starts, len(whole) - 1])]):
-        parser.tokens = [*_without_rows(whole[start + 1 : end]), Token("end", "", *[whole[end].start] * 2)]
+    tokens = parser.tokens
+    starts = [at for at in range(len(tokens)) if _defines(parser, at)]
+    for start, end in reversed([*pairwise([*starts, len(tokens) - 1])]):
+        parser.tokens = [*_without_rows(tokens[start + 1 : end]), Token("end", "", *[tokens[end].start] * 2)]
         parser.at = 0
         name, names = _head(parser)
         parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
         parser.finish()
     if starts:
-        first = whole[starts[0]].start
-        parser.tokens = [*_without_rows(whole[: starts[0]]), Token("end", "", first, first)]
+        first = tokens[starts[0]].start
+        parser.tokens = [*_without_rows(tokens[: starts[0]]), Token("end", "", first, first)]
         parser.at = 0
 
 
 def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
-    """A formula with definitions put in, which must not have grown too long by them."""
+    """Returns a formula with definitions substituted; raises if it has become too long."""
     if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
         message = (
             f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
@@ -114,7 +114,7 @@ def _defines(parser: FormulaParser, at: int) -> bool:
 
 
 def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
-    """What is defined, `N =` or `F(n, q) =`; the parser goes on after that."""
+    """Reads the left side of a definition, `N =` or `F(n, q) =`."""
     name, *rest = parser.tokens
     if name.kind != "name":
         raise parser.fail("after where comes what a short name stands for, as in where N = n // w", name)
@@ -129,16 +129,16 @@ def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
     if end is None or (head and not is_call):
         raise parser.fail(f"write what {name.value} stands for, as in where {name.value} = n // w", name)
     parser.at = end + 2
-    parser.at += parser.here.value == ";"
+    parser.at += parser.current.value == ";"
     return name.value, tuple(token.value for token in head if token.kind == "name")
 
 
 def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
-    """The formula in pieces that begins with this one, whose condition comes next."""
+    """Reads a formula in pieces that begins with this one, whose condition comes next."""
     rows, pieces = [first], [(cast(Formula, first.node), _when(parser))]
-    while parser.here.value == ";":
+    while parser.current.value == ";":
         parser.at += 1
-        if parser.here.kind == "end" or parser.here.value in (";", "end"):
+        if parser.current.kind == "end" or parser.current.value in (";", "end"):
             continue
         rows.append(parser.expression(1))
         pieces.append((rows[-1].node, _when(parser)))
@@ -152,8 +152,8 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
 
 
 def _when(parser: FormulaParser) -> Condition:
-    """The condition of a row: `when t <= n`, `otherwise`, or nothing."""
-    word = parser.here.value
+    """Reads the condition of a row: `when t <= n`, `otherwise`, or nothing."""
+    word = parser.current.value
     if word not in ("when", "otherwise"):
         return ALWAYS
     parser.at += 1
@@ -161,25 +161,27 @@ def _when(parser: FormulaParser) -> Condition:
 
 
 def _condition(parser: FormulaParser, op: str) -> Condition:
-    """Conditions joined by `or`, and those in turn by `and`."""
-    found = _relations(parser) if op == "and" else [_condition(parser, "and")]
-    while parser.here.value == op:
+    """Reads conditions joined by `or`, and within them by `and`."""
+    conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
+    while parser.current.value == op:
         parser.at += 1
-        found += _relations(parser) if op == "and" else [_condition(parser, "and")]
-    return found[0] if len(found) == 1 else Junction("or" if op == "or" else "and", tuple(found))
+        conditions += _relations(parser) if op == "and" else [_condition(parser, "and")]
+    return (
+        conditions[0] if len(conditions) == 1 else Junction("or" if op == "or" else "and", tuple(conditions))
+    )
 
 
 def _relations(parser: FormulaParser) -> list[Condition]:
-    """A comparison, a chain of them, `0 <= t <= n`, or a condition in brackets."""
-    opening = parser.here
+    """Reads a comparison, a chain such as `0 <= t <= n`, or a condition in brackets."""
+    opening = parser.current
     if opening.value == "(" and _holds_condition(parser):
         parser.at += 1
-        found = parser.deeper(opening, lambda: _condition(parser, "or"))
+        condition = parser.deeper(opening, lambda: _condition(parser, "or"))
         parser.close(opening)
-        return [found]
+        return [condition]
     left, relations = parser.expression(1), list[Condition]()
-    while parser.here.value in RELATIONS:
-        sign = RELATIONS[parser.here.value]
+    while parser.current.value in RELATIONS:
+        sign = RELATIONS[parser.current.value]
         parser.at += 1
         right = parser.expression(1)
         relations.append(_relation(sign, left.node, right.node))
@@ -191,7 +193,7 @@ def _relations(parser: FormulaParser) -> list[Condition]:
 
 
 def _holds_condition(parser: FormulaParser) -> bool:
-    """Whether there is a comparison inside the bracket that opens here."""
+    """Returns whether there is a comparison within the bracket that opens here."""
     depth = 0
     for token in parser.tokens[parser.at :]:
         depth += (token.value in _OPENS) - (token.value in _CLOSES)
@@ -206,4 +208,4 @@ def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
     if sign in ("∣", "∤"):
         rest = Apply("%", (right, left))
         return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
-    return FormulaRelation(cast(RelationSign, sign), left, right)
+    return FormulaRelation(cast(CompareOp, sign), left, right)

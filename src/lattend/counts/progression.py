@@ -1,4 +1,4 @@
-"""Progressions: the sum that `1 + 2 + … + n` stands for, found from the terms that are shown.
+"""Progressions: the sum meant by `1 + 2 + … + n`, derived from the terms that are written.
 
 The terms are alike but for some places that change: 1², 2², …, n² in their base, 1·2, 2·3, …, n(n + 1) in
 both factors. Each such place must go on in equal steps, all of them equally often. The sum that is found is
@@ -14,9 +14,10 @@ from functools import lru_cache
 from itertools import pairwise
 from math import comb
 
-from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum, Symbol
+from lattend.counts.formula import Apply, Formula, Number, Piecewise, Sum
 from lattend.counts.notation import Notation
 from lattend.errors import TooLarge
+from lattend.rules.language.expr import Name
 from lattend.rules.language.linear import Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 
@@ -38,19 +39,19 @@ class Progression:
         return f"the sum of {body} for {self.index} = {low} to {high}"
 
     def fits(self, shown: Sequence[Polynomial], last: Sequence[Polynomial]) -> bool:
-        """Whether it has these first terms, and these last ones."""
+        """Returns whether it has these first and last terms."""
         first, end = (self.low, self.high) if self.leap > 0 else (self.high, self.low)
-        ours = [self._term(first, place) for place in range(len(shown))]
-        ours += [self._term(end, place - len(last) + 1) for place in range(len(last))]
+        ours = [self._term(first, index) for index in range(len(shown))]
+        ours += [self._term(end, index - len(last) + 1) for index in range(len(last))]
         return ours == [*shown, *last]
 
-    def _term(self, start: Polynomial, place: int) -> Polynomial:
-        return self.body.substituted({self.index: start + Polynomial.constant(place * self.leap)})
+    def _term(self, start: Polynomial, index: int) -> Polynomial:
+        return self.body.substituted({self.index: start + Polynomial.constant(index * self.leap)})
 
 
 @dataclass
 class _Place:
-    """What stands in a place of the terms that changes: of the first terms, then of the last ones."""
+    """The values of a changing part of the terms: in the first terms, and in the last ones."""
 
     name: str
     shown: list[Polynomial]
@@ -58,7 +59,7 @@ class _Place:
 
     @property
     def step(self) -> Polynomial | None:
-        """What is added from term to term, if that is always the same and not 0."""
+        """The difference of adjacent terms, if it is constant and not 0."""
         steps = [b - a for values in (self.shown, self.last) for a, b in pairwise(values)]
         return (
             steps[0] if steps and not steps[0].is_zero and all(step == steps[0] for step in steps) else None
@@ -66,12 +67,12 @@ class _Place:
 
     @property
     def steps(self) -> Polynomial | None:
-        """How many steps lead from the first to the last, if that is a formula with whole coefficients."""
+        """The number of steps from the first to the last, if it is a formula with integer coefficients."""
         step = self.step
         if step is None or len(step.terms) != 1:
             return None
         ((below, number),) = step.terms.items()
-        found: list[tuple[Fraction, Monomial]] = []
+        terms: list[tuple[Fraction, Monomial]] = []
         for powers, coefficient in (self.last[-1] - self.shown[0]).terms.items():
             rest = dict(powers)
             for atom, exponent in below:
@@ -79,14 +80,14 @@ class _Place:
             quotient = coefficient / number
             if quotient.denominator != 1 or any(exponent < 0 for exponent in rest.values()):
                 return None
-            found.append((quotient, monomial(rest.items())))
-        return Polynomial.of(found)
+            terms.append((quotient, monomial(rest.items())))
+        return Polynomial.of(terms)
 
 
 def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
-    """The sum with these first and these last terms, of which at least two stand next to each other.
+    """Returns the sum with these first and last terms, of which at least two are adjacent.
 
-    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Symbol("n")
+    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Name("n")
     >>> print(progression([one, two], [n], "i"))
     the sum of i for i = 1 to n
     """
@@ -104,18 +105,20 @@ def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -
         return None
     unit = next((place for place in places if place.step in (ONE, ONE.times(-1))), None)
     low, high, leap = Polynomial({}), steps, 1
-    here = Polynomial.atom(index)  # how many steps were made
+    steps_made = Polynomial.atom(index)  # how many steps were made
     if unit is not None and unit.step is not None:
         leap = 1 if unit.step == ONE else -1
         low, high = (unit.shown[0], unit.last[-1])[::leap]
-        here = (here - unit.shown[0]).times(leap)
-    body = alike.substituted({place.name: place.shown[0] + (place.step or ONE) * here for place in places})
-    found = Progression(body, index, low, high, leap)
-    return found if found.fits(*ours) else None
+        steps_made = (steps_made - unit.shown[0]).times(leap)
+    body = alike.substituted(
+        {place.name: place.shown[0] + (place.step or ONE) * steps_made for place in places}
+    )
+    series = Progression(body, index, low, high, leap)
+    return series if series.fits(*ours) else None
 
 
 def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
-    """What the terms have in common, with names no text can hold for the places where they differ."""
+    """Returns the common form of the terms, with new names for the parts that differ."""
     first = terms[0]
     if all(term == first for term in terms):
         return first
@@ -125,15 +128,15 @@ def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
         return Apply(same[0].op, tuple(_alike(list(column), shown, places) for column in columns))
     values = [polynomial_of(term) for term in terms]
     places.append(_Place(f"place {len(places)}", values[:shown], values[shown:]))
-    return Symbol(places[-1].name)
+    return Name(places[-1].name)
 
 
 def polynomial_of(formula: Formula) -> Polynomial:
-    """The polynomial that a formula is; ValueError where it is none."""
+    """Returns a formula as a polynomial; raises ValueError if it is not one."""
     match formula:
         case Number():
             return Polynomial.constant(formula.value)
-        case Symbol():
+        case Name():
             return Polynomial.atom(formula.name)
         case Apply(op="+", args=(left, right)):
             return polynomial_of(left) + polynomial_of(right)
@@ -161,10 +164,10 @@ def formula_of(polynomial: Polynomial) -> Formula:
 
 
 def _product(powers: Monomial, coefficient: Fraction) -> Formula:
-    found: Formula = Number(coefficient)
+    product: Formula = Number(coefficient)
     for atom, exponent in powers:
-        found = Apply("*", (found, Apply("^", (Symbol(str(atom)), Number(Fraction(exponent))))))
-    return found
+        product = Apply("*", (product, Apply("^", (Name(str(atom)), Number(Fraction(exponent))))))
+    return product
 
 
 def summed_powers(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:
@@ -195,6 +198,6 @@ def power_sum(power: int) -> tuple[Fraction, ...]:
     shifted = [Fraction(comb(power + 1, j)) for j in range(power + 2)]
     shifted[0] -= 1  # (x + 1)**(p + 1) - 1
     for j in range(power):
-        for place, coefficient in enumerate(power_sum(j)):
-            shifted[place] -= comb(power + 1, j) * coefficient
+        for index, coefficient in enumerate(power_sum(j)):
+            shifted[index] -= comb(power + 1, j) * coefficient
     return tuple(coefficient / (power + 1) for coefficient in shifted)

@@ -55,7 +55,7 @@ def vanishes_on(polynomial: Polynomial, polyhedron: Polyhedron) -> bool:
 
 
 def never_zero(factor: Polynomial, region: Region) -> bool:
-    """Whether an irreducible polynomial that is not linear is seen to be 0 at no point of `region`.
+    """Returns whether an irreducible nonlinear polynomial is provably never 0 on `region`.
 
     In one name it has no rational root. Otherwise it may have one sign there, or be 0 modulo
     no small number.
@@ -92,7 +92,7 @@ def _from_zero(polynomial: Polynomial, region: Region) -> Iterator[Polynomial]:
 
 
 def _least(atom: Atom, region: Region) -> int | None:
-    """A number that the atom is not below on the region, 1 or 0 where one is."""
+    """Returns 1 or 0 if it is a lower bound of the atom on the region; otherwise None."""
     for value in (1, 0):
         if region.is_subset(region.where(Bound(Linear(((atom, 1),), -value), False))):
             return value
@@ -100,13 +100,13 @@ def _least(atom: Atom, region: Region) -> int | None:
 
 
 def _has_one_sign(polynomial: Polynomial) -> bool:
-    """Whether it cannot be 0 where all atoms are at least 0: coefficients and constant have one sign."""
+    """Returns whether all coefficients and the constant have one sign, so that it is not 0 for atoms >= 0."""
     signs = {coefficient > 0 for coefficient in polynomial.terms.values()}
     return len(signs) == 1 and () in polynomial.terms
 
 
 def _has_no_residue(polynomial: Polynomial) -> bool:
-    """Whether it, with whole coefficients, is 0 modulo some small number at no residues of its atoms."""
+    """Returns whether an integer polynomial is never 0 modulo some small number."""
     if any(c.denominator != 1 for c in polynomial.terms.values()):
         return False
     names = [f"x{i}" for i in range(len(polynomial.atoms))]
@@ -123,55 +123,55 @@ def _has_no_residue(polynomial: Polynomial) -> bool:
 
 
 def residues(value: Polynomial, divisor: int, region: Region) -> list[tuple[int, Region]]:
-    """Each rest that a polynomial with whole coefficients leaves, and where: from those by prime powers."""
-    found, product_so_far = [(0, region)], 1
+    """Returns each remainder of an integer polynomial and its region, from those by prime powers."""
+    residues, product_so_far = [(0, region)], 1
     for power in _prime_powers(divisor):
         together = product_so_far * power
-        found = [
-            (next(x for x in range(before, together, product_so_far) if x % power == rest), there)
-            for before, here in found
-            for rest, there in _residues_of_power(value, power, here)
+        residues = [
+            (next(x for x in range(before, together, product_so_far) if x % power == rest), inner_region)
+            for before, outer_region in residues
+            for rest, inner_region in _residues_of_power(value, power, outer_region)
         ]
         product_so_far = together
-    return found
+    return residues
 
 
 def _prime_powers(number: int) -> list[int]:
     """The powers of primes that a number is the product of: 12 is 4 times 3."""
-    found: list[int] = []
+    powers: list[int] = []
     prime = 2
     while number > 1:
         power = 1
         while number % prime == 0:
             number, power = number // prime, power * prime
-        found += [power] if power > 1 else []
+        powers += [power] if power > 1 else []
         prime = prime + 1 if prime * prime <= number else max(number, 2)
-    return found
+    return powers
 
 
 def _residues_of_power(value: Polynomial, power: int, region: Region) -> list[tuple[int, Region]]:
-    """The same for one power of a prime, by the rests of the polynomial's atoms."""
+    """Returns the same for a power of a prime, from the remainders of the polynomial's atoms."""
     short = Polynomial({powers: c % power for powers, c in value.terms.items() if c % power})
     if power ** len(short.atoms) > MAX_RESIDUES:
         raise NoClosedForm(f"its division by {power} falls into too many cases")
-    names = {atom: f"x{place}" for place, atom in enumerate(short.atoms)}
+    names = {atom: f"x{index}" for index, atom in enumerate(short.atoms)}
     plain = short.substituted({atom: Polynomial.atom(name) for atom, name in names.items()})
     combinations = [*product(range(power), repeat=len(names))]
     rests = [plain.value(dict(zip(names.values(), rest, strict=True))) % power for rest in combinations]
     if len({*rests}) == 1:
         return [(rests[0], region)]
-    found: dict[int, Region] = {}
+    regions: dict[int, Region] = {}
     for rest, combination in zip(rests, combinations, strict=True):
-        here = region
+        part = region
         for atom, number in zip(names, combination, strict=True):
             quotient = Quotient(Linear(((atom, 1),)), power)
-            here = here.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
-        found[rest] = found[rest] | here if rest in found else here
-    return [(rest, here) for rest, here in found.items() if not here.is_empty()]
+            part = part.where(Bound(Linear.of([(atom, 1), (quotient, -power)], -number), True))
+        regions[rest] = regions[rest] | part if rest in regions else part
+    return [(rest, part) for rest, part in regions.items() if not part.is_empty()]
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:
-    """Each equality solved for one atom, the solutions free of each other's atoms.
+    """Returns each equality solved for one atom; no solution contains another solved atom.
 
     >>> solved([Linear.of([("t", 1), ("n", -1)])])["t"] == Polynomial.atom("n")
     True

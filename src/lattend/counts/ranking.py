@@ -16,7 +16,7 @@ def typical_value(polynomial: Polynomial) -> Fraction:
 
 
 def _typical(atom: Atom, moduli: set[str]) -> int:
-    """A number that stands for an atom when terms are ordered: sizes large, moduli middling, others small."""
+    """Returns a typical number for an atom: large for sizes, medium for moduli, small for others."""
     if isinstance(atom, str):
         if atom in SIZES:
             return 1_000_003 + SIZES.index(atom)
@@ -51,7 +51,7 @@ def rank(atom: Atom) -> tuple[int, int, str]:
 
 
 def by_weight(polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
-    """The terms, those that matter most first; a positive one leads where there is one."""
+    """Returns the terms, the most important first, led by a positive one if there is one."""
     moduli = _moduli(polynomial)
     ranked = sorted(
         polynomial.terms.items(),

@@ -27,14 +27,14 @@ DIRECTIONS = {"": ("back", "ahead"), "y": ("up", "down"), "x": ("left", "right")
 
 @dataclass(frozen=True)
 class AxisReach:
-    """Along one axis: the greatest q - k and the greatest k - q of an attended pair."""
+    """The greatest q - k and the greatest k - q of an attended pair along one axis."""
 
     back: Count
     ahead: Count
 
 
 class Span(NamedTuple):
-    """The greatest distance of an attended key in one direction: `distance` is q - k, or k - q."""
+    """The greatest distance of an attended key in one direction: q - k or k - q."""
 
     direction: str
     distance: str
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Reach(Shown):
-    """The reach along each axis, by the query's name; where no pair is attended there is none.
+    """The reach along each axis, by the name of the query; undefined where no pair is attended.
 
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").reach()
@@ -72,12 +72,12 @@ class Reach(Shown):
         >>> [span.direction for span in rule("abs(qy - ky) <= 1 and kx <= qx").reach().spans]
         ['up', 'down', 'left', 'right']
         """
-        found: list[Span] = []
+        spans: list[Span] = []
         for query, both in self.axes.items():
             key = self.keys[query]
             back, ahead = DIRECTIONS.get(query[1:], DIRECTIONS[""])
-            found += [Span(back, f"{query} - {key}", both.back), Span(ahead, f"{key} - {query}", both.ahead)]
-        return found
+            spans += [Span(back, f"{query} - {key}", both.back), Span(ahead, f"{key} - {query}", both.ahead)]
+        return spans
 
     def _line(self) -> AxisReach:
         if len(self.axes) != 1:
@@ -88,19 +88,19 @@ class Reach(Shown):
         return next(iter(self.axes.values()))
 
     def text(self, width: int | None = None) -> str:
-        """In lines of at most `width` characters; where one is too long, each piece has lines of its own."""
-        found: list[str] = []
+        """Returns lines of at most `width` characters; a long formula gets one line for each piece."""
+        lines: list[str] = []
         for span in self.spans:
             pieces = [" ".join(line.split()) for line in str(span.most).splitlines()]
             if pieces == [NO_PAIR]:
                 return NO_PAIR
             line = f"{span.distance} is at most: {'; '.join(pieces)}"
             if width is None or len(line) <= width:
-                found.append(line)
+                lines.append(line)
             else:
-                found.append(f"{span.distance} is at most:")
-                found += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
-        return "\n".join(found)
+                lines.append(f"{span.distance} is at most:")
+                lines += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
+        return "\n".join(lines)
 
     def latex(self) -> str:
         """Each greatest distance and its formula, a line each."""
@@ -128,7 +128,7 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
     symbolic = replace(rule, values={})
     budget = rule.budget.or_seconds(deadline)
     try:
-        found = remembered(_reach, symbolic, budget=budget)
+        derived = remembered(_reach, symbolic, budget=budget)
     except DeadlineError as reason:
         letters = f"; give {listed(rule.parameters)} a number" if rule.parameters else ""
         raise DeadlineError(f"the attention span was not found: {reason}{letters}") from None
@@ -136,7 +136,7 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
         query: AxisReach(
             *(bind(Count(symbolic, closed, budget=budget, otherwise=NO_PAIR), rule) for closed in both)
         )
-        for query, both in found.items()
+        for query, both in derived.items()
     }
     return Reach(axes, {axis.query: axis.key for axis in rule.axes})
 

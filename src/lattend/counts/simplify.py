@@ -10,7 +10,7 @@ from lattend.sets.piece import Piece, uncovered
 
 
 def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:
-    """The same count on `domain`, with as few pieces and conditions as can be found.
+    """Returns the same count on `domain` with fewer pieces and conditions.
 
     Each convex piece, the widest first, grows over its neighbours as far as its formula stays right:
     `n(n + 1)/2` for n >= 1 also serves n = 0, and `t < n` becomes `t <= n` when both formulas give
@@ -46,7 +46,7 @@ def agree(formula: Polynomial, other: Polynomial, region: Region) -> bool:
 
 
 class _Exact:
-    """The count itself: what a formula must agree with where it wants to grow."""
+    """The count itself, with which a formula must agree on a larger region."""
 
     def __init__(self, parts: list[Piece], domain: Region) -> None:
         self.parts, self.domain = parts, domain
@@ -59,7 +59,7 @@ class _Exact:
 
 
 def _grown(piece: Piece, exact: _Exact, left: Region) -> Region:
-    """The convex region of the piece with conditions dropped, or else moved by one, while it stays right.
+    """Returns the piece's convex region with conditions dropped or moved by one while it stays right.
 
     A condition moves only for points that no earlier piece covers, those of `left`.
     """
@@ -76,18 +76,18 @@ def _grown(piece: Piece, exact: _Exact, left: Region) -> Region:
 
 
 def _apart(pieces: list[Piece], domain: Region) -> list[Piece]:
-    """Pieces with overlaps left to the earlier one, unless the later one then takes longer to say."""
-    found: list[Piece] = []
+    """Returns disjoint pieces; an overlap stays with the earlier one unless the later one gets longer."""
+    disjoint: list[Piece] = []
     for piece in pieces:
         region = piece.region
-        for earlier in found:
+        for earlier in disjoint:
             rest = region - earlier.region
             if rest.within(domain).text_length() <= region.within(domain).text_length():
                 region = rest
-        found.append(Piece(region, piece.formula))
-    return found
+        disjoint.append(Piece(region, piece.formula))
+    return disjoint
 
 
 def _on_its_region(piece: Piece) -> Polynomial:
-    """The formula with what is constant on the region put in."""
+    """Returns the formula with atoms substituted that are constant on the region."""
     return piece.formula.substituted(solved(piece.region.equalities()))

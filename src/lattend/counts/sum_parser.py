@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import Apply, Formula, Op, ParsedFormula, Summand, Symbol, walk
+from lattend.counts.formula import Apply, Formula, Op, ParsedFormula, Summand, walk
 from lattend.counts.progression import Progression, formula_of, progression
+from lattend.rules.language.expr import Name
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.language.tokens import Token
 
@@ -23,7 +24,7 @@ def read_sigma(parser: FormulaParser, sign: Token) -> ParsedFormula:
     """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
     lower: tuple[ParsedFormula | None, ParsedFormula] | None = None
     upper: ParsedFormula | None = None
-    while parser.here.value in ("_", "^"):
+    while parser.current.value in ("_", "^"):
         parser.at += 1
         if parser.tokens[parser.at - 1].value == "^":
             upper = parser.operand(ADD)
@@ -42,9 +43,9 @@ def read_sigma(parser: FormulaParser, sign: Token) -> ParsedFormula:
 
 
 def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | None, ParsedFormula]:
-    """The name a sum runs over, if one is written, and where it begins."""
+    """Reads the index of a sum, if it is written, and the lower limit."""
     opening, name, equals = (
-        parser.here,
+        parser.current,
         *(parser.tokens + parser.tokens[-1:] * 2)[parser.at + 1 : parser.at + 3],
     )
     if opening.value == "{" and name.kind == "name" and equals.value == "=":
@@ -55,22 +56,22 @@ def _lower_limit(parser: FormulaParser, sign: Token) -> tuple[ParsedFormula | No
         parser.close(opening)
         return variable, low
     low = parser.operand(ADD)
-    if isinstance(low.node, Symbol) and low.node.name not in parser.known:
+    if isinstance(low.node, Name) and low.node.name not in parser.known:
         raise parser.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
     return None, low
 
 
 def _unnamed_index(parser: FormulaParser, body: ParsedFormula, sign: Token) -> ParsedFormula:
-    """What a sum runs over that does not say it: the one name of its body that is not known."""
+    """Returns the index of a sum that does not name it: the only unknown name of its body."""
     inside = [
-        node.name for node, bound in walk(body.node) if isinstance(node, Symbol) and node.name not in bound
+        node.name for node, bound in walk(body.node) if isinstance(node, Name) and node.name not in bound
     ]
     names = sorted({name for name in inside if name not in parser.known})
     index = names[0] if len(names) == 1 else next((name for name in _INDICES if name in names), "")
     if names and not index:
         message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
         raise parser.fail(message, sign)
-    return ParsedFormula(Symbol(index or "i", body.span), *body.span)
+    return ParsedFormula(Name(index or "i", body.span), *body.span)
 
 
 def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
@@ -89,31 +90,31 @@ def _note_open_sum(parser: FormulaParser, body: ParsedFormula) -> None:
 
 
 def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFormula:
-    """The sum `1 + 2 + … + n`, found from its first and its last terms."""
-    dots = parser.here
+    """Reads the sum `1 + 2 + … + n`, derived from its first and its last terms."""
+    dots = parser.current
     parser.at += 1
-    if parser.level(parser.here) != ADD or sign not in ("+", "-"):
+    if parser.level(parser.current) != ADD or sign not in ("+", "-"):
         raise parser.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
     before, last = summands(left), [_term(parser)]
-    found = _longest(parser, before, last)
-    while parser.level(parser.here) == ADD and parser.after.value != "…":
+    longest = _longest(parser, before, last)
+    while parser.level(parser.current) == ADD and parser.following.value != "…":
         resume, more = parser.at, [*last, _term(parser)]
         longer = _longest(parser, before, more)
         if longer is None:
             parser.at = resume
             break
-        found, last = longer, more
+        longest, last = longer, more
     end = last[-1][1].end
-    if found is None:
+    if longest is None:
         shown = parser.source.part(left.start, end)
         example = "1 + 2 + … + n or 1 + 3 + … + (2n - 1)"
         message = f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
         raise parser.error(message, left.start, end)
-    skipped, series = found
-    place = before[skipped][1].start, end
-    parser.readings.append(f"{parser.written(*place)} read as {series}")
-    body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
-    total = parser.summed([body, ParsedFormula(Symbol(series.index), *place), low, high], *place)
+    skipped, series = longest
+    span = before[skipped][1].start, end
+    parser.readings.append(f"{parser.written(*span)} read as {series}")
+    body, low, high = (_of_polynomial(part, *span) for part in (series.body, series.low, series.high))
+    total = parser.summed([body, ParsedFormula(Name(series.index), *span), low, high], *span)
     if skipped == 0:
         return total
     rest = before[0][1]
@@ -123,8 +124,8 @@ def read_dots(parser: FormulaParser, left: ParsedFormula, sign: Op) -> ParsedFor
 
 
 def _term(parser: FormulaParser) -> Summand:
-    """The sign that stands here and the term after it."""
-    sign = cast(Op, parser.here.value)
+    """Reads a sign and the term after it."""
+    sign = cast(Op, parser.current.value)
     parser.at += 1
     return sign, parser.expression(MULTIPLY)
 
@@ -143,7 +144,7 @@ def _longest(
 
 
 def summands(piece: ParsedFormula) -> tuple[Summand, ...]:
-    """The terms of a sum as it is written, each with its sign; of anything else itself."""
+    """Returns the terms of a sum as it is written, each with its sign; a single term otherwise."""
     return piece.summands or (("+", piece),)
 
 
@@ -151,6 +152,6 @@ def _signed(sign: Op, term: ParsedFormula) -> Formula:
     return term.node if sign == "+" else Apply("neg", (term.node,))
 
 
-def _of_polynomial(found: Polynomial, start: int, end: int) -> ParsedFormula:
-    size, degree = len(found.terms), found.degree()
-    return ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)
+def _of_polynomial(polynomial: Polynomial, start: int, end: int) -> ParsedFormula:
+    size, degree = len(polynomial.terms), polynomial.degree()
+    return ParsedFormula(formula_of(polynomial), start, end, 1 + size + 2 * degree, size, degree)

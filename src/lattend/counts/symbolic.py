@@ -21,12 +21,12 @@ from lattend.counts.formula import (
     Number,
     Piecewise,
     Sum,
-    Symbol,
     walk,
 )
 from lattend.counts.progression import summed_powers
 from lattend.counts.prove import keeps_sign, residues, solved
 from lattend.errors import NoClosedForm
+from lattend.rules.language.expr import Name
 from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space, summed
@@ -52,7 +52,7 @@ ONE = Polynomial.constant(1)
 
 
 def cases(formula: Formula, region: Region) -> list[Case]:
-    """The formula on `region`, case by case; NoClosedForm where it is not piecewise rational."""
+    """Returns the formula on `region` by cases; raises NoClosedForm if it is not piecewise rational."""
     return _read(formula, region, {})
 
 
@@ -68,7 +68,7 @@ def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
     match node:
         case Number():
             return [Case(region, Polynomial.constant(node.value), ONE)]
-        case Symbol():
+        case Name():
             return [Case(region, coordinate(region.space, bound.get(node.name, node.name)), ONE)]
         case Sum():
             return _sum(node, region, bound)
@@ -95,22 +95,22 @@ def _read(node: Formula, region: Region, bound: Indices) -> list[Case]:
 
 
 def _arithmetic(node: Apply, region: Region, bound: Indices) -> list[Case]:
-    found = _read(node.args[0], region, bound)
+    results = _read(node.args[0], region, bound)
     if node.op == "neg":
-        return [Case(c.region, c.above.times(-1), c.below) for c in found]
+        return [Case(c.region, c.above.times(-1), c.below) for c in results]
     for arg in node.args[1:]:
-        found = _limited(
+        results = _limited(
             _joined(node.op, left, right)
-            for left in found
+            for left in results
             for right in _read(arg, left.region, bound)
             if not right.region.is_empty() and not (node.op == "/" and right.above.is_zero)
         )
-    return found
+    return results
 
 
-def _limited(found: Iterator[Case]) -> list[Case]:
+def _limited(results: Iterator[Case]) -> list[Case]:
     taken: list[Case] = []
-    for case in found:
+    for case in results:
         taken.append(case)
         if len(taken) > MAX_CASES:
             raise NoClosedForm(f"it falls into more than {MAX_CASES} cases")
@@ -121,42 +121,42 @@ def _power(base: Formula, power: Formula, region: Region, bound: Indices) -> lis
     if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
         raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
     exponent = int(power.value)
-    found = _read(base, region, bound)
+    results = _read(base, region, bound)
     if exponent == 0:  # 1, but only where the base is defined
-        return [Case(c.region, c.below, c.below) for c in found]
-    return [Case(c.region, c.above**exponent, c.below**exponent) for c in found]
+        return [Case(c.region, c.below, c.below) for c in results]
+    return [Case(c.region, c.above**exponent, c.below**exponent) for c in results]
 
 
 def _extreme(node: Apply, region: Region, bound: Indices) -> list[Case]:
-    found = _read(node.args[0], region, bound)
+    results = _read(node.args[0], region, bound)
     for arg in node.args[1:]:
         chosen: list[Case] = []
-        for left in found:
+        for left in results:
             for right in _read(arg, left.region, bound):
                 gap = _joined("-", left, right)
                 first, second = _by_sign(gap.above * gap.below, right.region)
                 large, small = (left, right) if node.op == "max" else (right, left)
-                for here, one, other in ((first, large, small), (second, small, large)):
-                    if not here.is_empty():  # the other one must be defined too
-                        chosen.append(Case(here, one.above * other.below, one.below * other.below))
-        found = _limited(iter(chosen))
-    return found
+                for part, one, other in ((first, large, small), (second, small, large)):
+                    if not part.is_empty():  # the other one must be defined too
+                        chosen.append(Case(part, one.above * other.below, one.below * other.below))
+        results = _limited(iter(chosen))
+    return results
 
 
 # Conditions
 
 
 def _piecewise(node: Piecewise, region: Region, bound: Indices) -> list[Case]:
-    found: list[Case] = []
+    results: list[Case] = []
     for piece, when in node.pieces:
-        here, region = _where(when, region, bound)
-        if not here.is_empty():
-            found += _read(piece, here, bound)
-    return found
+        part, region = _where(when, region, bound)
+        if not part.is_empty():
+            results += _read(piece, part, bound)
+    return results
 
 
 def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region, Region]:
-    """Where the condition holds and where it does not; it may be undefined elsewhere."""
+    """Returns where the condition holds and where it does not; elsewhere it is undefined."""
     nothing = region - region
     if isinstance(condition, Junction):
         left, other = region, nothing
@@ -173,7 +173,7 @@ def _where(condition: Condition, region: Region, bound: Indices) -> tuple[Region
 
 
 def _compared(relation: FormulaRelation, gap: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where a difference has the sign that the relation asks for, and where it has not."""
+    """Returns where a difference satisfies the relation, and where it does not."""
     if relation.sign in ("<=", ">"):
         least, less = _by_sign(gap.times(-1), region)
         return (least, less) if relation.sign == "<=" else (less, least)
@@ -192,7 +192,7 @@ def _nonzero(case: Case) -> Region:
 
 
 def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where `value >= 0` and where it is less: from the signs of its factors."""
+    """Returns where `value >= 0` and where `value < 0`, from the signs of its factors."""
     nothing = region - region
     if value.is_zero or region.is_empty():
         return region, nothing
@@ -211,10 +211,10 @@ def _by_sign(value: Polynomial, region: Region) -> tuple[Region, Region]:
 
 
 def _sign_of_factor(factor: Polynomial, region: Region) -> tuple[Region, Region]:
-    """Where an irreducible polynomial is at least 0 and where it is less."""
+    """Returns where an irreducible polynomial is at least 0, and where it is less."""
     if factor.degree() <= 1:
-        here = region.where(Bound(factor.as_linear()[0], False))
-        return here, region - here
+        nonnegative = region.where(Bound(factor.as_linear()[0], False))
+        return nonnegative, region - nonnegative
     sample = region.sample()
     if sample is None:
         return region, region
@@ -249,12 +249,12 @@ def _floored(case: Case) -> list[Case]:
     if below.is_constant and not below.is_zero:
         return _floored_by_number(above.times(1 / below.terms[()]), case.region)
     above.as_linear()  # raises where it is not linear
-    found: list[Case] = []
+    results: list[Case] = []
     for sign in (1, -1):
-        _, here = _by_sign(below.times(-sign), case.region)
-        quotients = _quotients(above.times(sign), below.times(sign), here)
-        found += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
-    return found
+        _, part = _by_sign(below.times(-sign), case.region)
+        quotients = _quotients(above.times(sign), below.times(sign), part)
+        results += [Case(region, Polynomial.constant(number), ONE) for number, region in quotients]
+    return results
 
 
 def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
@@ -266,15 +266,15 @@ def _floored_by_number(value: Polynomial, region: Region) -> list[Case]:
         return [Case(region, Polynomial.constant(floor(value.terms[()])), ONE)]
     if value.degree() <= 1:
         return [Case(region, Polynomial.atom(Quotient(*value.as_linear())), ONE)]
-    found: list[Case] = []
-    for rest, here in residues(value.times(divisor), divisor, region):
-        if not here.is_empty():
-            found.append(Case(here, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
-    return found
+    results: list[Case] = []
+    for rest, part in residues(value.times(divisor), divisor, region):
+        if not part.is_empty():
+            results.append(Case(part, value - Polynomial.constant(Fraction(rest, divisor)), ONE))
+    return results
 
 
 def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> list[Case]:
-    """`value // (times * modulus)`: blocks and offsets apart, what offsets carry added to the blocks."""
+    """Returns `value // (times * modulus)` from blocks and offsets, with the carry of the offsets."""
     if _whole_scale(value) > 1:
         raise NoClosedForm(f"it divides fractions by {modulus}")
     blocks, offsets = Polynomial({}), Polynomial({})
@@ -289,28 +289,28 @@ def _by_modulus(value: Polynomial, times: int, modulus: str, region: Region) -> 
     offsets.as_linear()  # raises where it is not linear
     return [
         case
-        for carry, here in _quotients(offsets, Polynomial.atom(modulus), region)
-        for case in _floored_by_number((blocks + Polynomial.constant(carry)).times(Fraction(1, times)), here)
+        for carry, part in _quotients(offsets, Polynomial.atom(modulus), region)
+        for case in _floored_by_number((blocks + Polynomial.constant(carry)).times(Fraction(1, times)), part)
     ]
 
 
 def _quotients(value: Polynomial, divisor: Polynomial, region: Region) -> Iterator[tuple[int, Region]]:
-    """Each number that `value // divisor` is, and where, for a divisor that is positive there."""
+    """Yields each value of `value // divisor` with its region, for a positive divisor."""
     for _ in range(MAX_CARRY):
         sample = region.sample()
         if sample is None:
             return
         number = int(value.value(sample) // divisor.value(sample))
         least, less = _by_sign(value - divisor.times(number), region)
-        more, here = _by_sign(value - divisor.times(number + 1), least)
-        yield number, here
+        more, part = _by_sign(value - divisor.times(number + 1), least)
+        yield number, part
         region = less | more
     if not region.is_empty():
         raise NoClosedForm(f"its division by {_plain_text(divisor)} falls into too many cases")
 
 
 def _plain_text(divisor: Polynomial) -> str:
-    """A divisor in words, where it is short."""
+    """Returns the name of a divisor, or `a sum`."""
     return " and ".join(map(str, divisor.atoms)) if len(divisor.atoms) == 1 else "a sum"
 
 
@@ -323,27 +323,27 @@ def _whole_scale(polynomial: Polynomial) -> int:
 
 
 def _sum(node: Sum, region: Region, bound: Indices) -> list[Case]:
-    found: list[Case] = []
+    results: list[Case] = []
     for low in _read(Apply("ceil", (node.low,)), region, bound):
         for high in _read(Apply("floor", (node.high,)), low.region, bound):
             some, none = _by_sign(high.above - low.above, high.region)
             if not none.is_empty():
-                found.append(Case(none, Polynomial({}), ONE))
+                results.append(Case(none, Polynomial({}), ONE))
             if not some.is_empty():
-                found += _summed_over(node, some, low.above, high.above, bound)
-    return found
+                results += _summed_over(node, some, low.above, high.above, bound)
+    return results
 
 
 def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, bound: Indices) -> list[Case]:
-    """The sum where it has terms: by the formulas for sums of powers, or of the points of a set."""
+    """Returns the sum where it has terms, by formulas for sums of powers or of points of a set."""
     index = f"_{node.variable}{len(bound)}"  # a name no text can hold
     modulus = _modulus_of_index(node, region.space, low, high, index)
     split = {**region.space.split, **({index: modulus} if modulus else {})}
     space = Space((*region.space.parameters, index), (), split)
     inner = Region(space, region.points.align_params(space.isl) & space.context.params())
     if not _is_polynomial(node.body):
-        here = coordinate(space, index)
-        inner = _by_sign(high - here, _by_sign(here - low, inner)[0])[0]
+        position = coordinate(space, index)
+        inner = _by_sign(high - position, _by_sign(position - low, inner)[0])[0]
     bodies = _read(node.body, inner, {**bound, node.variable: index})
     bodies = [body for body in bodies if not body.region.is_empty()]
     below = bodies[0].below
@@ -354,41 +354,41 @@ def _summed_over(node: Sum, region: Region, low: Polynomial, high: Polynomial, b
     pieces = [Piece(body.region, body.above) for body in bodies]
     if not uncovered(pieces, inner).is_empty():
         raise NoClosedForm("its terms are not defined everywhere")
-    found = [Case(piece.region & region, piece.formula, below) for piece in summed(pieces, index)]
-    rest = uncovered([Piece(case.region, case.above) for case in found], region)
-    return _limited(iter([*found, Case(rest, Polynomial({}), below)]))
+    results = [Case(piece.region & region, piece.formula, below) for piece in summed(pieces, index)]
+    rest = uncovered([Piece(case.region, case.above) for case in results], region)
+    return _limited(iter([*results, Case(rest, Polynomial({}), below)]))
 
 
 def _is_polynomial(body: Formula) -> bool:
-    """Whether the terms of a sum keep one form whatever its index is."""
+    """Returns whether the terms of a sum have the same form for every index."""
     nodes = (node for node, _ in walk(body))
     return all(
-        isinstance(node, (Number, Symbol))
+        isinstance(node, (Number, Name))
         or (isinstance(node, Apply) and node.op in ("+", "-", "*", "/", "^", "neg"))
         for node in nodes
     )
 
 
 def _is_in_powers_of(index: str, formula: Polynomial) -> bool:
-    """Whether the index stands in the formula by itself, in no quotient."""
+    """Returns whether no quotient in the formula contains the index."""
     return all(isinstance(atom, str) or index not in atom_names(atom) for atom in formula.atoms)
 
 
 def _modulus_of_index(node: Sum, space: Space, low: Polynomial, high: Polynomial, index: str) -> str | None:
-    """The modulus that the index must be split by: its limits are, or the body divides it by one."""
+    """Returns the modulus by which the index must be split: that of its limits, or a divisor of the index."""
     if _is_polynomial(node.body):
         return None
     moduli = {*space.split.values()}
     for limit in (low, high):
         for powers in limit.terms:
-            found = [atom for atom, _ in powers if atom in moduli]
-            if found and len(powers) > 1:
-                return str(found[0])
+            divisors = [atom for atom, _ in powers if atom in moduli]
+            if divisors and len(powers) > 1:
+                return str(divisors[0])
     for part, _ in walk(node.body):
         if isinstance(part, Apply) and part.op in ("/", "//", "%"):
             left, right = part.args
-            used = {n.name for n, inner in walk(left) if isinstance(n, Symbol) and n.name not in inner}
-            if isinstance(right, Symbol) and right.name in moduli and node.variable in used:
+            used = {n.name for n, inner in walk(left) if isinstance(n, Name) and n.name not in inner}
+            if isinstance(right, Name) and right.name in moduli and node.variable in used:
                 return right.name
     return None
 

@@ -41,13 +41,13 @@ def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]
 
 
 def _from_mask(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
-    """The same from the pairs themselves, some rows of pairs at a time, where there is no closed form."""
-    found = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
+    """Returns the same by enumeration, a few rows at a time, if there is no closed form."""
+    counts = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
     keys = np.arange(int(cols[0]), int(cols[-1]))
     at_once = max(1, HELD // max(1, len(keys)))
     for i, (first, last) in enumerate(itertools.pairwise(rows.tolist())):
         for start in range(first, last, at_once):
             mask = rule.mask_at({"q": np.arange(start, min(start + at_once, last)), "k": keys})
             before = np.concatenate(([0], np.cumsum(mask.sum(axis=0))))  # pairs left of each key
-            found[i] += np.diff(before[cols - cols[0]])
-    return found
+            counts[i] += np.diff(before[cols - cols[0]])
+    return counts

@@ -1,4 +1,4 @@
-"""Verdict: what became of a claim."""
+"""Verdict: whether a claim holds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Counterexample(Shown):
 
 @dataclass(frozen=True)
 class Verdict(Shown):
-    """What is known of a claim; true as a condition when the formula is the count on the whole domain.
+    """The verdict on a claim; as a condition it is true if the formula is the count on the whole domain.
 
     `where` says where the claim holds, or of an undecided one where it is open; `remaining` is the
     equation or question that is left, and `because` the reason a claim about growth fails, or is loose.
@@ -83,9 +83,9 @@ class Verdict(Shown):
 
     @property
     def first_counterexample(self) -> Counterexample | None:
-        """That of the claim itself, or of the first link of a chain that has one."""
+        """The counterexample of the claim, or of the first equation that has one."""
         all_of_them = (self.counterexample, *(link.counterexample for link in self.links))
-        return next((found for found in all_of_them if found is not None), None)
+        return next((counterexample for counterexample in all_of_them if counterexample is not None), None)
 
     def __str__(self) -> str:
         lines = [self._sentence()]
@@ -98,9 +98,9 @@ class Verdict(Shown):
     def _sentence(self) -> str:
         text = f"{self.claim}: {self.status}"
         if self.broken is not None and self.broken.status == self.status != "holds only where":
-            place = f"equation {self.links.index(self.broken) + 1} of {len(self.links)}"
-            said = "is undecided" if self.status == "undecided" else "is the first that fails"
-            return f"{text}; {place} {said}"
+            which = f"equation {self.links.index(self.broken) + 1} of {len(self.links)}"
+            status_text = "is undecided" if self.status == "undecided" else "is the first that fails"
+            return f"{text}; {which} {status_text}"
         if self.tight is False:
             return f"{text}, not tight: {self.because}"
         if self.where == NOWHERE:
@@ -117,7 +117,7 @@ class Verdict(Shown):
 
     @property
     def _link(self) -> str:
-        """What joins the status and where that is."""
+        """Returns the words between the status and the region."""
         return LINK[self.status]
 
     __repr__ = __str__
@@ -127,16 +127,16 @@ class Verdict(Shown):
         claim, status = escape(self.claim), escape(self.status)
         rest = sentence.removeprefix(f"{claim}: {status}")
         mark, look = MARKS[self.status], LOOKS[self.status]
-        said = f'{mark} <code>{claim}</code>: <span class="{look}">{status}</span>{rest}'
-        return f"<p>{'<br />'.join([said, *more])}</p>"
+        html = f'{mark} <code>{claim}</code>: <span class="{look}">{status}</span>{rest}'
+        return f"<p>{'<br />'.join([html, *more])}</p>"
 
     def json(self) -> dict[str, Any]:
-        found = self.counterexample
+        counterexample = self.counterexample
         data: dict[str, Any] = {
             "claim": self.claim,
             "status": self.status,
             "where": self.where,
-            "counterexample": None if found is None else found.json(),
+            "counterexample": None if counterexample is None else counterexample.json(),
             "remaining": self.remaining,
             "because": self.because,
             "tight": self.tight,
@@ -148,7 +148,7 @@ class Verdict(Shown):
 
 @dataclass(frozen=True, repr=False)
 class OrderVerdict(Verdict):
-    """What is known of a claim about growth, O(n) or its like; `holds` says whether it does.
+    """The verdict on a claim about growth, such as O(n); `holds` is whether it is true.
 
     It is no condition: a formula can be of the right order without being the count.
     """

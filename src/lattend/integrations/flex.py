@@ -16,10 +16,10 @@ from torch.nn.attention.flex_attention import BlockMask
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.plans.grid_blocks import GridBlocks, flat_lengths, grid_blocks
 from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.code import python_code
 from lattend.rules.flat import flat_condition
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Lookup, Name, Node
-from lattend.rules.language.python_code import python_code
 from lattend.rules.language.tracing import trace
 from lattend.rules.rule import Rule, check_integer
 

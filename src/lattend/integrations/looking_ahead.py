@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.attend.compiled import constant
 from lattend.attend.decode.step import StepMask
+from lattend.attend.operators.tracing import constant
 from lattend.errors import LattendError
 from lattend.integrations.model_mask import ModelMask
 from lattend.rules.language import expr

@@ -17,8 +17,8 @@ import transformers
 from torch import Tensor, nn
 from transformers import masking_utils
 
-from lattend.attend.compiled import constant, left_to_python
-from lattend.attend.documents import document_ids
+from lattend.attend.call.varlen import document_ids
+from lattend.attend.operators.tracing import constant, left_to_python
 from lattend.errors import ExtraMissing, LattendError, NoTable
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Term

@@ -30,12 +30,12 @@ except ImportError as missing:
     ) from missing
 
 from lattend.attend.attention import attention
-from lattend.attend.compiled import constant
+from lattend.attend.call.sinks import with_sinks
+from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode import step
 from lattend.attend.decode.step import Scoring, StepMask
-from lattend.attend.elsewhere import RUNNERS
-from lattend.attend.sinks import with_sinks
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.operators.tracing import constant
+from lattend.attend.overrides import OVERRIDES
 from lattend.cost.models.configuration import RULE
 from lattend.errors import LattendError, NamingError
 from lattend.integrations.looking_ahead import check_ahead, looks_ahead
@@ -106,7 +106,7 @@ def attention_forward(
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": s_aux, "bias": bias}
     how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
     whole = mask.from_the_start and not by_side
-    if RUNNERS and (arrays or not whole or position_bias is not None or added is not None):
+    if OVERRIDES and (arrays or not whole or position_bias is not None or added is not None):
         _refuse_shards(arrays, whole)
     if whole and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
         how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
@@ -135,7 +135,7 @@ def _refuse_shards(arrays: Mapping[str, Tensor], whole: bool) -> NoReturn:
         )
     else:
         error = "its mask or bias is a table, or is counted from padding, of which each rank sees a part"
-    RUNNERS[-1].refuse(LattendError(f"a model under lt.parallel.sharded: {error}"))
+    OVERRIDES[-1].refuse(LattendError(f"a model under lt.parallel.sharded: {error}"))
 
 
 def _mask_and_bias(

@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from lattend.attend.bias import Bias, check_floating, dtype_name, shape_text, table_text
-from lattend.attend.dispatch import KERNELS
-from lattend.attend.inputs import (
+from lattend.attend.call.inputs import (
     as_one_kind,
     check_names,
     check_scoring,
@@ -24,7 +23,9 @@ from lattend.attend.inputs import (
     sizes_given,
     term_given,
 )
-from lattend.attend.rule_names import RuleNames, rule_names
+from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.rule_names import RuleNames, rule_names
+from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.parallel.agreement import Agreed, Said
 from lattend.parallel.cluster import Cluster, cluster_of
@@ -59,7 +60,7 @@ class Asked:
     bias: Bias | Tensor | None
     padding: Tensor | None
     sinks: Tensor | None
-    options: tuple[float | None, float | None, float, str | None, bool]  # scale, softcap, dropout, kernel, …
+    options: AttentionOptions  # those without tensors
     said: Said  # what the ranks must have in common
 
     @property
@@ -108,7 +109,10 @@ def asked_of(
         q, k, v = (x.flatten(2, -2) for x in (q, k, v))
     numbers = {name: int(value) for name, value in values.items() if name not in found.open}
     scale, softcap = (None if how[name] is None else float(how[name]) for name in ("scale", "softcap"))
-    options = (scale, softcap, float(how["dropout"]), how["kernel"], how["deterministic"])
+    options = AttentionOptions(
+        scale=scale, softcap=softcap, dropout=float(how["dropout"]), kernel=how["kernel"],
+        deterministic=how["deterministic"],
+    )  # fmt: skip
     learned = [*_tensors(bias), *([] if sinks is None else [sinks])]
     trains = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *learned))
     said: Said = {
@@ -125,7 +129,7 @@ def asked_of(
         ),
         "dtype": dtype_name(q.dtype),
         "device": q.device.type,
-        "scale, softcap, dropout, kernel, deterministic": options,
+        "scale, softcap, dropout, kernel, deterministic": options.in_signature[:5],
         "cut": cut.pieces if isinstance(cut, Cut) else cut,
         "strategy": strategy,
         "cluster": None if cluster is None else f"{cluster}, {cluster.shares}",

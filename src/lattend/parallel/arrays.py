@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
-from lattend.attend.rule_names import OpenArray
+from lattend.attend.call.rule_names import OpenArray
 from lattend.errors import RankError, TensorError
 from lattend.parallel.agreement import all_told
 from lattend.parallel.arguments import Asked

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from lattend.attend.compiled import left_to_python
-from lattend.attend.elsewhere import RUNNERS
+from lattend.attend.operators.tracing import left_to_python
+from lattend.attend.overrides import OVERRIDES
 from lattend.errors import LattendError, NamingError
 from lattend.parallel import agreement
 from lattend.parallel.cluster import Cluster
@@ -69,8 +69,8 @@ def sharded(
     """
     ranks_of(mesh)  # whoever has no process group hears of it here
     one = _OverRanks(mesh, cut, strategy, cluster)
-    RUNNERS.append(one)
+    OVERRIDES.append(one)
     try:
         yield
     finally:
-        RUNNERS.remove(one)
+        OVERRIDES.remove(one)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
+from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
+from lattend.attend.call.rule_names import rule_names
+from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode.step import Scoring, StepMask, attend, check_length, check_step
-from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
-from lattend.attend.record import WithoutAutocast
-from lattend.attend.rule_names import rule_names
-from lattend.attend.sinks import with_sinks
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of

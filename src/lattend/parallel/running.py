@@ -12,11 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import operator
-from lattend.attend.call import BackwardInputs
-from lattend.attend.dropout import placed_seed
-from lattend.attend.padding import padding_given
-from lattend.attend.sinks import sink_gradients, with_sinks
+from lattend.attend.call.attention_call import BackwardInputs
+from lattend.attend.call.dropout import placed_seed
+from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.padding import padding_given
+from lattend.attend.call.sinks import sink_gradients, with_sinks
+from lattend.attend.operators import attention_operator
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import LattendError
 from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange, unpacked
@@ -29,11 +31,7 @@ class Given:
     """What a call has besides q, k, v and the tensors that get gradients."""
 
     work: Work
-    scale: float | None
-    softcap: float | None
-    dropout: float
-    kernel: str | None
-    deterministic: bool
+    options: AttentionOptions
     arrays: Sequence[Tensor]  # of the whole
     biases: int  # how many tensors the bias has; sinks come after them
     seed: Tensor | None
@@ -165,10 +163,10 @@ class _Sums:
         block, inputs = call.block, self.inputs
         part = block.part
         grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
-        q, k, v, *rest = _call(given, self.learned, inputs.q, source, call)
+        q, k, v, operator_call = _call(given, self.learned, inputs.q, source, call)
         out, lse, grad_out = (part.of(x) for x in (inputs.out, inputs.lse, inputs.grad_out))
-        dq, dk, dv, others = operator.gradients(
-            BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, *rest
+        dq, dk, dv, others = attention_operator.gradients(
+            BackwardInputs(grad_out, grad_lse, q, k, v, out, lse), self.learns, operator_call
         )
         self.dq.add(part, dq)
         for total, one in zip(of_keys, (dk, dv), strict=True):
@@ -192,7 +190,7 @@ def _far(given: Given, sums: _Sums, stage: Stage, came: Sequence[_Source]) -> Ex
 
 def _call(
     given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, Tensor, Tensor, OperatorCall]:
     """A block's arguments of the operator."""
     block = call.block
     keys = slice(block.key_place, block.key_place + block.m)
@@ -203,8 +201,8 @@ def _call(
         assert call.places is not None
         seed = placed_seed(given.seed, *call.places, call.heads)
     term = (call.term, bias if call.term is not None else [])
-    options = (given.dropout, given.softcap, given.scale, given.kernel, given.deterministic)
-    return q, k, v, call.held.key, call.numbers, given.arrays, *term, *real, None, seed, *options
+    operator_call = OperatorCall(call.held.key, call.numbers, given.arrays, *term, *real, None, seed)
+    return q, k, v, operator_call.with_options(given.options)
 
 
 def _real(
@@ -221,7 +219,7 @@ def _real(
 
 
 def _forward(given: Given, bias: Sequence[Tensor], q: Tensor, source: _Source, call: LocalCall) -> Any:
-    return operator.forward(*_call(given, bias, q, source, call))
+    return attention_operator.forward(*_call(given, bias, q, source, call))
 
 
 # Sources

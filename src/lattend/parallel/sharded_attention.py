@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias
-from lattend.attend.compiled import left_to_python
-from lattend.attend.dropout import new_seed
+from lattend.attend.call.dropout import new_seed
+from lattend.attend.operators.tracing import left_to_python
 from lattend.errors import LattendError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
@@ -127,7 +127,6 @@ def _run(
     way: Way, asked: Asked, arrays: WholeArrays, seed: Tensor | None, with_lse: bool
 ) -> tuple[Tensor, Tensor]:
     """The output of this rank's positions, and their log-sum-exp."""
-    scale, softcap, dropout, kernel, deterministic = asked.options
     q, k, v, learned, padding = asked.q, asked.k, asked.v, asked.learned, asked.padding
     lengths = padding.long() if padding is not None and padding.dim() == 1 else None
     mask = None if padding is None or padding.dim() == 1 else padding.T.contiguous()
@@ -143,9 +142,7 @@ def _run(
         if asked.sinks is not None:
             learned = [*learned[:biases], learned[-1][slice(*way.heads[0][way.ranks.across.rank])]]
         shared = [of_q]
-    given = Given(
-        way.work, scale, softcap, dropout, kernel, deterministic, arrays.tensors, biases, seed, lengths, mask
-    )
+    given = Given(way.work, asked.options, arrays.tensors, biases, seed, lengths, mask)
     out, lse = run(given, q, k, v, *learned)
     if shared and with_lse:
         out, lse = from_heads(way.ranks, shared * 2, out, lse)

@@ -8,8 +8,8 @@ from itertools import chain
 
 import torch
 
-from lattend.attend import dispatch
-from lattend.attend.record import call_of
+from lattend.attend.kernels import dispatch
+from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import DomainError
 from lattend.parallel.agreement import Agreed, all_told
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
@@ -112,7 +112,7 @@ class _Deciding:
         slices = self._slices(ranks)[0][ranks.across.rank]
         heads = Heads(slices[0], slices[1] - slices[0], asked.q.shape[1])
         rule = on_line(self.rule) if len(queries.sizes) == 1 else self.rule.baked()
-        placed = asked.options[2] > 0 or (asked.padding is not None and not asked.masked)
+        placed = asked.options.dropout > 0 or (asked.padding is not None and not asked.masked)
         return WorkKey(rule, queries, keys, heads, strategy or "", self.bias, asked.own_rows, placed)
 
     def _slices(self, ranks: Ranks) -> tuple[Slices, Slices]:
@@ -163,26 +163,27 @@ class _Deciding:
 
     def _check_kernel(self, work: Work) -> None:
         """Raises where a kernel that was asked for cannot run a block, before anything travels."""
-        if self.asked.options[3] is not None:
+        if self.asked.options.kernel is not None:
             for call in chain(work.own, *([call for _, call in stage.blocks] for stage in work.stages)):
                 self._check_block(call)
 
     def _check_block(self, call: LocalCall) -> None:
-        asked, (scale, softcap, dropout, kernel, deterministic) = self.asked, self.asked.options
+        asked = self.asked
         heads, q, block = call.heads[0], asked.q, call.block
         kv_heads = max(1, asked.k.shape[1] * heads // q.shape[1])
         own = q.new_empty((q.shape[0], heads, block.n, q.shape[3]))
         k, v = (q.new_empty((q.shape[0], kv_heads, block.m, x.shape[3])) for x in (asked.k, asked.v))
         bias = asked.learned[: len(asked.learned) - (asked.sinks is not None)] if call.term else None
-        seed = torch.zeros(1, dtype=torch.int64, device=q.device) if dropout else None
+        seed = torch.zeros(1, dtype=torch.int64, device=q.device) if asked.options.dropout else None
         real = (
             torch.zeros((q.shape[0], 2), dtype=torch.int32, device=q.device)
             if asked.padding is not None
             else None
         )
-        how = (call.held.key, call.numbers, self.arrays.tensors, call.term, bias, real, None, None, seed)
-        found = call_of(own, *how, dropout, softcap, scale, kernel, deterministic)
-        dispatch.chosen(found, own, k, v)
+        operator_call = OperatorCall(
+            call.held.key, call.numbers, self.arrays.tensors, call.term, bias or [], real, None, None, seed
+        ).with_options(asked.options)
+        dispatch.chosen(operator_call.attention_call(own), own, k, v)
 
 
 def _along(layout: Layout, ranks: Ranks) -> Layout:

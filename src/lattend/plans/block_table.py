@@ -1,4 +1,4 @@
-"""BlockTable: a table of blocks, given as data, that says which blocks of keys a block of queries attends to.
+"""BlockTable: an array that lists which blocks of keys each block of queries attends to.
 
 `chosen[q // 64, k // 64]` is about whole blocks, so a part need not ask each pair: for each row of the
 table it lists the attended columns, and takes the positions of those blocks in turn.
@@ -68,7 +68,7 @@ class BlockTable:
 def block_table(
     condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]
 ) -> BlockTable | None:
-    """The table of blocks that the condition looks up, if it is one whose zeros attend nothing.
+    """Returns the table of blocks that a condition looks up; None unless a 0 in it means no attended pair.
 
     >>> from lattend.rules.language.parser import parse
     >>> found = block_table(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})
@@ -94,14 +94,14 @@ def block_table(
 
 
 def _blocks(indices: Sequence[Term], numbers: Mapping[str, int]) -> dict[str, int] | None:
-    """What each position is divided by, in the order of two indices `position // number`."""
-    found: dict[str, int] = {}
+    """Returns the divisor of each position in the two indices `position // number`."""
+    blocks: dict[str, int] = {}
     for index in indices:
         match linear_of(index, numbers):
             case Linear(((str(name), 1),), 0):
-                found[name] = 1
+                blocks[name] = 1
             case Linear(((Quotient(Linear(((str(name), 1),), 0), int(by)), 1),), 0):
-                found[name] = by
+                blocks[name] = by
             case _:
                 return None
-    return found if len(indices) == 2 else None
+    return blocks if len(indices) == 2 else None

@@ -1,4 +1,4 @@
-"""Bounds of a condition on boxes of positions: where it holds for all pairs, and where for none.
+"""Bounds of a condition on boxes of positions: whether it holds for all pairs or for none.
 
 Both may be unknown, and what is said is always so: the bounds come from interval arithmetic.
 """
@@ -42,7 +42,7 @@ class Held(NamedTuple):
 
 
 class Bounds:
-    """What can be said of one condition on boxes, its numbers written in and its data at hand."""
+    """Bounds of one condition without open parameters, with its data, on boxes of positions."""
 
     def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]]) -> None:
         self.condition = condition
@@ -51,7 +51,7 @@ class Bounds:
         }
 
     def held(self, boxes: Mapping[str, Interval]) -> Held:
-        """Where the condition holds on boxes of positions, given as arrays of ends."""
+        """Returns for which boxes the condition holds everywhere, and for which nowhere."""
 
         def step(node: Node, parts: Sequence[Any]) -> Any:
             match node:
@@ -106,7 +106,7 @@ def _compared(node: Compare, left: Interval, right: Interval, boxes: Mapping[str
 
 
 class Ranges:
-    """The least and greatest entry of an array between two places: from those of 1, 2, 4, … entries."""
+    """Minimum and maximum of an array between two indices, from tables over 1, 2, 4, … entries."""
 
     def __init__(self, line: NDArray[np.int64], moving: int | None) -> None:
         self.moving = moving  # which index has positions; None where several have
@@ -124,14 +124,14 @@ class Ranges:
         moving = [at for at, index in enumerate(node.indices) if POSITIONS & {*expr.names(index)}]
         if len(moving) != 1:
             return Ranges(np.array([array.min(), array.max()]) if array.size else np.zeros(1, np.int64), None)
-        places = tuple(
+        indices = tuple(
             slice(None) if at == moving[0] else evaluate_term(index, {}, data)
             for at, index in enumerate(node.indices)
         )
-        return Ranges(array[places], moving[0])
+        return Ranges(array[indices], moving[0])
 
     def between(self, indices: Sequence[Interval]) -> Interval:
-        """Bounds of the entries at these indices; wider than need be where they straddle an even place."""
+        """Returns bounds of the entries at these indices, which may be wider than necessary."""
         if self.moving is None:
             return Interval(int(self.lows[-1][0]), int(self.highs[-1][0]))
         first, last = (_clipped(end, len(self.lows[0])) for end in indices[self.moving])
@@ -140,10 +140,10 @@ class Ranges:
         low, high = np.empty(first.shape, np.int64), np.empty(first.shape, np.int64)
         sizes: list[int] = np.unique(level).tolist()
         for size in sizes:
-            here = level == size
-            a, b = first[here] >> size, last[here] >> size
-            low[here] = np.minimum(self.lows[size][a], self.lows[size][b])
-            high[here] = np.maximum(self.highs[size][a], self.highs[size][b])
+            exact = level == size
+            a, b = first[exact] >> size, last[exact] >> size
+            low[exact] = np.minimum(self.lows[size][a], self.lows[size][b])
+            high[exact] = np.maximum(self.highs[size][a], self.highs[size][b])
         return Interval(low, high)
 
 

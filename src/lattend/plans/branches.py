@@ -19,7 +19,7 @@ MAX_BRANCHES = 12
 
 
 def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozenset()) -> list[Branch]:
-    """Disjoint conjunctions of comparisons; an `or` with too many of them stays whole, as one condition.
+    """Returns disjoint conjunctions of comparisons; an `or` with too many alternatives stays one condition.
 
     Those that are `empty` are left out where there are several. `k <= max(q, 9)` stays whole too where k is
     an `inner` position: it is a bound as it stands.
@@ -29,8 +29,8 @@ def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozens
         bound = isinstance(node.left, Name) and node.left.name in inner
         return node if bound else _opened(node)
 
-    found = _split(expr.pushed(condition, opened), empty)
-    return [branch for branch in found if len(found) == 1 or not empty(branch)]
+    conjunctions = _split(expr.pushed(condition, opened), empty)
+    return [branch for branch in conjunctions if len(conjunctions) == 1 or not empty(branch)]
 
 
 def _negated(condition: Condition) -> Condition:
@@ -59,10 +59,10 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
         case Truth():
             return [()] if node.value else []
         case And():
-            found: list[Branch] = [()]
+            conjunctions: list[Branch] = [()]
             for part in (_split(arg, empty) for arg in node.args):
-                found = [_joined(a, b) for a, b in product(found, part)]
-            return [branch for branch in found if len(found) == 1 or not empty(branch)]
+                conjunctions = [_joined(a, b) for a, b in product(conjunctions, part)]
+            return [branch for branch in conjunctions if len(conjunctions) == 1 or not empty(branch)]
         case Or():
             return _apart(node, empty)
         case _:
@@ -70,16 +70,16 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
 
 
 def _apart(node: Or, empty: Empty) -> list[Branch]:
-    """The alternatives in turn, each without those before it; the easily negated first."""
-    found: list[Branch] = []
+    """Returns the alternatives, each without the earlier ones; those that are easy to negate come first."""
+    disjoint: list[Branch] = []
     for alternative in sorted(node.args, key=_difficulty):
         rest = _split(alternative, empty)
-        for earlier in list(found):
+        for earlier in list(disjoint):
             rest = [piece for branch in rest for piece in _without(branch, earlier, empty)]
-        found += rest
-        if len(found) > MAX_BRANCHES:
+        disjoint += rest
+        if len(disjoint) > MAX_BRANCHES:
             return [(node,)]
-    return found
+    return disjoint
 
 
 def _without(branch: Branch, other: Branch, empty: Empty) -> list[Branch]:
@@ -104,7 +104,7 @@ def _joined(a: Branch, b: Branch) -> Branch:
 
 
 def _difficulty(node: Condition) -> tuple[int, int, int]:
-    """Data last, then remainders, which become orders of positions, then what has many parts."""
+    """Returns a sort key: data last, before it remainders, before those conditions with many parts."""
     nodes = list(expr.walk(node))
     data = bool(expr.arrays(node))
     remainders = sum(isinstance(part, Arith) and part.op == "%" for part in nodes)

@@ -35,7 +35,7 @@ MOST_PAIRS = 1 << 34  # where data is looked up by query and key at once, and no
 
 @dataclass(frozen=True)
 class GridBlocks:
-    """The attended blocks of one head, in order: their rows and columns, and whether all pairs are attended.
+    """The attended blocks of one head in order: their rows, columns, and whether all pairs are attended.
 
     A block across the end of the queries or keys is never full.
     """
@@ -55,12 +55,12 @@ def grid_blocks(rule: Rule, block: tuple[int, int]) -> list[GridBlocks]:
     """
     n, m = flat_lengths(rule)
     condition = flat_condition(rule, canonical_form(rule).rows)
-    found: list[GridBlocks] = []
+    blocks: list[GridBlocks] = []
     for head in range(rule.values[HEADS] if rule.has_heads else 1):
-        here = expr.substituted(condition, {HEAD: Num(head)})
-        _check_data(here, n, m)
-        found.append(_Grid(here, rule, (n, m), block).blocks())
-    return found
+        of_head = expr.substituted(condition, {HEAD: Num(head)})
+        _check_data(of_head, n, m)
+        blocks.append(_Grid(of_head, rule, (n, m), block).blocks())
+    return blocks
 
 
 def flat_lengths(rule: Rule) -> tuple[int, int]:
@@ -136,8 +136,8 @@ class _Grid:
                     for at in range(0, len(rows), AT_ONCE)
                 ]
                 continue
-            every, none, whole = self.looked_at(rows, columns, size)
-            taken = every & whole
+            every, none, complete = self.looked_at(rows, columns, size)
+            taken = every & complete
             blocks += int(taken.sum()) * size * size
             if blocks > MOST_BLOCKS:
                 raise TooLarge(f"more than {MOST_BLOCKS:,} blocks are attended; give a larger block_size")
@@ -162,37 +162,37 @@ class _Grid:
     def looked_at(self, rows: Ints, columns: Ints, size: int) -> tuple[Bools, Bools, Bools]:
         """Which groups surely hold all pairs, which none, and which do not pass the end."""
         boxes = self.boxes(rows, columns, size)
-        whole = (boxes.q1 - boxes.q0 + 1 == self.block[0] * size) & (
+        complete = (boxes.q1 - boxes.q0 + 1 == self.block[0] * size) & (
             boxes.k1 - boxes.k0 + 1 == self.block[1] * size
         )
-        return *self.held(boxes), whole
+        return *self.held(boxes), complete
 
     def held(self, boxes: _Boxes) -> tuple[Bools, Bools]:
-        found = self.bounds.held({"q": Interval(boxes.q0, boxes.q1), "k": Interval(boxes.k0, boxes.k1)})
-        every, none = (np.broadcast_to(np.asarray(part, bool), len(boxes)) for part in found)
+        held = self.bounds.held({"q": Interval(boxes.q0, boxes.q1), "k": Interval(boxes.k0, boxes.k1)})
+        every, none = (np.broadcast_to(np.asarray(part, bool), len(boxes)) for part in held)
         return every, none
 
     def attended(self, q: Ints, k: Ints) -> Bools:
-        found = evaluate(self.condition, {"q": q, "k": k}, self.data)
-        return np.broadcast_to(np.asarray(found, bool), q.shape)
+        attended = evaluate(self.condition, {"q": q, "k": k}, self.data)
+        return np.broadcast_to(np.asarray(attended, bool), q.shape)
 
     @property
     def width(self) -> int:
-        """How many blocks there are in a row of them."""
+        """Returns the number of blocks in a row."""
         return max(1, -(-self.lengths[1] // self.block[1]))
 
     def numbered(self, rows: Ints, columns: Ints) -> Ints:
         """Full blocks as numbers in order; a partial one is one less."""
         return (rows * self.width + columns) * 2 + 1
 
-    def settled(self, found: list[Ints], unsure: tuple[Places, Places]) -> GridBlocks:
+    def settled(self, lists: list[Ints], unsure: tuple[Places, Places]) -> GridBlocks:
         """All attended blocks in order, once those that the bounds leave open are looked into."""
         for start in range(0, len(unsure[0]), AT_ONCE):
             rows, columns = (part[start : start + AT_ONCE].astype(np.int64) for part in unsure)
             some, gap = self.inside(rows, columns)
-            found.append(self.numbered(rows[some], columns[some]) - gap[some])
-        numbers = np.concatenate(found) if found else np.zeros(0, np.int64)
-        found.clear()
+            lists.append(self.numbered(rows[some], columns[some]) - gap[some])
+        numbers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
+        lists.clear()
         numbers.sort()
         is_full = (numbers & 1).astype(bool)
         numbers >>= 1
@@ -201,7 +201,7 @@ class _Grid:
         return GridBlocks(rows, numbers.astype(np.int32), is_full)
 
     def inside(self, rows: Ints, columns: Ints) -> tuple[Bools, Bools]:
-        """For each block whether it holds an attended pair, and whether one that is not."""
+        """Returns whether each block has an attended pair, and whether it has a pair that is not attended."""
         boxes = self.boxes(rows, columns, 1)
         some = np.zeros(len(rows), bool)
         gap = (boxes.q1 - boxes.q0 + 1 < self.block[0]) | (boxes.k1 - boxes.k0 + 1 < self.block[1])
@@ -227,7 +227,7 @@ class _Grid:
 
 
 def _cut(rows: Ints, columns: Ints, size: int, *, scaled: bool = True) -> tuple[Ints, Ints]:
-    """The blocks in groups of size × size, whose places count groups or, not scaled, blocks."""
+    """Returns the blocks in groups of size × size; rows and columns count groups, or blocks if not scaled."""
     down, across = (part.ravel() for part in np.indices((size, size)))
     by = size if scaled else 1
     return (rows[:, None] * by + down).ravel(), (columns[:, None] * by + across).ravel()

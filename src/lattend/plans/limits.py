@@ -1,4 +1,4 @@
-"""Solving a comparison for one position: `q - k <= t` says `k >= q - t`.
+"""Solves comparisons for one position: `q - k <= t` becomes `k >= q - t`.
 
 What is solved becomes a bound on a whole row of the picture, found once for each query; what cannot be
 solved is asked of every pair.
@@ -58,7 +58,7 @@ def times(left: Term, right: Term) -> Term:
 
 
 def solve(compare: expr.Compare, name: str) -> Limits | None:
-    """The bound that the comparison puts on `name`, or None when it cannot be solved for it.
+    """Returns the bound of a comparison on `name`; None if it cannot be solved for that name.
 
     >>> from lattend.rules.language.parser import parse
     >>> expr.term_text(solve(parse("q - k <= t"), "k").low)
@@ -86,28 +86,28 @@ def _occurrences(term: Term, name: str) -> int:
 
 
 def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
-    """`left op right` with the operations around the name taken off one by one."""
+    """Solves `left op right` for the name by inverting the operations around it one by one."""
     while not isinstance(left, Name):
         if not isinstance(left, Arith):
             return None
-        here = [name in expr.names(arg) for arg in left.args]
+        contains_name = [name in expr.names(arg) for arg in left.args]
         match left:
             case Arith(op="+", args=(a, b)):
-                left, right = (a, minus(right, b)) if here[0] else (b, minus(right, a))
-            case Arith(op="-", args=(a, b)) if here[0]:
+                left, right = (a, minus(right, b)) if contains_name[0] else (b, minus(right, a))
+            case Arith(op="-", args=(a, b)) if contains_name[0]:
                 left, right = a, plus(right, b)
             case Arith(op="-", args=(a, b)):
                 left, right, op = b, minus(a, right), FLIPPED[op]
             case Arith(op="neg", args=(a,)):
                 left, right, op = a, minus(Num(0), right), FLIPPED[op]
             case Arith(op="*", args=(a, b)):
-                factor, inner = (b, a) if here[0] else (a, b)
+                factor, inner = (b, a) if contains_name[0] else (a, b)
                 if not isinstance(factor, Num) or factor.value <= 0 or op == "==":
                     return None
                 left, right = inner, _divided(right, factor, up=op == ">=")
             case Arith(op="abs", args=(a,)) if op == "<=":
                 return _between(minus(Num(0), right), a, right, name)
-            case Arith(op="//", args=(a, divisor)) if here[0]:
+            case Arith(op="//", args=(a, divisor)) if contains_name[0]:
                 low = times(right, divisor)
                 high = plus(low, minus(divisor, Num(1)))
                 if op == "==":

@@ -75,7 +75,7 @@ class Pairing:
 
 
 def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, int]) -> Pairing | None:
-    """The classes that the condition is about, if it says exactly that both are of one class.
+    """Returns the classes if a condition says exactly that both positions are in one class.
 
     >>> from lattend.rules.language.parser import parse
     >>> pairing(parse("(q - k) % 4 == 1"), "q", "k", {})
@@ -96,7 +96,7 @@ def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, in
 
 
 def has_windows(branch: Sequence[Condition], axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> bool:
-    """Whether some condition says that query and key lie in one window."""
+    """Returns whether a condition says that query and key lie in the same window."""
     pairs = [pairing(condition, axis.outer, axis.inner, numbers) for condition in branch for axis in axes]
     return any(pair is not None and pair.kind == "windows" for pair in pairs)
 
@@ -128,7 +128,7 @@ def _two_sides(a: Quotient | Remainder, b: Quotient | Remainder, query: str, key
 
 @dataclass(frozen=True, slots=True)
 class ResidueGroup:
-    """The positions whose remainder by `period` is one of `size` consecutive ones from `start`."""
+    """Positions whose remainder by `period` is one of `size` consecutive remainders from `start`."""
 
     period: int
     start: int
@@ -138,27 +138,27 @@ class ResidueGroup:
 def residue_group(
     conditions: Sequence[Condition], name: str, numbers: Mapping[str, int]
 ) -> tuple[ResidueGroup | None, set[int]]:
-    """The remainders that these conditions leave to one position, and which of them say so.
+    """Returns the remainders that these conditions allow one position, and which of them are used.
 
     >>> from lattend.rules.language.parser import parse
     >>> residue_group([parse("k % 8 >= 6")], "k", {})
     (ResidueGroup(period=8, start=6, size=2), {0})
     """
-    found: tuple[int, int] | None = None  # the modulus, and what is added to the position
+    residue: tuple[int, int] | None = None  # the modulus, and what is added to the position
     low, high, used = 0, 0, set[int]()
-    for place, condition in enumerate(conditions):
+    for index, condition in enumerate(conditions):
         read = _remainder_range(condition, name, numbers)
         if read is None:
             continue
         modulus, shift, a, b = read
-        if found is None:
-            found, low, high = (modulus, shift), 0, modulus - 1
-        if (modulus, shift) == found:
+        if residue is None:
+            residue, low, high = (modulus, shift), 0, modulus - 1
+        if (modulus, shift) == residue:
             low, high = max(low, a), min(high, b)
-            used.add(place)
-    if found is None or low > high:
+            used.add(index)
+    if residue is None or low > high:
         return None, set()
-    period, shift = found
+    period, shift = residue
     return ResidueGroup(period, (low - shift) % period, high - low + 1), used
 
 

@@ -1,4 +1,4 @@
-"""Part: one conjunction of a rule, solved: for each outer position an interval of inner ones, on each axis.
+"""Part: a solved conjunction of a rule: on each axis an interval of inner positions for each outer position.
 
 In the forward pass the outer positions are queries and the inner ones keys; the gradients of keys and
 values take the same part the other way round.
@@ -68,7 +68,7 @@ class PartAxis(PlanAxis):
 
     @property
     def rows(self) -> int:
-        """How many outer positions are in its tiles, counted by slots: no two share one."""
+        """The number of outer positions in its tiles."""
         begin, end = self.slots
         return int((end - begin).sum())
 
@@ -80,7 +80,7 @@ class PartAxis(PlanAxis):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A conjunction, its axes, what is left to ask of each pair, and of each head."""
+    """A conjunction, its axes, and the conditions left for each pair and each head."""
 
     branch: Branch
     axes: tuple[PartAxis, ...]
@@ -254,31 +254,31 @@ class _Solver:
             if bound is not None:
                 self._add(self.inner.index(name), bound, near=not alone)
 
-    def _add(self, place: int, bound: Limits, *, near: bool) -> None:
+    def _add(self, axis_index: int, bound: Limits, *, near: bool) -> None:
         lows, highs = (self.near_lows, self.near_highs) if near else (self.lows, self.highs)
         if bound.low is not None:
-            lows[place].append(bound.low)
+            lows[axis_index].append(bound.low)
         if bound.high is not None:
-            highs[place].append(bound.high)
+            highs[axis_index].append(bound.high)
 
     def empty(self) -> bool:
-        """Whether it is proved that no pair is left."""
+        """Returns whether provably no pair is left."""
         if self.never or any(low > high for low, high in self.ends):
             return True
         ranges = {HEAD: Interval(0, max(0, self.numbers.get("heads", 1) - 1))}
         for axis, (low, high) in zip(self.axes, self.ends, strict=True):
             ranges[axis.outer] = Interval(low, high)
             ranges[axis.inner] = Interval(0, axis.inner_size - 1)
-        return any(self._crossed(place, ranges) for place in range(len(self.axes)))
+        return any(self._crossed(axis_index, ranges) for axis_index in range(len(self.axes)))
 
-    def _crossed(self, place: int, ranges: Mapping[str, Interval]) -> bool:
-        """Whether some lower bound on the inner positions lies above an upper one everywhere."""
-        first, last = Linear(), Linear(constant=self.axes[place].inner_size - 1)
+    def _crossed(self, axis_index: int, ranges: Mapping[str, Interval]) -> bool:
+        """Returns whether a lower bound on the inner positions lies above an upper bound everywhere."""
+        first, last = Linear(), Linear(constant=self.axes[axis_index].inner_size - 1)
         lows, highs = (
             [form for term in terms if (form := linear_of(term, self.numbers)) is not None]
             for terms in (
-                (*self.lows[place], *self.near_lows[place]),
-                (*self.highs[place], *self.near_highs[place]),
+                (*self.lows[axis_index], *self.near_lows[axis_index]),
+                (*self.highs[axis_index], *self.near_highs[axis_index]),
             )
         )
         gaps = (low.plus(high, -1) for low in (first, *lows) for high in (last, *highs))
@@ -297,7 +297,7 @@ def same_entry(condition: Condition, outer: Sequence[str], inner: Sequence[str])
 
 
 def is_empty(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> bool:
-    """Whether it is proved that the conjunction holds nowhere; False says nothing."""
+    """Returns whether the conjunction provably holds nowhere; False means unknown."""
     return _solved(branch, axes, numbers).empty()
 
 
@@ -311,8 +311,8 @@ def _solved(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]
 def make_part(
     branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int], *, windows: bool = False
 ) -> Part | None:
-    """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
-    branch = tuple(_one_sided(branch, place, axes, numbers) for place in range(len(branch)))
+    """Returns a conjunction as a part, or None if it is empty; with `windows`, windows become classes."""
+    branch = tuple(_one_sided(branch, index, axes, numbers) for index in range(len(branch)))
     branch = looked_up_outside(branch, axes)
     left = list(branch)
     blocks = _take_block_table(left, axes, numbers)
@@ -342,14 +342,14 @@ def make_part(
             inner_order,
             *_bases(pair, axis, outer_base, inner_base),
             class_slots=pair.modulus if pair is not None and pair.kind != "residues" else None,
-            first=solver.ends[place][0],
-            last=solver.ends[place][1],
-            lows=tuple(solver.lows[place]),
-            highs=tuple(solver.highs[place]),
-            near_lows=tuple(solver.near_lows[place]),
-            near_highs=tuple(solver.near_highs[place]),
+            first=solver.ends[index][0],
+            last=solver.ends[index][1],
+            lows=tuple(solver.lows[index]),
+            highs=tuple(solver.highs[index]),
+            near_lows=tuple(solver.near_lows[index]),
+            near_highs=tuple(solver.near_highs[index]),
         )
-        for place, (axis, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
+        for index, (axis, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
             zip(axes, orders, strict=True)
         )
     )
@@ -358,7 +358,7 @@ def make_part(
 
 
 def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
-    """Where `A[q] == B[k]` is asked, the entry at the inner position is that at the outer one.
+    """Replaces the entry at the inner position by the equal one at the outer position, given `A[q] == B[k]`.
 
     >>> from lattend.rules.language.parser import parse
     >>> branch = expr.conjuncts(parse("seq[q] == seq[k] and k - begin[seq[k]] < 4"))
@@ -375,12 +375,12 @@ def looked_up_outside(branch: Branch, axes: Sequence[PlanAxis]) -> Branch:
     return branch
 
 
-def _one_sided(branch: Branch, place: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
-    """`a != b` as `a < b` or `a > b` where the rest of the conjunction leaves only one of them."""
-    condition = branch[place]
+def _one_sided(branch: Branch, index: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
+    """Returns `a != b` as `a < b` or `a > b` if the rest of the conjunction excludes the other."""
+    condition = branch[index]
     if not isinstance(condition, Compare) or condition.op != "!=":
         return condition
-    others = branch[:place] + branch[place + 1 :]
+    others = branch[:index] + branch[index + 1 :]
     below, above = replace(condition, op="<"), replace(condition, op=">")
     if is_empty((*others, above), axes, numbers):
         return below
@@ -392,10 +392,10 @@ def _take_block_table(
 ) -> BlockTable | None:
     """The first table of blocks on a line; what else is asked stays bounds, and conditions on pairs."""
     for condition in left if len(axes) == 1 else []:
-        found = block_table(condition, axes[0].outer, axes[0].inner, numbers)
-        if found is not None:
+        table = block_table(condition, axes[0].outer, axes[0].inner, numbers)
+        if table is not None:
             left.remove(condition)
-            return found
+            return table
     return None
 
 
@@ -403,23 +403,23 @@ def _take_pairing(
     left: list[Condition], axis: PlanAxis, numbers: Mapping[str, int], windows: bool
 ) -> Pairing | None:
     for condition in left:
-        found = pairing(condition, axis.outer, axis.inner, numbers)
-        if found is not None and found.kind == "residues" and found.modulus > 1:
+        paired = pairing(condition, axis.outer, axis.inner, numbers)
+        if paired is not None and paired.kind == "residues" and paired.modulus > 1:
             left.remove(condition)  # said by the order; windows stay as bounds of the row
-            return found
-        if found is not None and found.kind == "windows" and windows:
-            return found
+            return paired
+        if paired is not None and paired.kind == "windows" and windows:
+            return paired
     return None
 
 
 def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) -> tuple[Order, int]:
-    found, used = residue_group(left, name, numbers)
-    if found is None or found.size == found.period:
+    group, used = residue_group(left, name, numbers)
+    if group is None or group.size == group.period:
         return Order(), 0
-    for place in sorted(used, reverse=True):
-        del left[place]
-    wraps = found.start + found.size > found.period
-    return Order(found.period, found.size), found.start - (found.period if wraps else 0)
+    for index in sorted(used, reverse=True):
+        del left[index]
+    wraps = group.start + group.size > group.period
+    return Order(group.period, group.size), group.start - (group.period if wraps else 0)
 
 
 def _bases(pair: Pairing | None, axis: PlanAxis, outer_base: int, inner_base: int) -> tuple[Ints, Ints]:

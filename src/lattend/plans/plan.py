@@ -10,15 +10,15 @@ from math import prod
 from lattend.errors import NamingError, TooLarge
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
-from lattend.plans.magnitudes import largest
 from lattend.plans.order import PlanAxis, has_windows
 from lattend.plans.part import Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
-from lattend.rules.canonical import Canonical
-from lattend.rules.language.expr import Condition
-from lattend.rules.language.intervals import Interval
+from lattend.rules.canonical import CanonicalForm
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Condition, Num, Term
+from lattend.rules.language.intervals import Interval, interval
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
@@ -35,7 +35,7 @@ class Plan:
     rule: Rule
     parts: tuple[Part, ...]
     axes: tuple[PlanAxis, ...]
-    form: Canonical
+    form: CanonicalForm
     _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(
         default_factory=dict[tuple[int, bool, tuple[int, ...]], Tiles], repr=False
     )
@@ -47,22 +47,22 @@ class Plan:
 
     @cached_property
     def fits(self) -> bool:
-        """Whether every number on the way to a bound has at most 62 bits."""
-        return all(largest(part) < 1 << 62 for part in (*self.parts, *self.transposed))
+        """Whether every intermediate number of the bounds has at most 62 bits."""
+        return all(max_magnitude(part) < 1 << 62 for part in (*self.parts, *self.transposed))
 
     def tiles(self, part: int, shape: tuple[int, ...], *, transposed: bool = False) -> Tiles:
-        """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
+        """Returns the cached tiles of one part, with its lists of blocks if the rule holds their table."""
         key = (part, transposed, shape)
         if key not in self._tables:
             one = (self.transposed if transposed else self.parts)[part]
-            found = tiles(one, shape)
+            tile_table = tiles(one, shape)
             # what is cut by data is cut before blocks are listed, and those data may be open
             known = one.block_table is not None and not one.cut_by and one.block_table.array in self.rule.data
-            self._tables[key] = with_lists(one, found, self.rule.data) if known else found
+            self._tables[key] = with_lists(one, tile_table, self.rule.data) if known else tile_table
         return self._tables[key]
 
     def executed(self, tile: int = TILE, heads: int = 1) -> int:
-        """The pairs of whole tiles that it touches, of so many queries by so many keys, over all heads.
+        """Returns the pairs in the tiles of `tile` × `tile` pairs that the plan touches, over all heads.
 
         This is what executed means where no kernel is named; a kernel cuts tiles of its own.
 
@@ -76,11 +76,11 @@ class Plan:
                 f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are"
             )
         total = 0
-        for place, part in enumerate(self.parts):
+        for index, part in enumerate(self.parts):
             shape = (tile,) if len(part.axes) == 1 else PROBE[len(part.axes)]
-            found = self.tiles(place, shape)
-            pairs = int((-(-found.inner // tile)).sum()) * tile * tile
-            total += pairs if len(found.table) > 1 else pairs * heads
+            part_tiles = self.tiles(index, shape)
+            pairs = int((-(-part_tiles.inner // tile)).sum()) * tile * tile
+            total += pairs if len(part_tiles.table) > 1 else pairs * heads
         return total
 
 
@@ -89,8 +89,32 @@ def tile_text(tile: int = TILE) -> str:
     return f"{tile} × {tile} tiles"
 
 
+UNKNOWN = 1 << 61  # more than 32 bits hold, and no reason to refuse
+
+
+def max_magnitude(part: Part, *more: Term, names: Mapping[str, Interval] | None = None) -> int:
+    """Returns the largest magnitude of any number within the part's bounds and conditions, and `more`.
+
+    `names` are further whole numbers in these; what has other names is no whole number.
+    """
+    ends = {name: Interval(value, value) for name, value in part.numbers.items()} | dict(names or {})
+    ends[HEAD] = Interval(0, part.numbers.get(HEADS, 1))
+    for axis in part.axes:
+        ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
+    terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
+    nodes = [node for root in (*terms, part.rest, *more) for node in expr.walk(root)]
+    magnitudes = [0]
+    for node in nodes:
+        if isinstance(node, (Num, Arith)) and not expr.arrays(node) and ends.keys() >= set(expr.names(node)):
+            try:
+                magnitudes += [abs(int(end)) for end in interval(node, ends)]
+            except ZeroDivisionError:  # by what is 0 at an end that is no position
+                return UNKNOWN
+    return max(magnitudes)
+
+
 def plan(rule: Rule, /, **values: int) -> Plan:
-    """The plan of a rule with all its numbers; found once and remembered.
+    """Returns the plan of a rule whose names all have values; plans are cached.
 
     >>> from lattend.rules import sparse_strided
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
@@ -120,11 +144,11 @@ def _parts(condition: Condition, axes: Sequence[PlanAxis], numbers: Mapping[str,
     for axis in axes:
         ranges[axis.outer] = Interval(0, axis.outer_size - 1)
         ranges[axis.inner] = Interval(0, axis.inner_size - 1)
-    there = all(low <= high for low, high in ranges.values())
-    condition = decided(condition, numbers, ranges) if there else condition
+    nonempty = all(low <= high for low, high in ranges.values())
+    condition = decided(condition, numbers, ranges) if nonempty else condition
     inner = frozenset(axis.inner for axis in axes)
-    found = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
-    made = [_best(branch, axes, numbers) for branch in found]
+    conjunctions = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
+    made = [_best(branch, axes, numbers) for branch in conjunctions]
     return tuple(part for part in made if part is not None)
 
 
@@ -140,7 +164,7 @@ def _best(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) 
     if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape) or max(numbers.values()) >= 1 << 31:
         return plain
     costs = [tiles(part, shape) for part in (plain, paired)]
-    work = [found.executed(32) + BEGIN * found.table.shape[1] for found in costs]
+    work = [option.executed(32) + BEGIN * option.table.shape[1] for option in costs]
     return paired if work[1] < work[0] else plain
 
 

@@ -69,7 +69,7 @@ class Retention:
     @overload
     def last(self, k: NDArray[np.int64]) -> NDArray[np.int64]: ...
     def last(self, k: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
-        """The last query that reaches key k: FOREVER when there is always one more, NEVER when none does.
+        """Returns the last query that reaches key k: FOREVER if there always is one, NEVER if there is none.
 
         >>> from lattend.rules import windowed
         >>> retention(windowed(w=4)).last(np.arange(6)).tolist()
@@ -87,7 +87,7 @@ class Retention:
         return max(map(abs, numbers), default=0) > LARGE
 
     def kept(self, p: int) -> NDArray[np.int64]:
-        """The keys up to p that a query after p reaches, or may reach where it is inexact.
+        """Returns the keys up to p that a later query reaches, or may reach if the answer is inexact.
 
         >>> from lattend.rules import sinks
         >>> retention(sinks(s=1, t=2)).kept(9).tolist()
@@ -106,7 +106,7 @@ class Retention:
 def retention(
     rule: Rule, /, *, query_heads: int | None = None, growing: bool = False, **values: int
 ) -> Retention:
-    """How long each key is kept while queries come one by one; raises for rules that cannot be so answered.
+    """Returns how long each key is kept while queries arrive one by one; raises if this is unknown.
 
     `growing`: entries of the arrays that the rule leaves open come with the queries.
 
@@ -126,28 +126,28 @@ def retention(
     condition, length = on_a_line(bound, heads)
     condition = canonical_form(Rule(condition, LINE, data=bound.data, open=bound.open)).condition
     try:
-        found = _future(bound, condition, length, heads)
+        derived = _future(bound, condition, length, heads)
     except _NoSet as cause:
         return _from_text(bound, condition, length, heads, str(cause))
-    if found.ahead is not None:
-        raise _attends_ahead(bound, found.ahead)
+    if derived.ahead is not None:
+        raise _attends_ahead(bound, derived.ahead)
     return Retention(
         condition,
         bound.data,
         length,
-        _most(found),
-        found.whole,
+        _most(derived),
+        derived.whole,
         "",
-        str(found),
-        FOREVER if found.pinned is None else found.pinned,
-        FOREVER if found.reach is None else found.reach,
+        str(derived),
+        FOREVER if derived.pinned is None else derived.pinned,
+        FOREVER if derived.reach is None else derived.reach,
         (),
-        partial(found.last, forever=FOREVER, never=NEVER),
+        partial(derived.last, forever=FOREVER, never=NEVER),
     )
 
 
 class _NoSet(Exception):
-    """Why there is no set to ask."""
+    """Returns why the rule has no set."""
 
 
 def _future(rule: Rule, condition: Condition, length: int | None, heads: int | None) -> Future:
@@ -172,7 +172,7 @@ def _future(rule: Rule, condition: Condition, length: int | None, heads: int | N
 
 
 def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
-    """The condition on q, k and head alone, an image read row by row; and the length, if it is known."""
+    """Returns the condition on flat q and k and head, and the length if it is known."""
     outer, *inner = rule.axes
     free = [name for name in rule.free if name not in (HEADS, outer.queries, outer.keys)]
     if free:
@@ -202,7 +202,7 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
             f"If it is known beforehand, give {', '.join(f'{name}=…' for name in sizes)}"
         )
     numbers: dict[str, Term] = {name: Num(value) for name, value in known.items()}
-    places, step = row_by_row(rule.axes, known)
+    positions, step = row_by_row(rule.axes, known)
     if step == 0:
         raise DomainError(f'rule "{rule.text}": an image without columns has no positions')
     length = step * next(iter(ends)) if ends else None
@@ -211,22 +211,22 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
             rule.text, f"looks up data: give {outer.queries}=…, the number of positions it is for"
         )
     back = _in_reading_order(condition) if len(rule.axes) == 2 else condition
-    return expr.substituted(back, numbers | places), length
+    return expr.substituted(back, numbers | positions), length
 
 
 def row_by_row(axes: Sequence[Axis], sizes: Mapping[str, int]) -> tuple[dict[str, Term], int]:
-    """Each position as a term of q or k, which number all places row by row, and how many a row has.
+    """Returns each position as a term of flat q or k, and the number of positions in a row.
 
     On an image qx is q % cols and qy is q // cols; a row of the first axis has cols places.
     """
     outer, *inner = axes
-    found: dict[str, Term] = {}
+    coordinates: dict[str, Term] = {}
     step = 1
     for axis in reversed(inner):
         for name, position in ((axis.query, "q"), (axis.key, "k")):
-            found[name] = Arith("%", (_blocks(position, step), Num(sizes[axis.queries])))
+            coordinates[name] = Arith("%", (_blocks(position, step), Num(sizes[axis.queries])))
         step *= sizes[axis.queries]
-    return found | {outer.query: _blocks("q", step), outer.key: _blocks("k", step)}, step
+    return coordinates | {outer.query: _blocks("q", step), outer.key: _blocks("k", step)}, step
 
 
 def _in_reading_order(node: Condition) -> Condition:
@@ -249,47 +249,47 @@ def _blocks(position: str, size: int) -> Term:
 def _from_text(
     rule: Rule, condition: Condition, length: int | None, heads: int | None, cause: str
 ) -> Retention:
-    whole = condition
+    joined = condition
     if heads is not None:
-        whole = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
+        joined = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
     if length is not None:
-        whole = expr.all_of(Compare("<", Name("q"), Num(length)), whole)
-    found = last_query_bound(whole)
+        joined = expr.all_of(Compare("<", Name("q"), Num(length)), joined)
+    bound = last_query_bound(joined)
     if (
         rule.data and length and not rule.open
     ):  # raises here, rather than later, where the data ends too early
-        evaluate(whole, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
-    if not found.back:
-        _refuse_unless_back(rule, whole, length, cause)
-    bounded = found.pinned + found.reach < FOREVER
+        evaluate(joined, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
+    if not bound.back:
+        _refuse_unless_back(rule, joined, length, cause)
+    bounded = bound.pinned + bound.reach < FOREVER
     return Retention(
         condition,
         rule.data,
         length,
-        max(0, found.pinned + max(found.reach, NEVER) + 1) if bounded else None,
-        found.steady and heads is None and not rule.open,
-        "" if found.steady else f"{cause}, so keys may be kept longer than needed",
-        _bounded(found) if bounded else _unbounded(found),
-        found.pinned,
-        found.reach,
+        max(0, bound.pinned + max(bound.reach, NEVER) + 1) if bounded else None,
+        bound.steady and heads is None and not rule.open,
+        "" if bound.steady else f"{cause}, so keys may be kept longer than needed",
+        _bounded(bound) if bounded else _unbounded(bound),
+        bound.pinned,
+        bound.reach,
         tuple(name for name in rule.open if name in expr.arrays(condition)),
-        found.last,
+        bound.last,
     )
 
 
-def _bounded(found: LastQueryBound) -> str:
-    first = f"for good when k < {found.pinned:,}, " if found.pinned else ""
-    return f"key k is kept {first}until query k + {max(0, found.reach):,} at the latest"
+def _bounded(bound: LastQueryBound) -> str:
+    first = f"for good when k < {bound.pinned:,}, " if bound.pinned else ""
+    return f"key k is kept {first}until query k + {max(0, bound.reach):,} at the latest"
 
 
-def _unbounded(found: LastQueryBound) -> str:
-    if found.endless:
+def _unbounded(bound: LastQueryBound) -> str:
+    if bound.endless:
         return "every key is kept: no query is known to be the last that reaches it"
     return "key k is kept as long as the text of the rule lets a query reach it"
 
 
 def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, cause: str) -> None:
-    """Raises with a pair ahead of its query, or when it is not known that there is none."""
+    """Raises if a key lies ahead of its query, or if that is unknown."""
     size = SAMPLE if length is None else length
     for start in range(0, size, rows := max(1, MAX_PAIRS // 16 // max(size, 1))):
         if start * size > MAX_PAIRS or rule.open:
@@ -297,9 +297,9 @@ def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, ca
         q = np.arange(start, min(start + rows, size))[:, None]
         k = np.arange(size)[None, :]
         mask = evaluate(condition, {"q": q, "k": k}, rule.data)
-        found = np.argwhere(np.broadcast_to(np.asarray(mask, bool), (len(q), size)) & (k > q))
-        if len(found):
-            raise _attends_ahead(rule, (start + int(found[0, 0]), int(found[0, 1])))
+        ahead = np.argwhere(np.broadcast_to(np.asarray(mask, bool), (len(q), size)) & (k > q))
+        if len(ahead):
+            raise _attends_ahead(rule, (start + int(ahead[0, 0]), int(ahead[0, 1])))
     if length is None or size * size > MAX_PAIRS or rule.open:
         raise LattendError(
             f'rule "{rule.text}" may attend to keys k > q, which have not come yet: {cause}, so it is '
@@ -317,17 +317,17 @@ def _attends_ahead(rule: Rule, pair: tuple[int, int]) -> LattendError:
     )
 
 
-def _most(found: Future) -> int | None:
+def _most(future: Future) -> int | None:
     """The greatest number of keys in use at once, over all positions."""
-    if found.pinned is None or found.reach is None:
+    if future.pinned is None or future.reach is None:
         return None
-    if found.settled is None:
-        return found.pinned + found.reach + 1
-    horizon = max(found.pinned, found.settled, found.period) + found.reach + found.period
+    if future.settled is None:
+        return future.pinned + future.reach + 1
+    horizon = max(future.pinned, future.settled, future.period) + future.reach + future.period
     if horizon > MAX_HORIZON:
-        return found.pinned + found.reach + 1
+        return future.pinned + future.reach + 1
     keys = np.arange(horizon + 1)
-    last = np.minimum(np.broadcast_to(found.last(keys, FOREVER, NEVER), keys.shape), horizon)
+    last = np.minimum(np.broadcast_to(future.last(keys, FOREVER, NEVER), keys.shape), horizon)
     used = last >= keys
     change = np.zeros(horizon + 2, np.int64)
     change[:-1] += used

@@ -26,7 +26,7 @@ FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the t
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """A table with one row a tile: PER_AXIS numbers for each axis, then FULL.
+    """A table with one row for each tile: PER_AXIS numbers for each axis, then FULL.
 
     Inner boxes start where the first row needs them, not on a grid. `table` is [heads or 1, tiles, columns].
     Where blocks are listed, a tile's inner slots go through the blocks `lists[inner_base …]`.
@@ -41,9 +41,9 @@ class Tiles:
         return len(self.shape)
 
     def column(self, name: str, axis: int = 0) -> NDArray[np.int32]:
-        """One column of the table."""
-        place = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
-        return self.table[..., place]
+        """Returns one column of the table."""
+        index = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
+        return self.table[..., index]
 
     @property
     def inner(self) -> Ints:
@@ -61,20 +61,20 @@ class Tiles:
 
 
 def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
-    """All tiles of a part with outer boxes of this shape; from closed forms, one NumPy call an operation."""
-    places = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
-    grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in places), indexing="ij")
+    """Returns all tiles of a part with outer boxes of this shape, from closed forms."""
+    outer_blocks = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
+    grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in outer_blocks), indexing="ij")
     picks = [pick.ravel() for pick in grid]
     heads = part.numbers["heads"] if part.by_head else 1
     names = {name: Interval(value, value) for name, value in part.numbers.items()}
     names[HEAD] = Interval(np.arange(heads)[:, None], np.arange(heads)[:, None])
-    for axis, (classes, slots, ends), pick in zip(part.axes, places, picks, strict=True):
+    for axis, (classes, slots, ends), pick in zip(part.axes, outer_blocks, picks, strict=True):
         bases = axis.outer_bases[classes[pick]]
         first, last = (axis.outer_order.positions(s, bases) for s in (slots[pick], ends[pick] - 1))
         names[axis.outer] = Interval(first, last)
         names[axis.inner] = Interval(0, axis.inner_size - 1)
     columns: list[Ints] = []
-    for axis, (classes, slots, _), pick in zip(part.axes, places, picks, strict=True):
+    for axis, (classes, slots, _), pick in zip(part.axes, outer_blocks, picks, strict=True):
         chosen = classes[pick]
         base = axis.inner_bases[chosen]
         low, high = _touched(axis, names)
@@ -83,12 +83,12 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
         columns += [slots[pick], axis.outer_bases[chosen], base, begin, end]
     columns += _full(part, names, columns)
     table = np.empty((heads, len(picks[0]), len(columns)), np.int32)
-    for place, column in enumerate(columns):
-        table[..., place] = column
+    for index, column in enumerate(columns):
+        table[..., index] = column
     return Tiles(shape, _ordered(_closed_where_empty(part, table, heads)))
 
 
-def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
+def with_lists(part: Part, tile_table: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
     """The tiles of a part with a table of blocks, cut to the attended ones; others stay as they are.
 
     >>> from lattend import rule
@@ -97,40 +97,40 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     >>> plan(rule("chosen[q // 4, k // 4]", data={"chosen": table}), n=8).tiles(0, (4,)).inner.tolist()
     [[8, 4]]
     """
-    if part.block_table is None or found.lists is not None:
-        return found
+    if part.block_table is None or tile_table.lists is not None:
+        return tile_table
     blocks, (heads, rows, columns) = part.block_table, part.blocks
     mask = blocks.attended(np.asarray(data[blocks.array]), part.blocks)
     row, column = np.nonzero(mask.reshape(heads * rows, columns))
-    places = row * columns + column  # in order
-    table = found.table.copy()
+    block_places = row * columns + column  # in order
+    table = tile_table.table.copy()
     head = np.arange(len(table))[:, None] % heads
     mine = (head * rows + table[..., OUTER_BASE] // blocks.outer) * columns
     begin, end, *full = (
         table[..., x].astype(np.int64) for x in (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)
     )
-    first = np.searchsorted(places, mine + begin // blocks.inner)
+    first = np.searchsorted(block_places, mine + begin // blocks.inner)
 
     def below(position: Ints) -> Ints:
         """How many slots of the listed blocks lie below a position."""
         block, within = position // blocks.inner, position % blocks.inner
-        place = np.searchsorted(places, mine + block)
-        listed = np.append(places, -1)[place] == mine + block
-        return np.maximum(0, (place - first) * blocks.inner + listed * within)
+        slot = np.searchsorted(block_places, mine + block)
+        listed = np.append(block_places, -1)[slot] == mine + block
+        return np.maximum(0, (slot - first) * blocks.inner + listed * within)
 
     slots = [np.where(end > begin, below(position), 0) for position in (end, *full)]
     table[..., INNER_BASE], table[..., INNER_FIRST] = first, 0
     table[..., INNER_END], table[..., FULL_FIRST] = slots[:2]
     table[..., FULL_END] = np.maximum(*slots[1:])
-    return Tiles(found.shape, _ordered(table), column.astype(np.int32))
+    return Tiles(tile_table.shape, _ordered(table), column.astype(np.int32))
 
 
-def listed_positions(part: Part, found: Tiles, bases: Ints, slots: Ints) -> Ints:
+def listed_positions(part: Part, tile_table: Tiles, bases: Ints, slots: Ints) -> Ints:
     """The inner positions of these slots of tiles whose lists begin at `bases`."""
-    if part.block_table is None or found.lists is None:
+    if part.block_table is None or tile_table.lists is None:
         raise ValueError("the part has no lists")
     size = part.block_table.inner
-    return found.lists[bases + slots // size].astype(np.int64) * size + slots % size
+    return tile_table.lists[bases + slots // size].astype(np.int64) * size + slots % size
 
 
 def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
@@ -144,7 +144,7 @@ def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
 
 
 def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
-    """How many tiles the part has; found without making them."""
+    """Returns the number of tiles of the part without making them."""
     counts: list[int] = []
     for axis, size in zip(part.axes, shape, strict=True):
         slots = axis.outer_size // (len(axis.outer_bases) or 1) + 1
@@ -163,7 +163,7 @@ def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
 def _extreme(
     choose: np.ufunc, start: int, terms: tuple[Term, ...], names: dict[str, Interval], end: int
 ) -> Ints:
-    """The greatest, or least, of one end of these terms; those that look up data are not known here."""
+    """Returns the maximum or minimum of one end of these terms, except terms that look up data."""
     best = np.full(1, start, np.int64)
     for term in terms:
         if expr.arrays(term):

@@ -11,6 +11,7 @@ from lattend.rules.catalogue.causal import causal as causal
 from lattend.rules.catalogue.chunked import chunked as chunked
 from lattend.rules.catalogue.dilated import dilated as dilated
 from lattend.rules.catalogue.documents import documents as documents
+from lattend.rules.catalogue.entry import RuleInfo as RuleInfo
 from lattend.rules.catalogue.full import full as full
 from lattend.rules.catalogue.longformer import longformer as longformer
 from lattend.rules.catalogue.names import ALIASES as ALIASES
@@ -29,7 +30,6 @@ from lattend.rules.catalogue.swin import swin as swin
 from lattend.rules.catalogue.windowed import windowed as windowed
 from lattend.rules.language.symbols import maximum as maximum
 from lattend.rules.language.symbols import minimum as minimum
-from lattend.rules.rule import About as About
 from lattend.rules.rule import Rule as Rule
 
 

@@ -20,7 +20,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def by_name(method: Method) -> Method:
-    """The method, which answers a number without a name, or a misspelt option, with what to write."""
+    """Wraps a method: numbers without names and misspelled options raise an error with the correction."""
     name, options = method.__name__, method.__kwdefaults__ or {}
 
     @wraps(method)
@@ -38,7 +38,7 @@ def by_name(method: Method) -> Method:
 
 
 def check_options(function: str, options: Collection[str], names: Iterable[str], rules: list[Rule]) -> None:
-    """Raises for a misspelt option: a name that is near one, and no number of the rules is."""
+    """Raises if a name is close to an option and is not a size or a parameter of the rules."""
     known = {name for rule in rules for name in (*rule.sizes, *rule.parameters, *rule.positions)}
     for name in names:
         if name in options or name in known or close_name(name, known):
@@ -54,8 +54,8 @@ def check_value(rule: Rule, name: str, value: object) -> None:
         raise NamingError(f"{name} already has the value {rule.values[name]}; bind it once")
     known = rule.sizes + rule.parameters
     if name not in known:
-        found = f'rule "{rule.text}" has no {name}; it has {", ".join(known)}'
-        raise NamingError(f"{found}{close_name(name, known)}")
+        message = f'rule "{rule.text}" has no {name}; it has {", ".join(known)}'
+        raise NamingError(f"{message}{close_name(name, known)}")
     if isinstance(value, str):
         raise DomainError(f"{name} must be an integer, got {value!r}; left out, it stays a letter")
     check_integer(name, value)
@@ -72,11 +72,11 @@ def check_domain(rule: Rule) -> None:
     for part in expr.conjuncts(rule.domain):
         known = all(name in rule.values for name in expr.names(part))
         if known and not evaluate(part, rule.values, {}):
-            given = ", ".join(f"{name} = {rule.values[name]}" for name in expr.names(part))
-            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {given}')
+            values = ", ".join(f"{name} = {rule.values[name]}" for name in expr.names(part))
+            raise DomainError(f'rule "{rule.text}" needs {expr.text(part)}, got {values}')
 
 
 def close_name(name: str, known: Iterable[str]) -> str:
-    """`; did you mean title?`, of a known name that is spelt almost so; else nothing."""
+    """Returns `; did you mean title?` for a known name spelled almost like this one, or an empty text."""
     close = difflib.get_close_matches(name, known, 1)
     return f"; did you mean {close[0]}?" if close else ""

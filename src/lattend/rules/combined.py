@@ -1,4 +1,4 @@
-"""Two rules as one."""
+"""Combinations of two rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def combined(left: Rule, right: Rule, join: Callable[[Condition, Condition], Condition]) -> Rule:
-    """The rule whose condition joins those of both; names that both give differently are written in."""
+    """Returns the rule that joins both conditions, with parameters written in if their values differ."""
     left, right = aligned(left, right)
     shared = [name for name in left.parameters if name in right.parameters]
     if any(left.values.get(name) != right.values.get(name) for name in shared):
@@ -43,7 +43,7 @@ def combined(left: Rule, right: Rule, join: Callable[[Condition, Condition], Con
 
 
 def aligned(left: Rule, right: Rule) -> tuple[Rule, Rule]:
-    """Both rules on the same axes; a line with n keys joins one with m keys of their own."""
+    """Returns both rules on the same axes; on a line, n keys become m keys where the other rule has m."""
     if left.axes == right.axes:
         return left, right
     if {len(left.axes), len(right.axes)} == {1}:

@@ -20,7 +20,7 @@ LONGEST_DRAWN = 8_192  # two windows of 4,096
 
 
 def drawn_number(name: str) -> int:
-    """The number at which a picture of few squares shows what a rule is.
+    """Returns a number at which a small picture shows the structure of a rule.
 
     >>> drawn_number("n"), drawn_number("t")
     (12, 3)
@@ -53,7 +53,7 @@ def priced_number(name: str) -> int:
 
 
 def _widths(node: Node) -> Iterator[int]:
-    """The numbers of a condition that are lengths: not factors, nor what a product is compared with."""
+    """Yields the numbers of a condition that are lengths: no factors, and no bounds of products."""
     from lattend.rules.language import expr
 
     if isinstance(node, expr.Num):

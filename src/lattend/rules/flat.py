@@ -13,15 +13,15 @@ from lattend.rules.rule import Rule
 
 
 def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
-    """The rule's condition, or another one on its axes, in q and k alone (and head), with its numbers.
+    """Returns a condition on the rule's axes in flat q and k (and head), with the rule's numbers written in.
 
     >>> from lattend.rules.reader import rule
     >>> expr.text(flat_condition(rule("ky == qy and kx <= qx + t").at(rows=3, cols=5, t=1)))
     'k // 5 == q // 5 and k % 5 <= q % 5 + 1'
     """
-    found = rule.condition if condition is None else condition
+    original = rule.condition if condition is None else condition
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
-    written = expr.substituted(found, {**numbers, **flat_places(rule.axes, rule.values)})
+    written = expr.substituted(original, {**numbers, **flat_places(rule.axes, rule.values)})
     plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
     return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
 
@@ -47,37 +47,37 @@ def _varies(node: Compare) -> bool:
 
 
 def flat_places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:
-    """The position along each axis of an image or a volume, from the flat one; nothing on a line."""
+    """Returns the position along each axis as a term of the flat position; nothing on a line."""
     if len(axes) == 1:
         return {}
     sizes = [values[axis.queries] for axis in axes]
-    found: dict[str, Term] = dict(
+    positions: dict[str, Term] = dict(
         zip((axis.query for axis in axes), unflattened(Name("q"), sizes), strict=True)
     )
-    return found | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
+    return positions | dict(zip((axis.key for axis in axes), unflattened(Name("k"), sizes), strict=True))
 
 
-def unflattened(place: Term, sizes: Sequence[int]) -> list[Term]:
-    """The row and the column of a place in an image of these sizes that is read row by row.
+def unflattened(flat: Term, sizes: Sequence[int]) -> list[Term]:
+    """Returns the row and the column of a flat position in an image of these sizes.
 
     >>> [expr.term_text(term) for term in unflattened(Name("k"), (3, 7))]
     ['k // 7', 'k % 7']
     """
-    found: list[Term] = []
+    coordinates: list[Term] = []
     for axis, size in enumerate(sizes):
         below = prod(sizes[axis + 1 :])
-        at = place if below == 1 else Arith("//", (place, Num(max(1, below))))
-        found.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
-    return found
+        at = flat if below == 1 else Arith("//", (flat, Num(max(1, below))))
+        coordinates.append(at if axis == 0 else Arith("%", (at, Num(max(1, size)))))
+    return coordinates
 
 
 def flattened(numbers: Sequence[Term], sizes: Sequence[int]) -> Term:
-    """The place of a row and a column in an image of these sizes.
+    """Returns the flat position of a row and a column in an image of these sizes.
 
     >>> expr.term_text(flattened([Name("y"), Name("x")], (3, 7)))
     'y * 7 + x'
     """
-    found, *rest = numbers
+    total, *rest = numbers
     for at, size in zip(rest, sizes[1:], strict=True):
-        found = Arith("+", (Arith("*", (found, Num(size))), at))
-    return found
+        total = Arith("+", (Arith("*", (total, Num(size))), at))
+    return total

@@ -1,4 +1,4 @@
-"""Names of the catalogue in a text: all of it, as in strided(255), or a condition, as in causal and k < 3."""
+"""Catalogue names in a text: the whole text, as in strided(255), or a part, as in causal and k < 3."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONG_NAME = 4  # letters of a name that may be that of a rule, misspelt
 
 
 def named_call(text: str) -> Call | None:
-    """The call that a text is, if it is a name of the catalogue or would have to be one."""
+    """Returns the call in a text that is a catalogue name, or looks like an unknown one; otherwise None."""
     if len(text) > MAX_LENGTH:
         return None
     if _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
@@ -50,9 +50,9 @@ def named_call(text: str) -> Call | None:
 
 
 def _no_rule(text: str, words: str = "") -> TextError:
-    """That no rule is named by these words, or by the text's; those near them may stand instead."""
-    near, whole = rules_near(" ".join((words or text).split())), " ".join(text.split())
-    return Source("rule", text).error(unknown_rule(whole, near), 0, len(text), *near)
+    """Returns the error that no rule has this name, with similar names as suggestions."""
+    near, text_words = rules_near(" ".join((words or text).split())), " ".join(text.split())
+    return Source("rule", text).error(unknown_rule(text_words, near), 0, len(text), *near)
 
 
 def _is_rule(text: str) -> bool:
@@ -81,61 +81,61 @@ class NamedRules:
         return name in NAMES
 
     def near(self, name: str) -> list[str]:
-        """The rules that may be meant by a name that is none."""
+        """Returns the rules that an unknown name may mean."""
         return rules_near(name) if len(name) >= LONG_NAME else []
 
-    def condition(self, place: Span) -> Condition:
-        """The condition of the rule that is named there, its numbers in place of its parameters."""
-        call = read_call(self.source, *place)
+    def condition(self, span: Span) -> Condition:
+        """Returns the condition of the rule named at this span, with its numbers written in."""
+        call = read_call(self.source, *span)
         assert call is not None  # a name of the catalogue stands there
-        found = from_catalogue(self.source, call, place)
-        values = {name: Num(value) for name, value in found.values.items() if name not in found.sizes}
-        domain = expr.conjuncts(expr.substituted(found.where, values))
+        rule = from_catalogue(self.source, call, span)
+        values = {name: Num(value) for name, value in rule.values.items() if name not in rule.sizes}
+        domain = expr.conjuncts(expr.substituted(rule.where, values))
         self.where = expr.all_of(self.where, *(part for part in domain if expr.names(part)))
-        self.places.append(place)
-        self._take(found, place)
-        return expr.placed(expr.substituted(found.condition, values), place)
+        self.places.append(span)
+        self._take(rule, span)
+        return expr.placed(expr.substituted(rule.condition, values), span)
 
-    def _take(self, found: Rule, place: Span) -> None:
-        """Its sizes and arrays; raises where the text already has others."""
-        sizes = {name: value for name, value in found.values.items() if name in found.sizes}
+    def _take(self, rule: Rule, span: Span) -> None:
+        """Collects the sizes and arrays of a rule; raises if the text already has others."""
+        sizes = {name: value for name, value in rule.values.items() if name in rule.sizes}
         for name, value in sizes.items():
             if self.sizes.setdefault(name, value) != value:
                 message = f"this rule has {name} = {value}, and one before it {name} = {self.sizes[name]}"
-                raise self.source.error(f"{message}; give them one size", *place)
-        for name, array in found.data.items():
+                raise self.source.error(f"{message}; give them one size", *span)
+        for name, array in rule.data.items():
             known = self.arrays.get(name)
             if known is not None and not np.array_equal(known, array):
                 message = f"this rule has an array {name} of its own, and the text has another {name}"
-                raise self.source.error(f"{message}; write one of the two out, under another name", *place)
+                raise self.source.error(f"{message}; write one of the two out, under another name", *span)
             self.arrays[name] = array
-        for name in found.open:
+        for name in rule.open:
             self.arrays.setdefault(name, None)
 
 
-def from_catalogue(source: Source, call: Call, whole: Span) -> Rule:
-    """The rule of a call, which stands at `whole`."""
+def from_catalogue(source: Source, call: Call, span: Span) -> Rule:
+    """Returns the rule of a call in the text; errors point at `span`."""
     if call.name not in NAMES:
         raise source.error(unknown_rule(call.name), *call.place, *rules_near(call.name))
     function = NAMES[call.name]
-    positional, named = _arguments(source, call, whole[1] - 1)
+    positional, named = _arguments(source, call, span[1] - 1)
     signature = inspect.signature(function)
     try:
         signature.bind(*positional, **named)
     except TypeError as problem:
         wanted = ", ".join(signature.parameters) or "no arguments"
         message = f"{call.name} takes {wanted}; here: {problem}"
-        raise source.error(message, *whole, *_fitting(call, [*signature.parameters])) from None
+        raise source.error(message, *span, *_fitting(call, [*signature.parameters])) from None
     try:
         return function(*positional, **named)
     except TextError:
         raise
     except LattendError as problem:
-        raise source.error(str(problem), *whole, call.name) from None
+        raise source.error(str(problem), *span, call.name) from None
 
 
 def _fitting(call: Call, parameters: list[str]) -> list[str | Suggestion]:
-    """Names of parameters that may be meant by those of the call; the rule itself where it takes none."""
+    """Returns corrections of misspelled arguments; the bare name for a rule without parameters."""
     if not parameters:
         return [call.name]
     wrong = [one for one in call.arguments or () if one.name is not None and one.name not in parameters]

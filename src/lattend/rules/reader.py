@@ -70,38 +70,40 @@ def rule(
         if arrays:
             return _with_arrays(source, rest, arrays, where=where, cross=cross, data=data)
     domain = parse(where) if where is not None else expr.Truth(True)
-    given = dict(data or {})
+    arrays_by_name = dict(data or {})
     if isinstance(source, Rule):
         known = source
     elif not isinstance(source, str):
         traced = trace(_function(source))
-        return _checked(Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **given}))
+        return _checked(
+            Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **arrays_by_name})
+        )
     elif is_python(source):
         written = read_python(source)
-        arrays = {**dict.fromkeys(written.arrays), **given}
+        arrays = {**dict.fromkeys(written.arrays), **arrays_by_name}
         return _checked(Rule.of(written.condition, where=domain, cross=cross, data=arrays, source=source))
     else:
         call = named_call(source)
         if call is None:
-            return _of_condition(source, domain, cross=cross, arrays=given)
+            return _of_condition(source, domain, cross=cross, arrays=arrays_by_name)
         known = from_catalogue(Source("rule", source), call, (call.place[0], len(source.rstrip())))
-    if where is None and not cross and not given:
+    if where is None and not cross and not arrays_by_name:
         return known
-    arrays = dict.fromkeys(known.open) | dict(known.data) | given
-    again = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
-    axes = again.axes if cross else known.axes
-    return replace(again, axes=axes, values=known.values, about=known.about, source=known.source)
+    arrays = dict.fromkeys(known.open) | dict(known.data) | arrays_by_name
+    declared = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
+    axes = declared.axes if cross else known.axes
+    return replace(declared, axes=axes, values=known.values, about=known.about, source=known.source)
 
 
 def _of_condition(source: str, domain: expr.Condition, *, cross: bool, arrays: dict[str, Any]) -> Rule:
-    """The rule of a text that is a condition, in which names of the catalogue stand for theirs."""
+    """Returns the rule of a text that is a condition and may contain catalogue names."""
     named = NamedRules(Source("rule", source), arrays)
     condition = parse(source, named)
     if missing := [name for name in expr.arrays(condition) if name not in named.arrays]:
         raise array_missing(source, missing[0])
     where = expr.all_of(named.where, domain)
-    found = Rule.of(condition, where=where, cross=cross, data=named.arrays, source=source)
-    return _checked(found, named.places).at(**named.sizes)
+    read = Rule.of(condition, where=where, cross=cross, data=named.arrays, source=source)
+    return _checked(read, named.places).at(**named.sizes)
 
 
 def _with_arrays(
@@ -115,19 +117,19 @@ def _with_arrays(
 ) -> Rule:
     """The rule of a text that begins with arrays, and has as many positions as they have entries."""
     try:
-        found = rule(rest, where=where, cross=cross, data={**arrays, **(data or {})})
+        read = rule(rest, where=where, cross=cross, data={**arrays, **(data or {})})
     except TextError as problem:
         spots = problem.start, problem.end
         raise Source("rule", source).error(problem.reason, *spots, *problem.suggestions) from None
-    used = expr.arrays(found.condition)
-    held = {name: array for name, array in found.data.items() if name in used}
-    length = length_of(found.condition, arrays)
-    sizes = {} if length is None else {name: length for name in found.sizes if name in ("n", "m")}
-    return replace(found, source=source, data=held, values={**sizes, **found.values})
+    used = expr.arrays(read.condition)
+    held = {name: array for name, array in read.data.items() if name in used}
+    length = length_of(read.condition, arrays)
+    sizes = {} if length is None else {name: length for name in read.sizes if name in ("n", "m")}
+    return replace(read, source=source, data=held, values={**sizes, **read.values})
 
 
 def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
-    """The rule a person means, as rule(source) gives it, remembered where that is safe.
+    """Returns rule(source), cached if that is safe.
 
     Those of the `arrays` that a text looks up and does not hold are open: they are given with each call.
     """
@@ -141,7 +143,7 @@ def read_rule(source: RuleLike, arrays: tuple[str, ...] = ()) -> Rule:
 
 
 def tensors_by_element(source: RuleLike) -> dict[str, Any]:
-    """What a function looks up for each element of the batch, doc[b, q_idx], by its names in the rule."""
+    """Returns the tensors that a function looks up for each batch element, doc[b, q_idx], by name."""
     function = _function(source)
     if _fingerprint(function) is not None:  # it reads no tensor
         return {}
@@ -168,35 +170,35 @@ def _of_text(source: str, arrays: tuple[str, ...]) -> Rule:
     return rule(source, data=dict.fromkeys(asked))
 
 
-def _checked(found: Rule, named: Sequence[expr.Span] = ()) -> Rule:
-    """The rule; raises where its positions, outside the places of named rules, seem to have other letters."""
-    nodes = (node for node in expr.walk(found.condition) if isinstance(node, expr.Name))
+def _checked(read: Rule, named: Sequence[expr.Span] = ()) -> Rule:
+    """Returns the rule; raises if its own text seems to use other letters for positions."""
+    nodes = (node for node in expr.walk(read.condition) if isinstance(node, expr.Name))
     own = [node for node in nodes if node.span not in named]
     names = [*dict.fromkeys(node.name for node in own)]
     others = [name for name in names if name in _OTHER_LETTERS]
     if len(others) < 2 or POSITIONS & {*names}:
-        return found
+        return read
     ours = {name: _OTHER_LETTERS[name] for name in others}
     letters = re.compile(rf"\b(?:{'|'.join(ours)})\b")
-    meant = letters.sub(lambda name: ours[name[0]], found.text) if {*ours.values()} == {"q", "k"} else ""
+    meant = letters.sub(lambda name: ours[name[0]], read.text) if {*ours.values()} == {"q", "k"} else ""
     message = f"{' and '.join(others)} are no positions: a query's position is q and a key's is k" + (
         f"; did you mean {meant}? On an image they are qy, qx and ky, kx"
         if meant
         else ", as in k <= q; on an image they are qy, qx and ky, kx"
     )
-    if found.source is None:
+    if read.source is None:
         raise TraceError(f"function of {', '.join(names)}: {message}")
     start, end = next(node.span for node in own if node.span is not None)
-    text = letters.sub(lambda name: ours[name[0]], found.source)
-    whole = [Suggestion(0, len(found.source), text)] if meant else []
-    raise Source("rule", found.source).error(message, start, end, *whole)
+    text = letters.sub(lambda name: ours[name[0]], read.source)
+    corrections = [Suggestion(0, len(read.source), text)] if meant else []
+    raise Source("rule", read.source).error(message, start, end, *corrections)
 
 
 # Functions
 
 
 def _function(source: Any) -> Callable[..., Any]:
-    """The function itself, or that of a BlockMask, whose table of blocks is a part of the mask."""
+    """Returns the function itself, or the mask function of a BlockMask together with its table of blocks."""
     if not hasattr(source, "kv_num_blocks"):
         return getattr(source, "mask_mod", source)
     flex = needing("torch", "lattend.integrations.flex", "a BlockMask is read with torch")
@@ -204,7 +206,7 @@ def _function(source: Any) -> Callable[..., Any]:
 
 
 class _Same:
-    """A function that takes no part in the comparison of what is remembered; its fingerprint does."""
+    """A function that compares equal to every other, so that the cache key is its fingerprint alone."""
 
     __slots__ = ("function",)
 
@@ -224,7 +226,7 @@ def _of_function(fingerprint: object, same: _Same) -> Rule:
 
 
 def _fingerprint(value: object, depth: int = 0) -> object:
-    """All that a function's answer depends on, to be compared; None where that cannot be said cheaply."""
+    """Returns everything that a function's result depends on; None if that is not cheap to determine."""
     if depth > 4:
         return None
     match value:
@@ -249,6 +251,6 @@ def _fingerprint(value: object, depth: int = 0) -> object:
 
 @lru_cache(MAX_REMEMBERED)
 def _names_read(code: CodeType) -> tuple[str, ...]:
-    """The global names that a function may read, those of functions inside it among them."""
+    """Returns the global names that a function and its inner functions may read."""
     inside = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_read(part)]
     return (*code.co_names, *inside)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from lattend.budget import DEFAULT, Budget
 from lattend.errors import DomainError, NamingError
 from lattend.lazy import needing
-from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.by_name import by_name, check_domain, check_integer, check_value
 from lattend.rules.combined import combined
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from lattend.counts.reach import Reach
     from lattend.draw import Picture
     from lattend.integrations.notebook.explorer import RuleExplorer
+    from lattend.rules.catalogue.entry import RuleInfo
     from lattend.sets.compare import Witness
 
 MAX_MASK = 1 << 32
@@ -56,7 +56,7 @@ class Rule:
     where: Condition = Truth(True)  # noqa: RUF009  (a constant)
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     data: Mapping[str, NDArray[np.int64]] = field(default_factory=dict[str, NDArray[np.int64]])
-    about: About | None = None
+    about: RuleInfo | None = None
     source: str | None = None
     open: tuple[str, ...] = ()  # the arrays that are given at call time
     budget: Budget = DEFAULT  # how long set work on it may take, unless it is said with the question
@@ -85,15 +85,15 @@ class Rule:
         data: Mapping[str, Any] | None = None,
         source: str | None = None,
     ) -> Rule:
-        """The rule of a condition, on the axes that its names say; an array that is None is left open."""
-        given = data or {}
+        """Returns the rule of a condition on the axes of its names; an array that is None stays open."""
+        arrays = data or {}
         return Rule(
             condition,
             axes_of(expr.names(condition) + expr.names(where), cross),
             where=where,
-            data={name: np.asarray(array) for name, array in given.items() if array is not None},
+            data={name: np.asarray(array) for name, array in arrays.items() if array is not None},
             source=source,
-            open=tuple(name for name, array in given.items() if array is None),
+            open=tuple(name for name, array in arrays.items() if array is None),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -101,7 +101,7 @@ class Rule:
 
     # What it is made of
 
-    @property
+    @cached_property
     def sizes(self) -> list[str]:
         """The names of its sizes: n (and m), or rows and cols, or depth, rows and cols; then heads."""
         return size_names(self.axes) + ([HEADS] if self.has_heads else [])
@@ -110,30 +110,30 @@ class Rule:
     def has_heads(self) -> bool:
         return bool({HEAD, HEADS} & {*expr.names(self.condition), *expr.names(self.where)})
 
-    @property
+    @cached_property
     def parameters(self) -> list[str]:
         """Its parameters, bound or not, in the order they occur."""
-        found = expr.names(self.condition) + expr.names(self.where)
+        names = expr.names(self.condition) + expr.names(self.where)
         taken = RESERVED | set(size_names(self.axes))
-        return [name for name in dict.fromkeys(found) if name not in taken]
+        return [name for name in dict.fromkeys(names) if name not in taken]
 
     @property
     def free(self) -> list[str]:
         """Sizes and parameters that have no value yet, sizes first."""
         return [name for name in self.sizes + self.parameters if name not in self.values]
 
-    @property
+    @cached_property
     def positions(self) -> list[str]:
         """The coordinates of one pair, queries first: head, q, k or head, qy, qx, ky, kx."""
         head = [HEAD] if self.has_heads else []
         return head + [axis.query for axis in self.axes] + [axis.key for axis in self.axes]
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The rule as text, with its bound values apart: `k <= q and q - k <= t`."""
         return expr.text(self.condition)
 
-    @property
+    @cached_property
     def domain(self) -> Condition:
         """Where the rule is defined: sizes at least 0, moduli at least 1, and what it declares."""
         sizes = [Compare(">=", Name(size), Num(0)) for size in self.sizes]
@@ -142,12 +142,12 @@ class Rule:
 
     @cached_property
     def formula_domain(self) -> Condition:
-        """Where its formulas hold: its domain, and parameters from 0 up unless it declares their range."""
+        """Where its formulas hold: its domain, and parameters at least 0 unless their range is declared."""
         declared = {*self.moduli, *declared_ranges(self.where)}
         rest = [name for name in self.parameters if name not in declared]
         return expr.all_of(self.domain, *(Compare(">=", Name(name), Num(0)) for name in rest))
 
-    @property
+    @cached_property
     def moduli(self) -> list[str]:
         """The names it divides by, or multiplies another name with, in order."""
         return moduli_in(self.condition)
@@ -194,7 +194,7 @@ class Rule:
         return bound
 
     def _of_head(self, head: int) -> Rule:
-        """The rule of one head, which speaks of heads no more."""
+        """Returns the rule of one head, which no longer mentions heads."""
         check_integer(HEAD, head)
         heads = self.values.get(HEADS)
         if heads is None and HEADS in {*expr.names(self.condition), *expr.names(self.where)}:
@@ -204,7 +204,7 @@ class Rule:
         return self._written({HEAD: head} | ({} if heads is None else {HEADS: heads}))
 
     def complete(self, /, **values: int) -> Rule:
-        """The rule with these values, which must leave none open; raises naming what is missing."""
+        """Returns the rule with these values; raises with the names that still have none."""
         bound = self.at(**values)
         if bound.free:
             known = ", ".join(f"{name}=…" for name in bound.free)
@@ -215,7 +215,7 @@ class Rule:
         return bound.given()
 
     def given(self) -> Rule:
-        """The rule itself, whose arrays must all be given; raises naming one that is left open."""
+        """Returns the rule itself; raises if an array is still open."""
         if self.open:
             raise NamingError(
                 f'rule "{self.text}" gets {self.open[0]} when attention runs; '
@@ -233,14 +233,14 @@ class Rule:
         """All (query, key) pairs, attended or not, over all heads, for a complete rule."""
         return prod(self.lengths.values())
 
-    @property
+    @cached_property
     def limits(self) -> dict[str, str]:
         """The size that bounds each coordinate of a pair: q is below n."""
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
         return {position: sizes[position] for position in self.positions}
 
     def baked(self, keep: Sequence[str] = ()) -> Rule:
-        """The same rule with its bound parameters written into the condition; sizes and `keep` stay bound."""
+        """Returns the rule with bound parameters written into the condition; sizes and `keep` stay bound."""
         parameters = [name for name in self.parameters if name in self.values and name not in keep]
         return self._written({name: self.values[name] for name in parameters})
 
@@ -286,8 +286,8 @@ class Rule:
     def mask_at(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
         """Which pairs of these ranges of positions are attended, for a complete rule."""
         open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
-        found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
-        return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()
+        attended = evaluate(self.condition, {**self.values, **open_grid}, self.data)
+        return np.broadcast_to(np.asarray(attended, bool), [len(r) for r in ranges.values()]).copy()
 
     def contains(self, /, *position: int, **values: int) -> bool:
         """Whether one pair is attended: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
@@ -297,8 +297,8 @@ class Rule:
         False
         """
         bound = self.complete(**values)
-        places = bound.located("pair", bound.positions, position)
-        return bool(evaluate(bound.condition, {**bound.values, **places}, bound.data))
+        coordinates = bound.located("pair", bound.positions, position)
+        return bool(evaluate(bound.condition, {**bound.values, **coordinates}, bound.data))
 
     def keys(self, /, *query: int, **values: int) -> list[int] | list[tuple[int, ...]]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
@@ -309,24 +309,24 @@ class Rule:
         """
         bound = self.complete(**values)
         names = bound.positions[: -len(bound.axes)]
-        places = bound.located("query", names, query)
+        coordinates = bound.located("query", names, query)
         row = prod(length for name, length in bound.lengths.items() if name not in names)
         if row > MAX_ROW:
             raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
         ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
-        ranges = {name: np.array([place]) for name, place in places.items()} | ranges
-        found: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
-        return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
+        ranges = {name: np.array([coordinate]) for name, coordinate in coordinates.items()} | ranges
+        keys: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
+        return [key[0] for key in keys] if len(self.axes) == 1 else [tuple(key) for key in keys]
 
-    def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:
-        """The coordinates by name, checked to lie on the grid of a complete rule."""
-        if len(places) != len(names):
-            raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {places}")
-        for name, place in zip(names, places, strict=True):
-            check_integer(name, place)
-            if not 0 <= place < self.lengths[name]:
-                raise DomainError(f"{name} = {place} lies outside 0 … {self.lengths[name] - 1}")
-        return {name: int(place) for name, place in zip(names, places, strict=True)}
+    def located(self, what: str, names: list[str], coordinates: tuple[int, ...]) -> dict[str, int]:
+        """Returns coordinates by name; raises unless they lie on the grid of a complete rule."""
+        if len(coordinates) != len(names):
+            raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {coordinates}")
+        for name, coordinate in zip(names, coordinates, strict=True):
+            check_integer(name, coordinate)
+            if not 0 <= coordinate < self.lengths[name]:
+                raise DomainError(f"{name} = {coordinate} lies outside 0 … {self.lengths[name] - 1}")
+        return {name: int(coordinate) for name, coordinate in zip(names, coordinates, strict=True)}
 
     # Doors to the other folders, opened on first use so that `import lattend` stays instant
 
@@ -385,9 +385,9 @@ class Rule:
         >>> rule("k <= q").at(n=8).total()
         36
         """
-        found = self.complete(**values).count()
-        assert isinstance(found, int)  # no name is open
-        return found
+        count = self.complete(**values).count()
+        assert isinstance(count, int)  # no name is open
+        return count
 
     @by_name
     def reach(self, /, **values: int) -> Reach:
@@ -397,14 +397,14 @@ class Rule:
         return reach(self.at(**values).given())
 
     def receptive_field(self, layers: int, **values: int) -> Rule:
-        """The pairs that so many layers with residual connections connect, as a rule of its own."""
+        """The pairs connected by a number of layers with residual connections, as a rule."""
         from lattend.counts.field import receptive_field
 
         return receptive_field(self.at(**values).given(), layers)
 
     @by_name
     def layers_to_reach_all(self, /, **values: int) -> Depth:
-        """After how many layers the receptive field grows no more, and whether it is everything then."""
+        """The number of layers after which the receptive field stops growing, and its extent then."""
         from lattend.counts.field import depth
 
         return depth(self.at(**values).given())

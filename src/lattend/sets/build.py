@@ -1,4 +1,4 @@
-"""From a condition to the integer set it describes."""
+"""Builds the integer set that a condition describes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, SplitValue
 
 @dataclass(frozen=True)
 class Described:
-    """A set, the box it lies in, its space, and the context (what is known of its parameters)."""
+    """A set, the box it lies in, its space, and the known conditions on its parameters."""
 
     space: Space
     points: isl.Set
@@ -40,14 +40,14 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
 
     A name divided by two different moduli has no common split: the error names both.
     """
-    found: dict[str, str] = {}
+    moduli: dict[str, str] = {}
 
     def note(term: Term, modulus: str) -> None:
         for name in expr.names(term):
-            if name in positions and found.setdefault(name, modulus) != modulus:
+            if name in positions and moduli.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
-                    f"{name} is divided by both {found[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
+                    f"{name} is divided by both {moduli[name]} and {modulus}; with two symbolic moduli on "
+                    f"one axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
 
     for node in expr.walk(condition):
@@ -60,7 +60,7 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
                 if scale is not None:
                     note(node.left, scale)
                     note(node.right, scale)
-    return found
+    return moduli
 
 
 def describe(
@@ -86,8 +86,8 @@ def describe(
         for name in (position, *tied[position]):
             if split.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
-                    f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
+                    f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on "
+                    f"one axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
     twice = [modulus for modulus in split.values() if modulus in split]
     if twice:

@@ -24,22 +24,22 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules.axes import HEAD, HEADS, Axis
-from lattend.rules.canonical import Canonical
+from lattend.rules.canonical import CanonicalForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.frame import Frame
 from lattend.sets.intervals import interval_form
 from lattend.sets.region import bound_of
-from lattend.sets.writing import piece_conditions, sort_key, term_of
+from lattend.sets.set_to_condition import piece_conditions, sort_key, term_of
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine
 MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go through
 _ISL = Lock()  # isl's context is one for all threads
 
 
-def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> Canonical:
-    """The form for a condition whose parameters are numbers; it holds for all sizes within `domain`.
+def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> CanonicalForm:
+    """Returns the form of a condition without open parameters; it holds for all sizes within `domain`.
 
     >>> from lattend.rules.axes import LINE
     >>> from lattend.rules.language.parser import parse
@@ -49,21 +49,21 @@ def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -
     pushed = expr.pushed(condition, _data)
     unknowns = expr.data_comparisons(pushed)
     if len(unknowns) > MAX_UNKNOWNS:
-        return Canonical.given_up(condition, f"it looks up data in {len(unknowns)} ways")
+        return CanonicalForm.given_up(condition, f"it looks up data in {len(unknowns)} ways")
     frame = Frame(axes, domain, HEAD in expr.names(condition) or HEADS in expr.names(condition))
     try:
         with _Limited():
             return _of_choices(pushed, unknowns, frame)
     except NotAffineError:
-        return Canonical.given_up(condition, "it is not affine")
+        return CanonicalForm.given_up(condition, "it is not affine")
     except NoClosedForm as cause:
-        return Canonical.given_up(condition, str(cause))
+        return CanonicalForm.given_up(condition, str(cause))
     except isl.Error:
-        return Canonical.given_up(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
+        return CanonicalForm.given_up(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
 
 
 class _Limited:
-    """Within it isl stops with an error after MAX_OPERATIONS, and no other thread is in it."""
+    """A context in which isl stops with an error after MAX_OPERATIONS; one thread at a time enters it."""
 
     def __enter__(self) -> None:
         _ISL.acquire()
@@ -80,7 +80,7 @@ class _Limited:
 
 
 def _data(node: Compare) -> Condition:
-    """A comparison with data as one of two: `a == b`, the sides in order, and `a <= b`; or its negation."""
+    """Returns a comparison with data as `a == b`, sides sorted, as `a <= b`, or as the negation of one."""
     op, left, right = node.op, node.left, node.right
     if not expr.arrays(node):
         return node
@@ -93,13 +93,13 @@ def _data(node: Compare) -> Condition:
     return Compare("<=", left, right) if op == "<=" else expr.Not(Compare("<=", right, left))
 
 
-def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> Canonical:
-    """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
+def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> CanonicalForm:
+    """Returns the three forms of a condition from its sets for every choice of the unknown truth values."""
     unknowns = sorted(unknowns, key=sort_key)
     sets: dict[tuple[bool, ...], isl.Set] = {}
     for chosen, rest in expr.choices(condition, unknowns):
         sets[tuple(chosen.values())] = frame.points(rest)
-    found: list[list[Condition]] = [[], [], []]
+    alternatives: list[list[Condition]] = [[], [], []]
     covered: dict[tuple[bool | None, ...], isl.Set] = {}
     # from choices that leave most open to those that leave nothing open
     for cube in sorted(
@@ -113,9 +113,9 @@ def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> 
             continue
         chosen = [(one, value) for one, value in zip(unknowns, cube, strict=True) if value is not None]
         literals = [_literal(unknown, value) for unknown, value in chosen]
-        for forms, form in zip(found, _forms(common, frame), strict=True):
+        for forms, form in zip(alternatives, _forms(common, frame), strict=True):
             forms.append(expr.all_of(*literals, form))
-    return Canonical(*(expr.any_of(*forms) for forms in found), as_written="")
+    return CanonicalForm(*(expr.any_of(*forms) for forms in alternatives), as_written="")
 
 
 def _agrees(choice: tuple[bool | None, ...], cube: tuple[bool | None, ...]) -> bool:
@@ -135,30 +135,30 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
 
     Each is found for the sizes that have points; these are said too where it would hold at others.
     """
-    whole, sizes = frame, points.params()
+    outer_frame, sizes = frame, points.params()
     at_sizes: Condition = expr.Truth(True)
     if not sizes.is_equal(frame.box.params()):
-        frame = whole.narrowed(sizes)
-        at_sizes = _union(_pieces(frame.box, whole), whole)
+        frame = outer_frame.narrowed(sizes)
+        at_sizes = _union(_pieces(frame.box, outer_frame), outer_frame)
     factors = _factors(points, frame) if len(frame.axes) > 1 and points.n_basic_set() > 1 else None
     split = [_grown(one, frame) for one in factors or [points]]
     if all(len(pieces) == 1 for pieces in split):  # one convex set, of however many axes
         split = [[reduce(isl.Set.intersect, [piece for (piece,) in split])]]
     forms = [[_union(pieces, frame) for pieces in split]]
     for inner in (frame.keys, frame.queries):
-        found = [
+        intervals = [
             interval_form(form, pieces, inner, frame, lambda points: _union(_grown(points, frame), frame))
             if len(pieces) > 1
             else None
             for form, pieces in zip(forms[0], split, strict=True)
         ]
-        forms.append([a or b for a, b in zip(found, forms[0], strict=True)])
-    by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, whole) for form in forms)
+        forms.append([a or b for a, b in zip(intervals, forms[0], strict=True)])
+    by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, outer_frame) for form in forms)
     return (rows if _is_plain(rows) else by_pieces), rows, columns
 
 
 def _is_plain(form: Condition) -> bool:
-    """Whether it is a conjunction of comparisons of plain terms."""
+    """Returns whether a form is a conjunction of comparisons of plain terms."""
     return not any(
         isinstance(node, expr.Or) or (isinstance(node, expr.Arith) and node.op in ("min", "max"))
         for node in expr.walk(form)
@@ -166,10 +166,10 @@ def _is_plain(form: Condition) -> bool:
 
 
 def _proved(form: Condition, at_sizes: Condition, points: isl.Set, frame: Frame) -> Condition:
-    """The form, at these sizes alone where it must be said: what isl proves equal to the set."""
-    for found in (form, expr.all_of(at_sizes, form)):
-        if frame.points(found).is_equal(points):
-            return found
+    """Returns the form, restricted to these sizes if necessary, that isl proves equal to the set."""
+    for candidate in (form, expr.all_of(at_sizes, form)):
+        if frame.points(candidate).is_equal(points):
+            return candidate
     raise NoClosedForm("its written form was not proved equal to its set")
 
 
@@ -178,21 +178,21 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
     groups = [[axis.query, axis.key] for axis in frame.axes]
     if HEAD in frame.dims:
         groups.append([HEAD])
-    found: list[isl.Set] = []
-    whole = frame.box
+    factors: list[isl.Set] = []
+    product = frame.box
     for group in groups:
-        places = {frame.dims.index(name) for name in group}
+        own_dims = {frame.dims.index(name) for name in group}
         alone = points
-        for place in range(len(frame.dims)):
-            if place not in places:
-                alone = alone.eliminate(isl.dim_type.set, place, 1)
-        found.append(alone & frame.box)
-        whole = whole & alone
-    return found if whole.is_equal(points) else None
+        for dim in range(len(frame.dims)):
+            if dim not in own_dims:
+                alone = alone.eliminate(isl.dim_type.set, dim, 1)
+        factors.append(alone & frame.box)
+        product = product & alone
+    return factors if product.is_equal(points) else None
 
 
 def written(points: isl.Set, frame: Frame) -> Condition:
-    """A condition for the set: as few pieces as can be found, each with as few bounds."""
+    """Returns a condition for the set with few pieces and few bounds."""
     return _proved(_union(_grown(points, frame), frame), expr.Truth(True), points, frame)
 
 
@@ -209,7 +209,7 @@ def _piece(piece: isl.Set, frame: Frame) -> Condition:
 
 
 def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
-    """Convex pieces, each with as few constraints as the set allows, none of them within the others."""
+    """Returns convex pieces, each with as few constraints as possible, none contained in the others."""
     pieces = _pieces(points, frame)
     if len(pieces) <= 1:
         return pieces
@@ -222,16 +222,16 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
         pieces = _pieces(reduce(isl.Set.union, pieces), frame)
     pieces = _without_covered(_ranked(pieces, frame), frame)
     # what a piece adds to the others says what it is, not the spelling it came from
-    for place in reversed(range(len(pieces))):
-        others = pieces[:place] + pieces[place + 1 :]
-        added = _pieces(reduce(isl.Set.subtract, others, pieces[place] & frame.box), frame)
+    for index in reversed(range(len(pieces))):
+        others = pieces[:index] + pieces[index + 1 :]
+        added = _pieces(reduce(isl.Set.subtract, others, pieces[index] & frame.box), frame)
         if others and len(added) == 1:
-            pieces[place] = _widened(added[0], others, outside, frame)
+            pieces[index] = _widened(added[0], others, outside, frame)
     return _without_covered(_ranked(pieces, frame), frame)  # a wider piece may hold another now
 
 
 def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
-    """The convex set on a line that holds just these points of the box, if isl can find it at once.
+    """Returns the convex set on a line with exactly these points of the box, if isl's hull is it.
 
     `q <= 1 and k <= q or q <= 2 and 2 <= k <= q` is `k <= q and 2*q - k <= 2`, two pieces that do not touch.
     """
@@ -251,33 +251,33 @@ def _simplified(points: isl.Set, frame: Frame) -> isl.Set:
 
 
 def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
-    """The piece with equal remainders as one of a difference: `q % 3 == k % 3` is `(q - k) % 3 == 0`."""
+    """Returns the piece with `q % 3 == k % 3` as `(q - k) % 3 == 0`."""
     (basic,) = piece.get_basic_sets()
     constraints = basic.get_constraints() if basic.dim(isl.dim_type.div) > 1 else []
-    for place, constraint in enumerate(constraints):
+    for index, constraint in enumerate(constraints):
         form = bound_of(constraint, frame.space.atoms).form
         counts = [count for atom, count in form.terms if isinstance(atom, Quotient)]
         if not constraint.is_equality() or len(counts) < 2:
             continue
         rest = Linear.of([(a, c) for a, c in form.terms if not isinstance(a, Quotient)], form.constant)
         same = Compare("==", expr.Arith("%", (term_of(rest), expr.Num(gcd(*counts)))), expr.Num(0))
-        others = [isl.BasicSet.from_constraint(c) for c in constraints[:place] + constraints[place + 1 :]]
-        found = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
-        if (found & frame.box).is_equal(piece & frame.box):
-            found = _simplified(found, frame)
-            if found.n_basic_set() == 1:
-                return _with_congruences(found, frame)  # of another axis
+        others = [isl.BasicSet.from_constraint(c) for c in constraints[:index] + constraints[index + 1 :]]
+        joined = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
+        if (joined & frame.box).is_equal(piece & frame.box):
+            joined = _simplified(joined, frame)
+            if joined.n_basic_set() == 1:
+                return _with_congruences(joined, frame)  # of another axis
     return piece
 
 
 def _ranked(pieces: list[isl.Set], frame: Frame) -> list[isl.Set]:
     """The pieces in order, the shortest to say first."""
-    ranks = sorted((_rank(_piece(piece, frame)), place) for place, piece in enumerate(pieces))
-    return [pieces[place] for _, place in ranks]
+    ranks = sorted((_rank(_piece(piece, frame)), index) for index, piece in enumerate(pieces))
+    return [pieces[index] for _, index in ranks]
 
 
 def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Frame) -> isl.Set:
-    """The piece without the constraints that it does not need to stay clear of `outside`.
+    """Returns the piece without the constraints it does not need to avoid `outside`.
 
     It is first given those of the others that it implies. What the fewest ask for goes first, so that cuts of
     a rule into overlapping pieces leave no trace.
@@ -297,22 +297,22 @@ def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Fra
 
 
 def _constraints(piece: isl.Set) -> dict[str, isl.Set]:
-    """The inequalities of a convex set, by their text; an equality is two of them."""
+    """Returns the inequalities of a convex set by their text; an equality becomes two."""
     (basic,) = piece.get_basic_sets()
-    found: list[isl.Constraint] = []
+    inequalities: list[isl.Constraint] = []
     for constraint in basic.get_constraints():
         aff = constraint.get_aff()
         both = (aff, aff.neg()) if constraint.is_equality() else (aff,)
-        found += [isl.Constraint.inequality_from_aff(one) for one in both]
-    sets = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(one)) for one in found]
+        inequalities += [isl.Constraint.inequality_from_aff(one) for one in both]
+    sets = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(one)) for one in inequalities]
     return {str(one): one for one in sets}
 
 
 def _meet(sets: Iterable[isl.Set], like: isl.Set) -> isl.Set:
-    found = isl.Set.universe(like.get_space())
+    common = isl.Set.universe(like.get_space())
     for one in sets:
-        found = found & one
-    return found
+        common = common & one
+    return common
 
 
 def _without_covered(parts: list[isl.Set], frame: Frame) -> list[isl.Set]:

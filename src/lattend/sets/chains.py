@@ -39,7 +39,7 @@ class Schedule:
 def schedule(
     condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
 ) -> Schedule:
-    """The fewest steps of the cells where `condition` holds; each waits for those `waits` away, if there.
+    """Returns the minimum number of steps of the cells of `condition`, each of which waits for others.
 
     The 2-D RNN waits for (0, -1) and (-1, 0): cell (row, col) runs at step row + col.
     """
@@ -49,37 +49,37 @@ def schedule(
     function = _function(step, cells)
     _prove(cells, step, function, indices, waits)
     count = cells.points.apply(isl.Map.from_pw_aff(function + 1)).lexmax_pw_multi_aff()
-    found: list[Piece] = []
+    pieces: list[Piece] = []
 
     def note(where: isl.Set, steps: isl.MultiAff) -> None:
         region = Region(cells.domain.space, where.params())
-        found.append(Piece(region, polynomial_of(steps.get_aff(0), cells.space.atoms)))
+        pieces.append(Piece(region, polynomial_of(steps.get_aff(0), cells.space.atoms)))
 
     count.foreach_piece(note)
-    return Schedule(step, found, cells.domain)
+    return Schedule(step, pieces, cells.domain)
 
 
 def levels(
     condition: Condition, indices: tuple[str, ...], sizes: Mapping[str, int], waits: tuple[Shift, ...]
 ) -> dict[tuple[int, ...], int]:
-    """The length of the longest chain before each cell, found by going through them."""
+    """Returns the length of the longest chain before each cell, by enumeration."""
     spans = [range(max(sizes.values()) + 1)] * len(indices)
     inside = {
-        place
-        for place in itertools.product(*spans)
-        if evaluate(condition, {**sizes, **dict(zip(indices, place, strict=True))}, {})
+        cell
+        for cell in itertools.product(*spans)
+        if evaluate(condition, {**sizes, **dict(zip(indices, cell, strict=True))}, {})
     }
-    found: dict[tuple[int, ...], int] = {}
+    level_of: dict[tuple[int, ...], int] = {}
 
-    def level(place: tuple[int, ...]) -> int:
-        if place not in found:
-            before = [tuple(a + b for a, b in zip(place, wait, strict=True)) for wait in waits]
-            found[place] = max((level(other) + 1 for other in before if other in inside), default=0)
-        return found[place]
+    def level(cell: tuple[int, ...]) -> int:
+        if cell not in level_of:
+            before = [tuple(a + b for a, b in zip(cell, wait, strict=True)) for wait in waits]
+            level_of[cell] = max((level(other) + 1 for other in before if other in inside), default=0)
+        return level_of[cell]
 
-    for place in sorted(inside):
-        level(place)
-    return found
+    for cell in sorted(inside):
+        level(cell)
+    return level_of
 
 
 def _guess(
@@ -89,18 +89,18 @@ def _guess(
     rows: list[tuple[int, ...]] = []
     wanted: list[int] = []
     for numbers in itertools.product(SMALL, repeat=len(sizes)):
-        for place, level in levels(condition, indices, dict(zip(sizes, numbers, strict=True)), waits).items():
-            rows.append((*place, *numbers, 1))
+        for cell, level in levels(condition, indices, dict(zip(sizes, numbers, strict=True)), waits).items():
+            rows.append((*cell, *numbers, 1))
             wanted.append(level)
-    found, *_ = np.linalg.lstsq(np.array(rows, float), np.array(wanted, float), rcond=None)
-    whole = [round(float(x)) for x in found]
+    solution, *_ = np.linalg.lstsq(np.array(rows, float), np.array(wanted, float), rcond=None)
+    coefficients = [round(float(x)) for x in solution]
     if any(
-        sum(a * b for a, b in zip(row, whole, strict=True)) != level
+        sum(a * b for a, b in zip(row, coefficients, strict=True)) != level
         for row, level in zip(rows, wanted, strict=True)
     ):
         raise NoClosedForm("the step of a cell is not a linear formula in its place")
     atoms: list[Atom] = [*indices, *sizes]
-    return Linear.of(list(zip(atoms, whole, strict=False)), whole[-1])
+    return Linear.of(list(zip(atoms, coefficients, strict=False)), coefficients[-1])
 
 
 def _function(step: Linear, cells: PointSet) -> isl.PwAff:
@@ -130,17 +130,17 @@ def _prove(
 
 
 def _moved(points: isl.Set, wait: Shift) -> isl.Set:
-    """The cells whose other, `wait` away, is one of these points."""
+    """Returns the cells that wait for one of these points."""
     space = points.get_space()
     local = isl.LocalSpace.from_space(space)
     image: isl.Map | None = None
-    for place, by in enumerate(wait):
-        back = isl.Aff.var_on_domain(local, isl.dim_type.set, place).add_constant_val(isl.Val(str(-by)))
+    for dim, by in enumerate(wait):
+        back = isl.Aff.var_on_domain(local, isl.dim_type.set, dim).add_constant_val(isl.Val(str(-by)))
         image = isl.Map.from_aff(back) if image is None else image.flat_range_product(isl.Map.from_aff(back))
     if image is None:
         return points
     moved = points.apply(image)
-    for place in range(len(wait)):
-        name = str(space.get_dim_name(isl.dim_type.set, place))
-        moved = moved.set_dim_name(isl.dim_type.set, place, name)
+    for dim in range(len(wait)):
+        name = str(space.get_dim_name(isl.dim_type.set, dim))
+        moved = moved.set_dim_name(isl.dim_type.set, dim, name)
     return moved

@@ -20,7 +20,7 @@ SPLIT_MODULUS = 16  # how far a modulus is looked at when a parameter, which has
 
 @dataclass(frozen=True)
 class Witness(Shown):
-    """A pair that only one of two rules has, and the numbers at which it does."""
+    """A pair attended by only one of two rules, and the numbers at which it is."""
 
     values: dict[str, int]
     pair: tuple[int, ...]
@@ -32,7 +32,7 @@ class Witness(Shown):
 
 
 def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
-    """The smallest pair that only one rule has: least sizes, then parameters, then position.
+    """Returns the smallest pair that only one rule attends: by sizes, then parameters, then position.
 
     Parameters are looked for from 0 up; below 0 only where the rules differ nowhere else.
     """
@@ -56,17 +56,17 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
     only_left = (left - right).condition
     only_right = (right - left).condition
     condition = expr.any_of(only_left, only_right)
-    whole = replace(both, condition=condition, values={})
+    unbound = replace(both, condition=condition, values={})
     fixed = expr.all_of(*(expr.Compare("==", Name(name), number) for name, number in sizes.items()))
-    points = _points(whole, fixed, {})
+    points = _points(unbound, fixed, {})
     if points.is_empty():
         return None
-    counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in whole.parameters))
-    usual = _points(whole, counted, {})
-    found = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
-    pair = tuple(found[name] for name in whole.positions)
-    own = tuple(found[name] for name in left.positions)
-    values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
+    counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in unbound.parameters))
+    usual = _points(unbound, counted, {})
+    witness = _least(unbound, fixed, points) if usual.is_empty() else _least(unbound, counted, usual)
+    pair = tuple(witness[name] for name in unbound.positions)
+    own = tuple(witness[name] for name in left.positions)
+    values = {name: witness[name] for name in (*unbound.sizes, *unbound.parameters)}
     return Witness(values, pair, left.text if left.contains(*own, **_own(left, values)) else right.text)
 
 
@@ -98,8 +98,8 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
     low = points.unwrapped()
     best = None if low.is_empty() else low.least(order)
 
-    def rank(found: dict[str, int]) -> list[tuple[bool, int]]:
-        return [(found[name] < 0, abs(found[name])) for name in order]
+    def rank(pair: dict[str, int]) -> list[tuple[bool, int]]:
+        return [(pair[name] < 0, abs(pair[name])) for name in order]
 
     def limit() -> int:
         if best is None:
@@ -113,9 +113,9 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
             number += 1
             at = _points(rule, fixed, {modulus: number})
             if not at.space.split and not at.is_empty():
-                found = {**at.least([name for name in order if name != modulus]), modulus: number}
-                if best is None or rank(found) < rank(best):
-                    best = found
+                pair = {**at.least([name for name in order if name != modulus]), modulus: number}
+                if best is None or rank(pair) < rank(best):
+                    best = pair
     if best is None:
         name = moduli[0]
         raise NoClosedForm(

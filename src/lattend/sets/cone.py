@@ -10,7 +10,7 @@ import islpy as isl
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """Exponent vectors a >= 0, one entry a name: the variables grow as s**a."""
+    """Exponent vectors a >= 0 with one entry for each name: the variables grow as s**a."""
 
     names: tuple[str, ...]
     points: isl.Set
@@ -20,8 +20,8 @@ class Cone:
         """All growths: every exponent at least 0."""
         space = isl.Space.set_alloc(isl.DEFAULT_CONTEXT, 0, len(names))
         points = isl.Set.universe(space)
-        for place in range(len(names)):
-            points = points.lower_bound_val(isl.dim_type.set, place, isl.Val(0))
+        for dim in range(len(names)):
+            points = points.lower_bound_val(isl.dim_type.set, dim, isl.Val(0))
         return Cone(tuple(names), points)
 
     def below(self, size: Mapping[str, int], others: list[dict[str, int]]) -> Cone:
@@ -34,7 +34,7 @@ class Cone:
     def beyond(
         self, ours: Mapping[str, int], theirs: list[dict[str, int]], by: int = 1
     ) -> dict[str, int] | None:
-        """A growth along which `ours` outgrows each of `theirs`, or None; with by=0, where it keeps up."""
+        """Returns a growth along which `ours` outgrows each of `theirs`, or keeps up with by=0; or None."""
         points = self.points
         for other in theirs:
             points &= self._at_least(ours, other, by)
@@ -42,8 +42,8 @@ class Cone:
             return None
         point = points.lexmin().sample_point()
         return {
-            name: int(str(point.get_coordinate_val(isl.dim_type.set, place)))
-            for place, name in enumerate(self.names)
+            name: int(str(point.get_coordinate_val(isl.dim_type.set, dim)))
+            for dim, name in enumerate(self.names)
         }
 
     def growing(self, names: Iterable[str]) -> Cone:
@@ -60,8 +60,8 @@ class Cone:
     def _at_least(self, more: Mapping[str, int], less: Mapping[str, int], by: int) -> isl.Set:
         space = self.points.get_space()
         aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
-        for place, name in enumerate(self.names):
+        for dim, name in enumerate(self.names):
             coefficient = more.get(name, 0) - less.get(name, 0)
-            aff = aff.add_coefficient_val(isl.dim_type.in_, place, isl.Val(coefficient))
+            aff = aff.add_coefficient_val(isl.dim_type.in_, dim, isl.Val(coefficient))
         aff = aff.add_constant_val(isl.Val(-by))
         return isl.Set.from_basic_set(isl.BasicSet.from_constraint(isl.Constraint.inequality_from_aff(aff)))

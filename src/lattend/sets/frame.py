@@ -1,4 +1,4 @@
-"""Frame: the space that the sets of one rule live in, and the box of all its positions."""
+"""Frame: the space of the sets of one rule, and the box of all its positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lattend.sets.space import Space
 
 
 class Frame:
-    """The space that the sets of one rule live in, and the box of all its positions."""
+    """The space of the sets of one rule, and the box of all its positions."""
 
     def __init__(self, axes: tuple[Axis, ...], domain: Condition, heads: bool) -> None:
         self.axes, self.domain = axes, domain
@@ -32,16 +32,16 @@ class Frame:
 
     def narrowed(self, sizes: isl.Set) -> Frame:
         """The same frame with the box of these sizes alone."""
-        found = copy(self)
-        found.box = self.box.intersect_params(sizes)
-        return found
+        frame = copy(self)
+        frame.box = self.box.intersect_params(sizes)
+        return frame
 
     def points(self, condition: Condition) -> isl.Set:
         """The points of the box where the condition holds."""
-        found = describe(
+        described = describe(
             condition, parameters=self.parameters, dims=self.dims, bounds=self.bounds, domain=self.domain
         )
-        return found.points
+        return described.points
 
 
 class LetterFrame(Frame):

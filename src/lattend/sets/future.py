@@ -1,4 +1,4 @@
-"""The future of a key: the last query that reaches it, for a rule on a line whose numbers are all given.
+"""The future of a key: the last query that reaches it, for a rule on a line without open numbers.
 
 Whether a decoder may forget a key follows from it: key k is in use at position p while
 `k <= p <= last(k)`. The last query is a piecewise affine function of k, or there is none.
@@ -19,8 +19,8 @@ from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.build import Described, describe
 from lattend.sets.region import Bound, Region, any_clause_holds, quotient_of
+from lattend.sets.set_to_condition import bound_condition, remainder_conditions
 from lattend.sets.space import Space
-from lattend.sets.writing import bound_condition, remainder_conditions
 
 MAX_PIECES = 3  # more are not written out
 _KEYS = Space(("k",), (), {})
@@ -31,13 +31,13 @@ _DISTANCE = isl.Map("{ [k, p] -> [p - k] }")
 
 @dataclass(frozen=True)
 class LastQuery:
-    """The last query of the keys for which all bounds of some clause hold; None where there is no last."""
+    """The last query of the keys that satisfy all bounds of a clause; None if there is no last one."""
 
     where: tuple[tuple[Bound, ...], ...]
     query: Linear | None
 
     def holds(self, k: Any) -> Any:
-        """Whether it speaks of key k; arrays of keys give arrays."""
+        """Returns whether key k belongs to it; an array of keys gives an array."""
         return any_clause_holds(self.where, {"k": k})
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class LastQuery:
 
 @dataclass(frozen=True)
 class Future:
-    """What later queries reach. Keys in no piece are reached by no query at all.
+    """The keys that later queries reach. A key in no piece is never reached.
 
     `ahead` is the least pair with k > q, if any; nothing else is known then. `whole`: each query
     reaches all keys in use at its position. Keys from `pinned` on are in use for at most `reach`
@@ -66,11 +66,11 @@ class Future:
 
     def last(self, k: Any, forever: int, never: int) -> Any:
         """The last query of key k, or of each of an array of keys."""
-        found: Any = never
+        last: Any = never
         for piece in self.pieces:
             query = forever if piece.query is None else piece.query.value({"k": k})
-            found = np.where(piece.holds(k), query, found)
-        return found
+            last = np.where(piece.holds(k), query, last)
+        return last
 
     def __str__(self) -> str:
         """How long a key is kept: `key k is kept for good when k <= 3, until query k + 5 when k >= 4`."""
@@ -78,15 +78,15 @@ class Future:
             return "no key is kept: no query reaches any"
         if len(self.pieces) > MAX_PIECES:
             return "key k is kept until the last query that reaches it"
-        ways = [str(piece) for piece in self.pieces]
-        if ways == ["for good"]:
+        lines = [str(piece) for piece in self.pieces]
+        if lines == ["for good"]:
             return "every key is kept: each is within reach of queries to come"
         last = ", the last that reaches it" if any(piece.query for piece in self.pieces) else ""
-        return f"key k is kept {', '.join(ways)}{last}"
+        return f"key k is kept {', '.join(lines)}{last}"
 
 
 def future(condition: Condition, length: int | None = None, heads: int | None = None) -> Future:
-    """What queries to come reach of the keys that are there, for a condition on q, k (and head).
+    """Returns which keys future queries reach, for a condition on q, k (and head).
 
     `length` is the number of positions where it is known, `heads` that of the heads if the condition
     speaks of them.
@@ -156,27 +156,27 @@ def _least_ahead(attended: isl.Set) -> tuple[int, int] | None:
 
 
 def _last_queries(attended: isl.Set) -> list[LastQuery]:
-    """The greatest query of each key that has one, by pieces."""
+    """Returns the last query of each key that has one, by pieces."""
     pieces: list[tuple[isl.Set, isl.MultiAff]] = []
     best = attended.lexmax_pw_multi_aff().coalesce()
     best.foreach_piece(lambda where, value: pieces.append((where, value)))
-    found: list[LastQuery] = []
+    queries: list[LastQuery] = []
     for where, value in pieces:
-        whole = quotient_of(value.get_aff(0), _KEYS.atoms)  # its form over its denominator
-        query = whole.of if whole.by == 1 else Linear(((Quotient(whole.of, whole.by), 1),))
-        found.append(LastQuery(_clauses(where.params()), query))
-    return found
+        quotient = quotient_of(value.get_aff(0), _KEYS.atoms)  # its form over its denominator
+        query = quotient.of if quotient.by == 1 else Linear(((Quotient(quotient.of, quotient.by), 1),))
+        queries.append(LastQuery(_clauses(where.params()), query))
+    return queries
 
 
 def _clauses(keys: isl.Set) -> tuple[tuple[Bound, ...], ...]:
-    """A set of keys as alternatives of bounds, what always holds of a key left out."""
+    """Returns a set of keys as alternatives of bounds, without bounds that always hold."""
     known = isl.Set("[v_k] -> { : v_k >= 0 }").params()
     region = Region(_KEYS, keys.coalesce().gist(known))
     return tuple(tuple(clause) for clause in region.clauses)
 
 
 def _greatest(line: isl.Set) -> int | None:
-    """The greatest number of a set of numbers from 0 up, -1 when it is empty, None when there is none."""
+    """Returns the maximum of a set of numbers from 0 up: -1 if it is empty, None if it is unbounded."""
     line = line.compute_divs()  # what only exists, isl holds for unbounded
     if line.is_empty():
         return -1
@@ -192,24 +192,24 @@ def _period(points: isl.Set) -> int:
     """A number of positions after which the set may look the same: that of its remainders."""
     divisors = [1]
     for part in points.compute_divs().get_basic_sets():
-        for place in range(part.dim(isl.dim_type.div)):
-            divisors.append(int(str(part.get_div(place).get_denominator_val())))
+        for dim in range(part.dim(isl.dim_type.div)):
+            divisors.append(int(str(part.get_div(dim).get_denominator_val())))
     return lcm(*divisors)
 
 
 def _settled(points: isl.Set, period: int) -> int | None:
-    """The key from which on the set repeats after `period`, None when it never does."""
+    """Returns the key from which the set repeats with `period`; None if it never does."""
     moved = points.apply(isl.Map(f"{{ [k, p] -> [k + {period}, p + {period}] }}"))
     late = points.intersect(isl.Set(f"{{ [k, p] : k >= {period} }}"))
     unlike = moved.subtract(points).union(late.subtract(moved))
     return _after(unlike.project_out(isl.dim_type.set, 1, 1))
 
 
-def _coordinate(point: isl.Point, place: int) -> int:
-    return int(str(point.get_coordinate_val(isl.dim_type.set, place)))
+def _coordinate(point: isl.Point, dim: int) -> int:
+    return int(str(point.get_coordinate_val(isl.dim_type.set, dim)))
 
 
 def _clause_text(clause: tuple[Bound, ...]) -> str:
-    """`k >= 4`, `k % 4 == 1`; what always holds of a remainder is left out."""
+    """Returns a bound as text: `k >= 4`, `k % 4 == 1`."""
     remainders, others = remainder_conditions(clause, ("k",))
     return " and ".join(map(expr.text, [*remainders, *(bound_condition(bound, ("k",)) for bound in others)]))

@@ -26,7 +26,7 @@ from typing import IO, Any, TypeVar
 from lattend.budget import Budget
 from lattend.errors import DeadlineError, LattendError
 from lattend.recent import Recent
-from lattend.sets.forked import Forked
+from lattend.sets.forked_process import ForkedProcess
 
 START = 30.0
 MEMORY = 4 << 30
@@ -53,7 +53,7 @@ def guarded(
     loading: Callable[[], object] | None = None,
     optional: bool = False,
 ) -> Result:
-    """`function(*args)`, in the worker and within the budget; here where there is no limit.
+    """Returns `function(*args)`, run in the worker within the budget, or in this process without a limit.
 
     `loading` is called before, outside of the budget: to load a library takes as long as the machine is busy.
     What is `optional` has another way behind it, so that being late with it misses nothing.
@@ -68,7 +68,7 @@ def guarded(
 
 
 def deadlines_missed() -> int:
-    """How often set work of this process ended without a result so far: another time there may be one."""
+    """Returns how often set work of this process ended without a result, which a later call may have."""
     return _WORKER.missed
 
 
@@ -89,7 +89,7 @@ class _Worker:
     """The second process and the pipes to it."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | Forked | None = None
+        self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.stderr: IO[bytes] | None = None
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
@@ -130,7 +130,7 @@ class _Worker:
             return value
         raise value
 
-    def _started(self) -> subprocess.Popen[bytes] | Forked:
+    def _started(self) -> subprocess.Popen[bytes] | ForkedProcess:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
@@ -139,7 +139,7 @@ class _Worker:
         tied = threading.current_thread() is threading.main_thread()
         try:
             if self.forks:
-                self.process = Forked(lambda: serve(tied), self.stderr)
+                self.process = ForkedProcess(lambda: serve(tied), self.stderr)
             else:
                 self.process = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=module_path(), tied=tied)],
@@ -166,7 +166,7 @@ class _Worker:
         return self.process
 
     def _last_words(self) -> str:
-        """How a process that is gone ended, and the last line it said."""
+        """Returns how a dead process ended, and its last line of errors."""
         process, stderr = self.process, self.stderr
         if process is None or stderr is None:
             return ""
@@ -180,7 +180,7 @@ class _Worker:
         return f"{end}, {lines[-1]}" if lines else end
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kills the process."""
         process, stderr = self.process, self.stderr
         self.process = self.stderr = None
         if process is not None:
@@ -207,7 +207,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def fork_for_sets() -> None:
-    """From here on the process for set work is a copy of this one: there in milliseconds, not in a second.
+    """Makes the worker a copy of this process from now on: it starts in milliseconds, not in a second.
 
     For a process that runs one thread and has loaded the library; where the platform cannot fork, nothing
     changes.
@@ -216,24 +216,24 @@ def fork_for_sets() -> None:
 
 
 def stop_sets() -> None:
-    """End the process for set work; the next that is to be done starts another."""
+    """Ends the worker; the next set work starts another one."""
     _WORKER.stop()
 
 
 def module_path() -> list[str]:
     """Where this process finds its modules; never the current directory, which may hold a fractions.py."""
     home = str(Path(__file__).parents[2])  # lattend itself, also where an import hook finds it
-    return [home, *(place for place in sys.path if place and Path(place).is_absolute() and place != home)]
+    return [home, *(path for path in sys.path if path and Path(path).is_absolute() and path != home)]
 
 
 def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes:
-    """What the function gives, or TimeoutError; it waits on pipes, which not every platform can poll."""
-    found: list[bytes] = []
+    """Returns what the function returns, or raises TimeoutError; not every platform can poll pipes."""
+    results: list[bytes] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(function(*args))
+            results.append(function(*args))
         except (OSError, EOFError, ValueError) as error:
             failed.append(error)
 
@@ -244,11 +244,11 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
         raise TimeoutError
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
-def _sent(process: subprocess.Popen[bytes] | Forked, *messages: bytes) -> bytes:
-    """Send them, and wait until the worker begins."""
+def _sent(process: subprocess.Popen[bytes] | ForkedProcess, *messages: bytes) -> bytes:
+    """Sends messages and waits until the worker begins."""
     left = memoryview(b"".join(HEADER.pack(len(message)) + message for message in messages))
     while left and process.stdin is not None:
         left = left[process.stdin.write(left) or 0 :]
@@ -261,14 +261,14 @@ def _received(pipe: IO[bytes] | None) -> bytes:
 
 
 def _receive(pipe: IO[bytes] | None, size: int) -> bytes:
-    """Exactly so many bytes."""
-    found = b""
-    while pipe is not None and len(found) < size:
-        part = pipe.read(size - len(found))
+    """Reads exactly `size` bytes."""
+    received = b""
+    while pipe is not None and len(received) < size:
+        part = pipe.read(size - len(received))
         if not part:
             raise EOFError
-        found += part
-    return found
+        received += part
+    return received
 
 
 def _close(*pipes: IO[bytes] | None) -> None:
@@ -319,7 +319,7 @@ def _answered(request: bytes, seconds: float) -> bytes:
 
 
 def _packed_error(error: Exception) -> bytes:
-    """The error as it is, or in words where it cannot travel."""
+    """Pickles an error, or its text if the error cannot be pickled."""
     try:
         message = pickle.dumps((False, error))
         pickle.loads(message)
@@ -329,7 +329,7 @@ def _packed_error(error: Exception) -> bytes:
 
 
 def limit_memory(most: int = MEMORY) -> None:
-    """At most so many bytes, where the platform has such a limit: Windows has none, macOS refuses it."""
+    """Limits the memory of this process, where the platform allows it: not on Windows and macOS."""
     try:
         import resource
 

@@ -11,7 +11,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Term, Truth
 from lattend.sets.frame import Frame
 from lattend.sets.region import quotient_of
-from lattend.sets.writing import sort_key, term_of
+from lattend.sets.set_to_condition import sort_key, term_of
 
 MAX_ENDS = 4  # formulas that an end of an interval may be made of
 
@@ -23,7 +23,7 @@ def interval_form(
     frame: Frame,
     condition_of: Callable[[isl.Set], Condition],
 ) -> Condition | None:
-    """`low <= k <= high` with one formula for each end, where each row of inner positions is an interval.
+    """Returns `low <= k <= high` with one formula for each end, if each row is an interval.
 
     It is made from the condition, not from the set as it came, so that one condition gives one form.
     """
@@ -31,10 +31,10 @@ def interval_form(
     if len(inner_names) != 1:
         return None
     points = frame.points(condition)
-    place = frame.dims.index(inner_names[0])
-    rows = _rows(points, place)
-    outer = points.eliminate(isl.dim_type.set, place, 1) & frame.box
-    found: list[Condition] = []
+    dim = frame.dims.index(inner_names[0])
+    rows = _rows(points, dim)
+    outer = points.eliminate(isl.dim_type.set, dim, 1) & frame.box
+    conditions: list[Condition] = []
     ends: tuple[tuple[isl.PwMultiAff, expr.CompareOp], ...] = (
         (rows.lexmin_pw_multi_aff(), ">="),
         (rows.lexmax_pw_multi_aff(), "<="),
@@ -43,10 +43,10 @@ def interval_form(
         end = _end(best, op, inner_names[0], outer, points, frame)
         if end is None:
             return None
-        found.append(end)
+        conditions.append(end)
     if not outer.is_equal(frame.box):
-        found.append(condition_of(outer))
-    form = expr.all_of(*found)
+        conditions.append(condition_of(outer))
+    form = expr.all_of(*conditions)
     return form if frame.points(form).is_equal(points) else None
 
 
@@ -55,11 +55,11 @@ def _speaks_of(piece: isl.Set, name: str, frame: Frame) -> bool:
 
 
 def _rows(points: isl.Set, key: int) -> isl.Map:
-    """The keys of each query, as a map from the other positions to that one."""
+    """Returns the keys of each query as a map from the other positions."""
     rows = isl.Map.from_range(points)
-    for place in range(points.dim(isl.dim_type.set)):
-        if place != key:
-            source = 0 if place < key else 1
+    for dim in range(points.dim(isl.dim_type.set)):
+        if dim != key:
+            source = 0 if dim < key else 1
             rows = rows.move_dims(isl.dim_type.in_, rows.dim(isl.dim_type.in_), isl.dim_type.out, source, 1)
     return rows
 
@@ -67,13 +67,13 @@ def _rows(points: isl.Set, key: int) -> isl.Map:
 def _end(
     best: isl.PwMultiAff, op: expr.CompareOp, inner: str, outer: isl.Set, points: isl.Set, frame: Frame
 ) -> Condition | None:
-    """`inner op formula` that says where rows end, the simplest of those that are proved."""
+    """Returns `inner op formula`, the simplest proved bound of all rows."""
     ends: list[Term] = []
     meaning = frame.space.atoms
 
     def note(_: isl.Set, value: isl.MultiAff) -> None:
-        whole = quotient_of(value.get_aff(0), meaning)
-        ends.append(term_of(whole))
+        quotient = quotient_of(value.get_aff(0), meaning)
+        ends.append(term_of(quotient))
 
     best.foreach_piece(note)
     ends = sorted(dict.fromkeys(ends), key=sort_key)
@@ -89,23 +89,23 @@ def _end(
 
 def _towards(points: isl.Set, op: str, frame: Frame, key: str) -> isl.Set:
     """For `>=` all keys of a row from its first on, for `<=` all up to its last."""
-    place, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
-    moved = [*names[:place], "moved", *names[place + 1 :]]
-    shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[place]} }}")
-    found = points.apply(shift)
+    dim_index, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
+    moved = [*names[:dim_index], "moved", *names[dim_index + 1 :]]
+    shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[dim_index]} }}")
+    shifted = points.apply(shift)
     for name, dim in zip(names, range(len(names)), strict=True):
-        found = found.set_dim_name(isl.dim_type.set, dim, name)
-    return found
+        shifted = shifted.set_dim_name(isl.dim_type.set, dim, name)
+    return shifted
 
 
 def _formulas(ends: list[Term]) -> Iterator[Term]:
-    """Single ends, then the lesser or greater of two, then one of these and a third."""
+    """Yields single ends, then the minimum or maximum of two, then of three."""
     yield from ends
     nested: tuple[tuple[expr.ArithOp, expr.ArithOp], ...] = (("min", "max"), ("max", "min"))
     for op, _ in nested:
         for pair in combinations(ends, 2):
             yield expr.Arith(op, pair)
     for op, inner in nested:
-        for place, end in enumerate(ends):
-            for pair in combinations(ends[:place] + ends[place + 1 :], 2):
+        for index, end in enumerate(ends):
+            for pair in combinations(ends[:index] + ends[index + 1 :], 2):
                 yield expr.Arith(op, (end, expr.Arith(inner, pair)))

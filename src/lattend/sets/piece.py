@@ -1,4 +1,4 @@
-"""Piece: a formula and where it holds. Several of them are what every count, reach and number of steps is."""
+"""Piece: a formula and the region where it holds. Counts, reaches and step numbers are lists of pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lattend.sets.region import Region
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A formula and the region where it is the count; `factors` when it came as a product."""
+    """A formula and the region where it is the count; `factors` if it is a product."""
 
     region: Region
     formula: Polynomial

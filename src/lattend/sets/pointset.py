@@ -109,12 +109,12 @@ class PointSet:
         return PointSet._described(described)
 
     @staticmethod
-    def _described(found: Described) -> PointSet:
-        known = Region(found.space.of_parameters(), found.context.params())
-        return PointSet(found.space, found.points, found.box, known)
+    def _described(described: Described) -> PointSet:
+        known = Region(described.space.of_parameters(), described.context.params())
+        return PointSet(described.space, described.points, described.box, known)
 
     def gaps(self) -> PointSet | None:
-        """The points of the box outside the set, when those are the simpler set to count."""
+        """Returns the points of the box outside the set, if they are simpler to count."""
         rest = (self.box - self.points).coalesce()
         if rest.n_basic_set() >= self.points.n_basic_set():
             return None
@@ -136,9 +136,9 @@ class PointSet:
         return [(1, self)]
 
     def without(self, names: Iterable[str]) -> PointSet:
-        """The points with these dimensions left out: where there is at least one along them."""
+        """Returns the projection of the points along these dimensions."""
         gone = {name for name, _ in self.space.coordinates(tuple(names))}
-        points, box = (self._projected(found, gone) for found in (self.points, self.box))
+        points, box = (self._projected(isl_set, gone) for isl_set in (self.points, self.box))
         kept = tuple(name for name in self.space.dims if name not in set(names))
         space = Space(
             self.space.parameters, kept, {n: w for n, w in self.space.split.items() if n not in set(names)}
@@ -161,14 +161,14 @@ class PointSet:
             image = one if image is None else image.flat_range_product(one)
         if image is None:
             return self
-        found = self.points.apply(image)
-        return PointSet(Space(self.space.parameters, (), {}), found, found, self.domain)
+        shifted = self.points.apply(image)
+        return PointSet(Space(self.space.parameters, (), {}), shifted, shifted, self.domain)
 
     @staticmethod
     def _projected(points: isl.Set, gone: set[str]) -> isl.Set:
         for name in gone:
-            place = points.get_space().get_var_dict()[name][1]
-            points = points.project_out(isl.dim_type.set, place, 1)
+            dim = points.get_space().get_var_dict()[name][1]
+            points = points.project_out(isl.dim_type.set, dim, 1)
         return points.coalesce()
 
     def whole(self) -> PointSet:
@@ -193,27 +193,27 @@ class PointSet:
         points = self.points
         for name in self.space.split:
             if f"b_{name}" in self.space.isl.get_var_dict():
-                kind, place = self.space.isl.get_var_dict()[f"b_{name}"]
-                points = points.fix_val(kind, place, isl.Val(0))
+                kind, dim = self.space.isl.get_var_dict()[f"b_{name}"]
+                points = points.fix_val(kind, dim, isl.Val(0))
         return PointSet(self.space, points, self.box, self.domain)
 
     def least(self, order: list[str]) -> dict[str, int]:
-        """The least point: the first name least, then the second …; below 0, the one nearest to 0.
+        """Returns the least point in the order of these names; below 0, the one nearest to 0.
 
         Names that are split count by their offset, so the set must be `unwrapped`.
         """
-        points, found = self.points, dict[str, int]()
+        points, coordinates = self.points, dict[str, int]()
         points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, points.dim(isl.dim_type.param))
         names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
         for name in order:
-            place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
-            value = nearest_to_zero(points, place)
-            points = points.fix_val(isl.dim_type.set, place, value)
-            found[name] = int(str(value))
-        return found
+            dim = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
+            value = nearest_to_zero(points, dim)
+            points = points.fix_val(isl.dim_type.set, dim, value)
+            coordinates[name] = int(str(value))
+        return coordinates
 
     def greatest(self, plus: str, minus: str) -> list[Piece]:
-        """The greatest value of `plus - minus` over the points, where there are any."""
+        """Returns the maximum of `plus - minus` over the points, where there are any."""
         arithmetic = Arithmetic(self.space, self.box)
         moduli = set(self.space.split.values())
         gap = arithmetic.folded(arithmetic.name(plus, moduli).plus(arithmetic.name(minus, moduli), -1))
@@ -225,19 +225,19 @@ class PointSet:
         for function in functions[1:]:
             image = image.flat_range_product(isl.Map.from_pw_aff(function))
         best = self.points.apply(image).lexmax_pw_multi_aff()
-        found: list[Piece] = []
+        pieces: list[Piece] = []
 
         def note(where: isl.Set, values: isl.MultiAff) -> None:
             formula = polynomial_of(values.get_aff(len(functions) - 1), self.space.atoms)
             if modulus is not None:
                 formula += Polynomial.atom(modulus) * polynomial_of(values.get_aff(0), self.space.atoms)
-            found.append(Piece(Region(self.domain.space, where.params()), formula))
+            pieces.append(Piece(Region(self.domain.space, where.params()), formula))
 
         best.foreach_piece(note)
-        return found
+        return pieces
 
     def occupied(self) -> Region:
-        """Where there is at least one point."""
+        """Returns the region where there is at least one point."""
         return Region(self.domain.space, self.points.params())
 
     def is_empty(self) -> bool:
@@ -245,7 +245,7 @@ class PointSet:
 
 
 def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
-    """The sum of formulas over the values of one parameter of their regions, which are finitely many.
+    """Returns the sum of formulas over all values of one parameter, which must be finitely many.
 
     The formula i for 1 <= i <= n becomes n(n + 1)/2 for n >= 1.
     """
@@ -258,32 +258,30 @@ def summed(pieces: Iterable[Piece], name: str) -> list[Piece]:
         points = piece.region.points
         points = points.from_params() if points.is_params() else points
         for coordinate, _ in space.coordinates((name,)):
-            end, place = points.dim(isl.dim_type.set), points.get_space().get_var_dict()[coordinate][1]
-            points = points.move_dims(isl.dim_type.set, end, isl.dim_type.param, place, 1)
+            end, dim = points.dim(isl.dim_type.set), points.get_space().get_var_dict()[coordinate][1]
+            points = points.move_dims(isl.dim_type.set, end, isl.dim_type.param, dim, 1)
         formula = _to_isl(piece.formula, points.get_space(), space.atoms)
         part = isl.PwQPolynomial.alloc(points, formula)
         total = part if total is None else total.add(part)
     if total is None:
         return []
-    found = total.sum().coalesce().get_pieces()
-    return [Piece(Region(outer, where), _from_isl(formula, outer.atoms)) for where, formula in found]
+    sums = total.sum().coalesce().get_pieces()
+    return [Piece(Region(outer, where), _from_isl(formula, outer.atoms)) for where, formula in sums]
 
 
 def _from_isl(formula: isl.QPolynomial, meaning: Mapping[str, Atom]) -> Polynomial:
     terms = formula.get_terms()
-    places = [
-        (meaning[name], kind, place) for name, (kind, place) in formula.get_space().get_var_dict().items()
-    ]
+    dims = [(meaning[name], kind, dim) for name, (kind, dim) in formula.get_space().get_var_dict().items()]
     for term in terms[:1]:  # all have the same quotients
-        for place in range(term.dim(isl.dim_type.div)):
-            places.append((quotient_of(term.get_div(place), meaning), isl.dim_type.div, place))
-    places.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
-    found: dict[Monomial, Fraction] = {}
+        for dim in range(term.dim(isl.dim_type.div)):
+            dims.append((quotient_of(term.get_div(dim), meaning), isl.dim_type.div, dim))
+    dims.sort(key=lambda item: str(item[0]))  # the order of atoms in a monomial
+    coefficients: dict[Monomial, Fraction] = {}
     for term in terms:
-        exponents = ((atom, int(term.get_exp(kind, place))) for atom, kind, place in places)
+        exponents = ((atom, int(term.get_exp(kind, dim))) for atom, kind, dim in dims)
         powers = tuple((atom, exponent) for atom, exponent in exponents if exponent)
-        found[powers] = Fraction(str(term.get_coefficient_val()))
-    return Polynomial(found)
+        coefficients[powers] = Fraction(str(term.get_coefficient_val()))
+    return Polynomial(coefficients)
 
 
 def _to_isl(formula: Polynomial, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.QPolynomial:
@@ -299,11 +297,13 @@ def _to_isl(formula: Polynomial, space: isl.Space, meaning: Mapping[str, Atom]) 
 
 def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:
     """An affine function of the parameters."""
-    whole = quotient_of(aff, meaning)  # its form over its denominator
-    return Polynomial.linear(whole.of).times(Fraction(1, whole.by if isinstance(whole.by, int) else 1))
+    quotient = quotient_of(aff, meaning)  # its form over its denominator
+    return Polynomial.linear(quotient.of).times(
+        Fraction(1, quotient.by if isinstance(quotient.by, int) else 1)
+    )
 
 
 def within(position: str, size: str, first: int = 0) -> Condition:
-    """`first <= position < size + first`, from 0 where nothing else is said."""
+    """Returns `first <= position < size + first`, with 0 as the default of `first`."""
     end = Arith("+", (Name(size), Num(first))) if first else Name(size)
     return expr.all_of(Compare(">=", Name(position), Num(first)), Compare("<", Name(position), end))

@@ -66,7 +66,7 @@ class Polyhedron:
 
         When there is none, the points are dense: a polynomial that is 0 at all of them is 0.
         """
-        found: list[tuple[Linear, int, int]] = []
+        bounded: list[tuple[Linear, int, int]] = []
         for basic in self.points.get_basic_sets():
             for form, equal in self._forms(basic):
                 if equal:
@@ -75,19 +75,19 @@ class Polyhedron:
                 high = self.points.max_val(aff)
                 if high.is_int():
                     low = self.points.min_val(aff)
-                    found.append((form, int(str(low)), int(str(high))))
-        return sorted((item for item in found if item[1] < item[2]), key=lambda item: item[2] - item[1])
+                    bounded.append((form, int(str(low)), int(str(high))))
+        return sorted((item for item in bounded if item[1] < item[2]), key=lambda item: item[2] - item[1])
 
     def _forms(self, basic: isl.BasicSet) -> list[tuple[Linear, bool]]:
-        found: list[tuple[Linear, bool]] = []
+        forms: list[tuple[Linear, bool]] = []
         for constraint in basic.get_constraints():
             terms = [
                 (atom, int(str(constraint.get_coefficient_val(isl.dim_type.set, i))))
                 for i, atom in enumerate(self.atoms)
             ]
             constant = int(str(constraint.get_constant_val()))
-            found.append((Linear.of(terms, constant), bool(constraint.is_equality())))
-        return found
+            forms.append((Linear.of(terms, constant), bool(constraint.is_equality())))
+        return forms
 
 
 def _aff(space: isl.Space, order: tuple[Atom, ...], form: Linear) -> isl.Aff:

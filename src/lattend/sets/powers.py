@@ -29,14 +29,14 @@ Extent = Literal["every", "earlier", "one way", "not all"]
 
 
 def power(one: Pairs, exponent: int, composed: Callable[[Pairs, Pairs], Pairs]) -> Pairs:
-    """`one` composed with itself, `exponent` times in all, by squaring."""
-    found: Pairs | None = None
+    """Returns `one` composed with itself `exponent` times, by repeated squaring."""
+    product: Pairs | None = None
     while True:
         if exponent & 1:
-            found = one if found is None else composed(found, one)
+            product = one if product is None else composed(product, one)
         exponent >>= 1
-        if not exponent and found is not None:
-            return found
+        if not exponent and product is not None:
+            return product
         one = composed(one, one)
 
 
@@ -46,7 +46,7 @@ def least_power(
     composed: Callable[[Pairs, Pairs], Pairs],
     same: Callable[[Pairs, Pairs], bool],
 ) -> tuple[int, Pairs]:
-    """The least exponent from which on the powers of `one` no longer change, and that power.
+    """Returns the least exponent from which the powers of `one` no longer change, and that power.
 
     Squares until one of them stays, then the greatest exponent before it, bit by bit from above.
     """
@@ -55,15 +55,15 @@ def least_power(
     squares = [one]
     while not same(square := composed(squares[-1], squares[-1]), squares[-1]):
         squares.append(square)
-    whole = squares.pop()
+    limit = squares.pop()
     if not squares:
-        return 1, whole
+        return 1, limit
     before, exponent = squares.pop(), 1 << len(squares)
-    for place in reversed(range(len(squares))):
-        further = composed(before, squares[place])
-        if not same(further, whole):
-            before, exponent = further, exponent + (1 << place)
-    return exponent + 1, whole
+    for index in reversed(range(len(squares))):
+        further = composed(before, squares[index])
+        if not same(further, limit):
+            before, exponent = further, exponent + (1 << index)
+    return exponent + 1, limit
 
 
 class Relation:
@@ -81,7 +81,7 @@ class Relation:
         self.one = (self.attended | self.none).coalesce()
 
     def condition(self, layers: int) -> Condition:
-        """The pairs that so many layers connect, as a condition: the rule's own where it is those."""
+        """Returns the pairs connected by `layers` layers as a condition, the rule's own if it is equal."""
         connected = power(self.one, layers, _composed)
         if self.attended.is_equal(connected):
             return self.rule.condition
@@ -92,41 +92,41 @@ class Relation:
         return written(_points(connected), LetterFrame(self.pairs, self.axes))
 
     def attends_to(self, condition: Condition) -> bool:
-        """Whether its pairs are those of this condition, at all sizes and parameters."""
+        """Returns whether its pairs are those of this condition at all sizes and parameters."""
         if self.pairs.space.split:
             return False
         return bool(self.pairs.points.is_equal(points_of(condition, self.pairs.space, self.pairs.box)))
 
     def depth(self) -> tuple[int, isl.Map]:
-        """After how many layers nothing more is connected, and what then is; at numbers for all names."""
+        """Returns the number of layers that connect everything that is ever connected, and those pairs."""
         return least_power(self.none, self.one, _composed, _same)
 
     def lengths(self) -> isl.Map:
-        """The least number of layers for each pair that is ever connected, exactly: [q -> k] -> [layers].
+        """Returns the exact least number of layers for each pair ever connected: [q -> k] -> [layers].
 
         Raises where isl cannot say it exactly for all sizes at once.
         """
-        found = self._common_lengths()
-        if found is None:
+        lengths = self._common_lengths()
+        if lengths is None:
             paths, exact = self.one.power()
             if not exact:
                 paths, exact = (self.attended - self.none).power()
             if not exact:
                 raise NoClosedForm("the number of layers has no formula; give every letter a number")
-            found = paths.reverse().subtract_domain(self.none.wrap())
-        return found.lexmin().coalesce()
+            lengths = paths.reverse().subtract_domain(self.none.wrap())
+        return lengths.lexmin().coalesce()
 
     def _common_lengths(self) -> isl.Map | None:
-        """The same where a few layers connect all that is ever connected, whatever the sizes."""
+        """Returns the same if a few layers connect everything, whatever the sizes; otherwise None."""
         reached = self.none
-        found: isl.Map | None = None
+        lengths: isl.Map | None = None
         for layers in range(1, MOST_COMMON + 1):
             further = _composed(reached, self.one)
             new = (further - reached).wrap()
             number = isl.Map.from_domain_and_range(new, isl.Set(f"{{ [{layers}] }}"))
-            found = number if found is None else found | number
+            lengths = number if lengths is None else lengths | number
             if new.is_empty():
-                return found
+                return lengths
             reached = further
         return None
 
@@ -148,21 +148,21 @@ class Relation:
     def apart(self, connected: isl.Map) -> dict[str, int]:
         """The first two positions that are connected in neither direction, with the sizes."""
         points, space = self._apart(connected), self.pairs.space
-        found = PointSet(space, points, self.pairs.box, self.pairs.domain)
+        unconnected = PointSet(space, points, self.pairs.box, self.pairs.domain)
         if not space.split:
-            return found.least([*space.parameters, *space.dims])
-        place = points.sample_point()
+            return unconnected.least([*space.parameters, *space.dims])
+        point = points.sample_point()
         values = {
-            atom: int(str(place.get_coordinate_val(*points.get_space().get_var_dict()[name])))
+            atom: int(str(point.get_coordinate_val(*points.get_space().get_var_dict()[name])))
             for name, atom in space.atoms.items()
         }
         return Region(Space((*space.parameters, *space.dims), (), space.split), points).named(values)
 
     def _apart(self, connected: isl.Map) -> isl.Set:
         back = _points(connected.reverse())
-        for place in range(back.dim(isl.dim_type.set)):  # under the names of queries and keys again
-            name = str(self.pairs.points.get_dim_name(isl.dim_type.set, place))
-            back = back.set_dim_name(isl.dim_type.set, place, name)
+        for dim in range(back.dim(isl.dim_type.set)):  # under the names of queries and keys again
+            name = str(self.pairs.points.get_dim_name(isl.dim_type.set, dim))
+            back = back.set_dim_name(isl.dim_type.set, dim, name)
         return self.pairs.box - _points(connected) - back
 
     def most(self, lengths: isl.Map) -> list[Piece]:
@@ -177,19 +177,19 @@ class Relation:
         points = points.move_dims(
             isl.dim_type.param, points.dim(isl.dim_type.param), isl.dim_type.set, 0, len(names)
         )
-        for place, name in enumerate(names, points.dim(isl.dim_type.param) - len(names)):
-            points = points.set_dim_name(isl.dim_type.param, place, name)
+        for dim, name in enumerate(names, points.dim(isl.dim_type.param) - len(names)):
+            points = points.set_dim_name(isl.dim_type.param, dim, name)
         return _pieces(points.lexmin_pw_multi_aff(), Space((*space.parameters, *space.dims), (), space.split))
 
 
 def _pieces(function: isl.PwMultiAff, space: Space) -> list[Piece]:
-    found: list[Piece] = []
+    pieces: list[Piece] = []
 
     def note(where: isl.Set, values: isl.MultiAff) -> None:
-        found.append(Piece(Region(space, where.params()), polynomial_of(values.get_aff(0), space.atoms)))
+        pieces.append(Piece(Region(space, where.params()), polynomial_of(values.get_aff(0), space.atoms)))
 
     function.foreach_piece(note)
-    return found
+    return pieces
 
 
 def _relation(points: isl.Set) -> isl.Map:

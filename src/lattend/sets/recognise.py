@@ -1,4 +1,4 @@
-"""Recognise: the rule of the catalogue that a condition describes, whatever it calls its numbers.
+"""Recognition: the catalogue rule that a condition describes, whatever its parameters are called.
 
 Candidates are the rules of the catalogue with the condition's own letters, numbers and terms of both, or one
 more or less, for theirs. Masks at small sizes tell most of them apart; what is left is proved by comparing
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DeadlineError, LattendError
 from lattend.report.shown import Shown
-from lattend.rules.about import About
+from lattend.rules.catalogue.entry import RuleInfo
 from lattend.rules.catalogue.names import CATALOGUE
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate, evaluate_term
@@ -34,27 +34,27 @@ MOST_ZEROS = 1  # parameters that may be 0: a name of which less is left says li
 
 @dataclass(frozen=True)
 class CatalogueMatch(Shown):
-    """A rule of the catalogue, and what stands for each of its parameters."""
+    """A catalogue rule, and the term for each of its parameters."""
 
-    about: About
+    about: RuleInfo
     arguments: dict[str, str]
 
     def __str__(self) -> str:
-        given = ", ".join(f"{name} = {term}" for name, term in self.arguments.items() if name != term)
-        return f"{self.about.name} with {given}" if given else self.about.name
+        numbers = ", ".join(f"{name} = {term}" for name, term in self.arguments.items() if name != term)
+        return f"{self.about.name} with {numbers}" if numbers else self.about.name
 
     @property
     def call(self) -> str:
-        """The rule as it can be typed, where its parameters are numbers or keep their names; else ""."""
+        """Returns the call as typed, if all parameters are numbers or keep their names; otherwise ""."""
         numbers = {name: term for name, term in self.arguments.items() if term.isdigit()}
         if any(name not in numbers and name != term for name, term in self.arguments.items()):
             return ""
-        given = ", ".join(f"{name}={number}" for name, number in numbers.items())
-        return f"{self.about.name}({given})" if given else self.about.name
+        arguments = ", ".join(f"{name}={number}" for name, number in numbers.items())
+        return f"{self.about.name}({arguments})" if arguments else self.about.name
 
 
 def known_as(rule: Rule) -> CatalogueMatch | None:
-    """The rule of the catalogue that attends the same pairs for all sizes and parameters, if one is found.
+    """Returns the catalogue rule with the same pairs for all sizes and parameters, or None.
 
     None says that none was found among the candidates. Raises DeadlineError where one of them might be it.
 
@@ -93,7 +93,7 @@ def known_as(rule: Rule) -> CatalogueMatch | None:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Numbers for all letters, positions to look at, and what the rule says there."""
+    """Sample numbers for all letters, sample positions, and the mask of the rule there."""
 
     values: dict[str, int]
     places: dict[str, NDArray[np.int64]]
@@ -103,35 +103,35 @@ class _Sample:
 def _samples(rule: Rule) -> Iterator[_Sample]:
     numbers = [node.value for node in expr.walk(rule.condition) if isinstance(node, Num)]
     near = sorted({value + more for value in numbers for more in (-1, 0, 1)})[:MOST_NEAR]
-    places: dict[str, NDArray[np.int64]] = {}
+    grid: dict[str, NDArray[np.int64]] = {}
     sizes: dict[str, int] = {}
     for position, size in rule.limits.items():
-        found = sorted({*range(SMALL[size]), *(place for place in near if place >= 0)})
-        places[position], sizes[size] = np.array(found), found[-1] + 1
-    for given in NUMBERS:
-        values = {**sizes, **dict(zip(rule.parameters, given, strict=False))}
-        yield _Sample(values, places, _mask(rule.condition, values, places))
+        size_numbers = sorted({*range(SMALL[size]), *(number for number in near if number >= 0)})
+        grid[position], sizes[size] = np.array(size_numbers), size_numbers[-1] + 1
+    for parameter_number in NUMBERS:
+        values = {**sizes, **dict(zip(rule.parameters, parameter_number, strict=False))}
+        yield _Sample(values, grid, _mask(rule.condition, values, grid))
 
 
 def _mask(
-    condition: expr.Condition, values: Mapping[str, int], places: Mapping[str, NDArray[np.int64]]
+    condition: expr.Condition, values: Mapping[str, int], positions: Mapping[str, NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    grid = dict(zip(places, np.ix_(*places.values()), strict=True))
-    found = np.asarray(evaluate(condition, {**values, **grid}, {}), bool)
-    return np.broadcast_to(found, [len(each) for each in places.values()])
+    grid = dict(zip(positions, np.ix_(*positions.values()), strict=True))
+    mask = np.asarray(evaluate(condition, {**values, **grid}, {}), bool)
+    return np.broadcast_to(mask, [len(each) for each in positions.values()])
 
 
 def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:
-    """Terms for the parameters of the named rule: letters first, as they are before one more or less."""
+    """Yields terms for the parameters of a catalogue rule: letters first, then letters plus or minus one."""
     letters: list[Term] = [Name(name) for name in rule.parameters]
-    whole = [*_whole_terms(rule.condition, {*rule.parameters})]
+    integer_terms = [*_whole_terms(rule.condition, {*rule.parameters})]
     wanted = named.parameters
     for chosen in permutations(letters, len(wanted)):
         yield dict(zip(wanted, chosen, strict=True))
     numbers = sorted({node.value for node in expr.walk(rule.condition) if isinstance(node, Num)})
     near = [Num(value + more) for value in numbers for more in (0, -1, 1) if value + more >= 0]
-    shifted = [_plus(one, more) for one in (*whole, *letters) for more in (-1, 1)]
-    terms = list(dict.fromkeys([*letters, *whole, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
+    shifted = [_plus(one, more) for one in (*integer_terms, *letters) for more in (-1, 1)]
+    terms = list(dict.fromkeys([*letters, *integer_terms, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
     for chosen in product(terms, repeat=len(wanted)):
         if chosen.count(Num(0)) <= MOST_ZEROS:
             yield dict(zip(wanted, chosen, strict=True))
@@ -149,7 +149,7 @@ def _whole_terms(condition: expr.Condition, parameters: set[str]) -> Iterator[Te
 
 
 def _plus(term: Term, more: int) -> Term:
-    """The term with a number added, which is put together with one that it ends in."""
+    """Returns a term plus a number, added to the number at its end if there is one."""
     match term:
         case Arith("+", (first, Num(number))):
             return _plus(first, number + more)

@@ -25,7 +25,7 @@ class Bound:
 
 
 def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
-    """The bound with values put in, or its truth when that is decided."""
+    """Returns the bound with values substituted, or its truth value if they decide it."""
     form = bound.form.at(values)
     if form.terms:
         return Bound(form, bound.equal)
@@ -34,14 +34,14 @@ def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
 
 def any_clause_holds(clauses: Iterable[Iterable[Bound]], values: Mapping[str, Any]) -> Any:
     """Whether all bounds of some clause hold at these values; arrays of values give arrays."""
-    found: Any = False
+    holds: Any = False
     for clause in clauses:
         inside: Any = True
         for bound in clause:
             number = bound.form.value(values)
             inside = inside & ((number == 0) if bound.equal else (number >= 0))
-        found = found | inside
-    return found
+        holds = holds | inside
+    return holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,11 @@ class Region:
         return Region(self.space, (self.points - other.points).coalesce())
 
     def within(self, known: Region) -> Region:
-        """The same region said more shortly, given that `known` holds."""
+        """Returns the region with shorter conditions that are equivalent where `known` holds."""
         return Region(self.space, self.points.coalesce().gist(known.points).coalesce())
 
     def where(self, bound: Bound) -> Region:
-        """The part where `bound` holds: a condition on its own coordinates and quotients of them."""
+        """Returns the part where `bound` holds, a condition on its coordinates and their quotients."""
         function = isl.PwAff.from_aff(aff_of(bound.form, self.points.get_space(), self.space.atoms))
         zero = function.scale_val(isl.Val(0))
         return Region(
@@ -83,12 +83,12 @@ class Region:
         return bool(self.points.is_equal(other.points))
 
     def unbounded(self, names: set[str]) -> bool:
-        """Whether each of these names can be arbitrarily large in it, a split one by its blocks."""
-        places = self.points.get_space().get_var_dict()
-        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
+        """Returns whether each of these names can be arbitrarily large in it, a split one by its blocks."""
+        dims = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(dims))
         for name in names:
             options = [f"b_{name}", f"o_{name}"] if name in self.space.split else [f"v_{name}"]
-            if all(flat.dim_max_val(places[option][1]).is_int() for option in options):
+            if all(flat.dim_max_val(dims[option][1]).is_int() for option in options):
                 return False
         return True
 
@@ -97,7 +97,7 @@ class Region:
         return [Region(self.space, isl.Set.from_basic_set(part)) for part in self._basic]
 
     def text_length(self) -> int:
-        """How much there is to say about it: the number of its conditions."""
+        """The number of its conditions."""
         return sum(part.n_constraint() + 1 for part in self.points.get_basic_sets())
 
     def equalities(self) -> list[Linear]:
@@ -107,7 +107,7 @@ class Region:
         return [bound.form for bound in bounds if bound.equal]
 
     def rest(self, atom: Atom) -> int | None:
-        """What a quotient by a small number leaves over, if that is the same everywhere."""
+        """Returns the remainder of a quotient by a small number, if it is the same everywhere."""
         if not isinstance(atom, Quotient) or not isinstance(atom.by, int) or atom.by > MAX_RESIDUE:
             return None
         for rest in range(atom.by):
@@ -117,15 +117,15 @@ class Region:
         return None
 
     def relaxed(self) -> Iterator[tuple[Region, bool]]:
-        """A convex region with each condition in turn dropped (False), and moved outward by one (True).
+        """Yields the convex region with each condition dropped (False), and moved outward by one (True).
 
         It moves only where that makes it shorter to say: `t < n` to `t <= n`, not on to `t <= n + 1`.
         """
         for part in self.points.get_basic_sets():
             constraints = part.get_constraints()
-            for place, chosen in enumerate(constraints):
+            for index, chosen in enumerate(constraints):
                 kept = isl.BasicSet.universe(part.get_space())
-                for constraint in constraints[:place] + constraints[place + 1 :]:
+                for constraint in constraints[:index] + constraints[index + 1 :]:
                     kept = kept.add_constraint(constraint)
                 yield Region(self.space, isl.Set.from_basic_set(kept)), False
                 if not chosen.is_equality() and chosen.get_constant_val().is_neg():
@@ -134,11 +134,11 @@ class Region:
                     yield Region(self.space, isl.Set.from_basic_set(moved)), True
 
     def is_point(self) -> bool:
-        """Whether it holds just one point."""
+        """Whether it has exactly one point."""
         return len(self._basic) == 1 and self.dimension() == 0
 
     def dimension(self) -> int:
-        """How many directions it extends in: 0 for a single point."""
+        """The number of directions in which it extends: 0 for a single point."""
         free = [
             p.dim(isl.dim_type.param) - _equality_count(p.affine_hull().remove_divs()) for p in self._basic
         ]
@@ -158,7 +158,7 @@ class Region:
         return any_clause_holds(self.clauses, values)
 
     def polyhedra(self, atoms: Iterable[Atom] = ()) -> list[Polyhedron]:
-        """Its convex parts with every quotient, those in `atoms` too, as a coordinate of its own."""
+        """Returns its convex parts with every quotient, and those in `atoms`, as separate coordinates."""
         names = list(self.space.coordinates(self.space.parameters))
         polyhedra: list[Polyhedron] = []
         for clause in self.clauses:
@@ -171,28 +171,28 @@ class Region:
         if self.is_empty():
             return None
         point = self.points.sample_point()
-        found: dict[Atom, int] = {}
+        numbers: dict[Atom, int] = {}
         for name, atom in self.space.coordinates(self.space.parameters):
-            kind, place = self.points.get_space().get_var_dict()[name]
-            found[atom] = int(str(point.get_coordinate_val(kind, place)))
-        return self.named(found)
+            kind, dim = self.points.get_space().get_var_dict()[name]
+            numbers[atom] = int(str(point.get_coordinate_val(kind, dim)))
+        return self.named(numbers)
 
     def least(self, order: list[str]) -> dict[str, int] | None:
-        """The least values in this order of names; None when it is empty or a name is split."""
+        """Returns the least values in this order of names; None if it is empty or a name is split."""
         if self.is_empty() or any(name in self.space.split for name in order):
             return None
-        places = self.points.get_space().get_var_dict()
-        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
-        found: dict[str, int] = {}
+        dims = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(dims))
+        numbers: dict[str, int] = {}
         for name in order:
-            place = places[f"v_{name}"][1]
-            value = nearest_to_zero(flat, place)
-            flat = flat.fix_val(isl.dim_type.set, place, value)
-            found[name] = int(str(value))
-        return found
+            dim = dims[f"v_{name}"][1]
+            value = nearest_to_zero(flat, dim)
+            flat = flat.fix_val(isl.dim_type.set, dim, value)
+            numbers[name] = int(str(value))
+        return numbers
 
     def sample(self) -> dict[str, int] | None:
-        """Some values that lie in it, or None when it is empty."""
+        """Returns values that lie in it, or None if it is empty."""
         return self._sample
 
     def named(self, coordinates: Mapping[Atom, int]) -> dict[str, int]:
@@ -208,50 +208,50 @@ class Region:
     def renamed(self, names: Mapping[str, str], space: Space) -> Region:
         """The same region with the names of its parameters changed, in the coordinates of `space`."""
         points = self.points
-        for place in range(points.dim(isl.dim_type.param)):
-            old = str(points.get_dim_name(isl.dim_type.param, place))
+        for dim in range(points.dim(isl.dim_type.param)):
+            old = str(points.get_dim_name(isl.dim_type.param, dim))
             prefix, name = old[:2], old[2:]
-            points = points.set_dim_name(isl.dim_type.param, place, prefix + names.get(name, name))
+            points = points.set_dim_name(isl.dim_type.param, dim, prefix + names.get(name, name))
         return Region(space, points)
 
     def fixed(self, values: Mapping[str, int], space: Space) -> Region:
         """The same region with numbers for some of its parameters, which `space` no longer has."""
         points = self.points
         for name, value in values.items():
-            found = points.get_space().get_var_dict().get(f"v_{name}")
-            if found is not None:
-                points = points.fix_val(isl.dim_type.param, found[1], isl.Val(str(value)))
-                points = points.project_out(isl.dim_type.param, found[1], 1)
+            coordinate = points.get_space().get_var_dict().get(f"v_{name}")
+            if coordinate is not None:
+                points = points.fix_val(isl.dim_type.param, coordinate[1], isl.Val(str(value)))
+                points = points.project_out(isl.dim_type.param, coordinate[1], 1)
         return Region(space, points)
 
     def without(self, name: str, space: Space) -> Region:
-        """The values of the other names for which there is one of this name, which `space` no longer has."""
+        """Returns the projection of the region along one name, which `space` no longer has."""
         points = self.points
         for coordinate, _ in self.space.coordinates((name,)):
-            place = points.get_space().get_var_dict()[coordinate][1]
-            points = points.project_out(isl.dim_type.param, place, 1)
+            dim = points.get_space().get_var_dict()[coordinate][1]
+            points = points.project_out(isl.dim_type.param, dim, 1)
         return Region(space, points)
 
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
-        """The part where each of these names equals another, which then stands for both."""
+        """Returns the part where each of these names equals another, which replaces it."""
         region = self.aligned(self.space)
         for name, other in same.items():
             region = region.where(Bound(Linear.of([(name, 1), (other, -1)], 0), True))
         points = region.points
         for name in same:
-            place = points.get_space().get_var_dict()[f"v_{name}"][1]
-            points = points.project_out(isl.dim_type.param, place, 1)
+            dim = points.get_space().get_var_dict()[f"v_{name}"][1]
+            points = points.project_out(isl.dim_type.param, dim, 1)
         return Region(space, points)
 
     def shifted(self, name: str, by: int) -> Region:
-        """The numbers that are in the region once `by` is added to one of them: n >= 3 by 1 is n >= 2."""
+        """Returns the region shifted along one name: n >= 3 by 1 is n >= 2."""
         before = f"{name}_before"
         own = tuple(before if other == name else other for other in self.space.parameters)
         wide = replace(self.space, parameters=(*own, name))
         region = self.aligned(self.space).renamed({name: before}, wide).aligned(wide)
         region = region.where(Bound(Linear.of([(before, 1), (name, -1)], -by), True))
-        place = region.points.get_space().get_var_dict()[f"v_{before}"][1]
-        return Region(self.space, region.points.project_out(isl.dim_type.param, place, 1))
+        dim = region.points.get_space().get_var_dict()[f"v_{before}"][1]
+        return Region(self.space, region.points.project_out(isl.dim_type.param, dim, 1))
 
     def aligned(self, space: Space) -> Region:
         """The same region among the parameters of a larger space."""
@@ -273,7 +273,7 @@ def _equality_count(hull: isl.BasicSet) -> int:
 
 
 def aff_of(form: Linear, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.Aff:
-    """The form as a function on a space of isl; raises ValueError where an atom is no coordinate of it."""
+    """Returns a form as an isl function; raises ValueError if an atom is not a coordinate of the space."""
     names = {atom: name for name, atom in meaning.items()}
     local = isl.LocalSpace.from_space(space)
     total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
@@ -293,47 +293,47 @@ def bound_of(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
     names = constraint.get_space().get_var_dict()
     local = constraint.get_local_space()
     terms: list[tuple[Atom, int]] = []
-    for name, (kind, place) in names.items():
-        coefficient = _number(constraint.get_coefficient_val(kind, place))
+    for name, (kind, dim) in names.items():
+        coefficient = _number(constraint.get_coefficient_val(kind, dim))
         if coefficient:
             terms.append((meaning[name], coefficient))
-    for place in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, place))
+    for dim in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, dim))
         if coefficient:
-            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
+            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
     return Bound(Linear.of(terms, _number(constraint.get_constant_val())), bool(constraint.is_equality()))
 
 
 def quotient_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Quotient:
     """The atom for `floor(aff)`, where aff is a fraction of an integer form."""
     divisor = int(str(aff.get_denominator_val()))
-    whole = aff.scale_val(isl.Val(str(divisor)))
+    numerator = aff.scale_val(isl.Val(str(divisor)))
     terms: list[tuple[Atom, int]] = []
     space = aff.get_domain_space()
-    for name, (kind, place) in space.get_var_dict().items():
+    for name, (kind, dim) in space.get_var_dict().items():
         where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-        coefficient = _number(whole.get_coefficient_val(where, place))
+        coefficient = _number(numerator.get_coefficient_val(where, dim))
         if coefficient:
             terms.append((meaning[name], coefficient))
     local = aff.get_domain_local_space()
-    for place in range(local.dim(isl.dim_type.div)):
-        coefficient = _number(whole.get_coefficient_val(isl.dim_type.div, place))
+    for dim in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(numerator.get_coefficient_val(isl.dim_type.div, dim))
         if coefficient:
-            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
-    return Quotient(Linear.of(terms, _number(whole.get_constant_val())), divisor)
+            terms.append((quotient_of(local.get_div(dim), meaning), coefficient))
+    return Quotient(Linear.of(terms, _number(numerator.get_constant_val())), divisor)
 
 
 def _number(value: isl.Val) -> int:
     return int(str(value))
 
 
-def nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
-    """The least value from 0 up of one coordinate, or else the greatest below 0.
+def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
+    """Returns the least value of one coordinate from 0 up, or else the greatest below 0.
 
     By projection: isl's own minimum over a union can come from a part that has no integer point.
     """
-    line = points.project_out(isl.dim_type.set, place + 1, points.dim(isl.dim_type.set) - place - 1)
-    line = line.project_out(isl.dim_type.set, 0, place)
+    line = points.project_out(isl.dim_type.set, dim + 1, points.dim(isl.dim_type.set) - dim - 1)
+    line = line.project_out(isl.dim_type.set, 0, dim)
     from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
     best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
     return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)

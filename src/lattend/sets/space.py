@@ -41,7 +41,7 @@ class Space:
         )
 
     def joined(self, other: Space) -> Space | None:
-        """A space with the parameters of both, or None when they split one name differently."""
+        """Returns a space with the parameters of both, or None if they split a name differently."""
         for name in self.parameters:
             if name in other.parameters and self.split.get(name) != other.split.get(name):
                 return None
@@ -50,15 +50,15 @@ class Space:
 
     def coordinates(self, names: tuple[str, ...]) -> list[tuple[str, Atom]]:
         """The isl name and the meaning of each coordinate of these names."""
-        found: list[tuple[str, Atom]] = []
+        coordinates: list[tuple[str, Atom]] = []
         for name in names:
             if name in self.split:
                 modulus = self.split[name]
-                found.append((f"b_{name}", Quotient(Linear(((name, 1),)), modulus)))
-                found.append((f"o_{name}", Remainder(Linear(((name, 1),)), modulus)))
+                coordinates.append((f"b_{name}", Quotient(Linear(((name, 1),)), modulus)))
+                coordinates.append((f"o_{name}", Remainder(Linear(((name, 1),)), modulus)))
             else:
-                found.append((f"v_{name}", name))
-        return found
+                coordinates.append((f"v_{name}", name))
+        return coordinates
 
     def coordinates_at(self, values: Mapping[str, int]) -> dict[Atom, int]:
         """The coordinates of these names at numbers: n = 21 and w = 4 are n // w = 5 and n % w = 1, and w."""
@@ -71,7 +71,7 @@ class Space:
 
     @cached_property
     def atoms(self) -> dict[str, Atom]:
-        """What each isl name means."""
+        """The atom that each isl name stands for."""
         return dict(self.coordinates(self.parameters + self.dims))
 
     @cached_property
@@ -93,20 +93,20 @@ class Space:
 
     def coordinate(self, isl_name: str) -> isl.PwAff:
         """One coordinate as a function on the space."""
-        kind, place = self.isl.get_var_dict()[isl_name]
-        return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(self.isl), kind, place))
+        kind, dim = self.isl.get_var_dict()[isl_name]
+        return isl.PwAff.from_aff(isl.Aff.var_on_domain(isl.LocalSpace.from_space(self.isl), kind, dim))
 
     def constant(self, value: int) -> isl.PwAff:
         return self.zero + value
 
     @cached_property
     def context(self) -> isl.Set:
-        """What splitting means: offsets lie in 0 … w - 1 and w is at least 1."""
-        found = self.universe
+        """The conditions of splitting: offsets lie in 0 … w - 1, and w is at least 1."""
+        context = self.universe
         for name, modulus in self.split.items():
             if name not in self.parameters + self.dims:
                 continue
             size = self.coordinate(f"v_{modulus}")
             offset = self.coordinate(f"o_{name}")
-            found &= offset.ge_set(self.zero) & offset.lt_set(size) & size.ge_set(self.constant(1))
-        return found
+            context &= offset.ge_set(self.zero) & offset.lt_set(size) & size.ge_set(self.constant(1))
+        return context

@@ -51,12 +51,12 @@ class SplitValue:
         )
 
     def constant(self) -> int | None:
-        """The number this value is, if it is one everywhere."""
+        """Returns the constant that this value is everywhere, or None."""
         return None if self.scaled else constant_of(self.base)
 
 
 def constant_of(function: isl.PwAff) -> int | None:
-    """The number a function is, if it is the same one everywhere."""
+    """Returns the constant that a function is everywhere, or None."""
     pieces = function.coalesce().get_pieces()
     if len(pieces) != 1 or not pieces[0][1].is_cst():
         return None
@@ -143,7 +143,7 @@ class Arithmetic:
         return SplitValue(pick(then.base, otherwise.base), scaled)
 
     def carry(self, base: isl.PwAff, modulus: str) -> isl.PwAff:
-        """`base // modulus`, for a base that is at most a few w's away from 0."""
+        """Returns `base // modulus` for a base within a few multiples of w around 0."""
         result: isl.PwAff | None = None
         for carry, where in self.carries(base, modulus):
             part = self.space.constant(carry).intersect_domain(where)
@@ -151,7 +151,7 @@ class Arithmetic:
         return self.space.zero if result is None else result
 
     def carries(self, base: isl.PwAff, modulus: str) -> list[tuple[int, isl.Set]]:
-        """Each j with the place where `j*w <= base < (j + 1)*w`."""
+        """Returns each j with the set where `j*w <= base < (j + 1)*w`."""
         size = self.space.coordinate(f"v_{modulus}")
 
         def at_least(j: int) -> isl.Set:
@@ -179,9 +179,9 @@ class Arithmetic:
         names = [name for name, _ in space.coordinates(space.parameters + space.dims)]
         size = space.coordinate(f"v_{modulus}")
         for isl_name in names:
-            kind, place = space.isl.get_var_dict()[isl_name]
+            kind, dim = space.isl.get_var_dict()[isl_name]
             where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
-            if isl_name == f"v_{modulus}" or not base.involves_dims(where, place, 1):
+            if isl_name == f"v_{modulus}" or not base.involves_dims(where, dim, 1):
                 continue
             coordinate = space.coordinate(isl_name)
             outside = coordinate.gt_set(size) | coordinate.lt_set(space.zero)
@@ -199,7 +199,7 @@ class Arithmetic:
         return next(iter(value.scaled))
 
     def _affine(self, value: SplitValue) -> isl.PwAff:
-        """The value as one function, its constant numbers of w's included."""
+        """Returns the value as one function, including constant multiples of w."""
         folded = self.folded(value)
         if folded.scaled:
             raise CannotSplit(f"it divides multiples of {next(iter(folded.scaled))} by a number")

@@ -143,9 +143,9 @@ def _fixes(error: TextError, field: str) -> list[Fix]:
     if not field or not error.suggestions:
         return []
     if field in RULES:
-        from lattend.rules.repair import repaired
+        from lattend.rules.typos import corrected
 
-        texts = repaired(error)
+        texts = corrected(error)
     else:
         texts = [suggestion.applied(error.text) for suggestion in error.suggestions]
     return [Fix(label=_label(error, text), text=text) for text in texts[:3]]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lattend as lt
-from lattend.attend import operator
+from lattend.attend.operators import attention_operator
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.convolution import layer as layers
 from lattend.nn.convolution import moves
@@ -82,7 +82,10 @@ class Operators(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names.append(str(func))
-        inside = {operator.FORWARD: operator._forward, operator.BACKWARD: operator._backward}.get(func)
+        inside = {
+            attention_operator.FORWARD: attention_operator._forward,
+            attention_operator.BACKWARD: attention_operator._backward,
+        }.get(func)
         if inside is None:
             return func(*args, **(kwargs or {}))
         with self:

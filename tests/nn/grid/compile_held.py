@@ -15,7 +15,7 @@ import torch
 from attend.compile_for_hopper import TOOLS, Hopper
 from triton.runtime import driver
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.call import NO_EDGES
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import backend, held, launch
@@ -46,10 +46,10 @@ def main() -> None:
     driver.set_active(Hopper())  # pyright: ignore[reportArgumentType]
     compiled: list[Any] = []
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         compiled.append(kernel.warmup(*arguments, grid=(programs,), **constants))
 
-    launch.launched.launch = instead
+    launch.launch_replay.launch = instead
     launch._fits = lambda *given: 1 << 30
     held.on_hopper = lambda x: True
     found: dict[str, dict[str, int]] = {}
@@ -61,10 +61,10 @@ def main() -> None:
                 weights = torch.empty(1, cell.gates * size, size, dtype=torch.bfloat16)
                 mask = torch.ones(1, 32 * 8, dtype=torch.bool) if masked else None
                 states = backend.forward(
-                    Tape(), cell, layout, pre, weights, weights, NO_EDGES, mask, save_gates=True
+                    Recorder(), cell, layout, pre, weights, weights, NO_EDGES, mask, save_gates=True
                 )
                 grad = torch.empty(1, 32 * 8, size, dtype=torch.bfloat16)
-                backend.backward(Tape(), cell, layout, grad, None, weights, weights, *states, mask)
+                backend.backward(Recorder(), cell, layout, grad, None, weights, weights, *states, mask)
                 names = [f"{name} {size} {mask is not None} {work}" for work in ("forward", "backward")]
                 found |= dict(zip(names, map(described, compiled[-2:]), strict=True))
     print(json.dumps(found))

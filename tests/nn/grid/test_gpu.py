@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 from lattend.nn.grid import reference
 from lattend.nn.grid.call import Edges
@@ -61,9 +61,9 @@ def framed_in_nan(*given: Any) -> Tensor:
 
 def noted(run: Callable[..., tuple[Any, ...]], repeated: bool, *given: Any) -> Sequence[Any]:
     """What a call gives, or what its steps give when they are taken again, which is the same."""
-    tape = Tape(*given)
-    first = run(tape, *given)
-    steps = tape.steps(*first)
+    recorder = Recorder(*given)
+    first = run(recorder, *given)
+    steps = recorder.steps(*first)
     assert steps is not None
     if not repeated:
         return first
@@ -118,15 +118,15 @@ class Problem:
         layout = RowMajorLayout(*pre.shape[:-1])
         pre, mask = layout.take(pre), None if mask is None else layout.take(mask)
         h, c, gates = noted(
-            lambda tape, pre, left, top, mask, *edges: backend.forward(
-                tape, self.cell, layout, pre, left, top, Edges(*edges), mask, keep
+            lambda recorder, pre, left, top, mask, *edges: backend.forward(
+                recorder, self.cell, layout, pre, left, top, Edges(*edges), mask, keep
             ),
             repeated, pre, left, top, mask, *edges,
         )  # fmt: skip
         if not keep:
             gates = gates_again(self.cell, layout, pre, left, top, h)
         d_pre, d_hidden, _ = noted(
-            lambda tape, *given: backend.backward(tape, self.cell, layout, *given),
+            lambda recorder, *given: backend.backward(recorder, self.cell, layout, *given),
             repeated, given(self.grad_h), given(self.grad_c), left, top, h, c, gates, mask,
         )  # fmt: skip
         d_pre, d_hidden, near = layout.give(d_pre), layout.give(d_hidden), neighbours(h)
@@ -267,7 +267,7 @@ def test_a_program_that_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(launch, "spins", 7)
     with pytest.raises(LattendError, match="a program read the flag of the row block above it 7 times"):
         x = torch.zeros(1, device=DEVICE)
-        launch.launch(Tape(), Never(), (x,), launch.GridShape(1, 1, 20, 3), {"BR": 16})
+        launch.launch(Recorder(), Never(), (x,), launch.GridShape(1, 1, 20, 3), {"BR": 16})
 
 
 def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
         LattendError, match=r"no room for a row block of 16 rows with h = 9: .*kernel=\"diagonals\""
     ):
         x = torch.zeros(1, device=DEVICE)
-        launch.launch(Tape(), None, (x,), launch.GridShape(1, 1, 20, 3), {"BR": 16, "H": 9})
+        launch.launch(Recorder(), None, (x,), launch.GridShape(1, 1, 20, 3), {"BR": 16, "H": 9})
 
 
 @pytest.mark.parametrize(("row", "col"), [(0, 1), (ROW_BLOCK - 1, 2), (ROW_BLOCK, 0)])

@@ -21,7 +21,7 @@ import torch
 from nn.grid import test_gpu
 from nn.grid.test_gpu import Problem
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import backend, held, launch
 from lattend.nn.grid.layout import RowMajorLayout
@@ -36,11 +36,11 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels in the emulator, whatever h is; gives the names of those that ran."""
     names: list[str] = []
 
-    def instead(tape: Tape, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
+    def instead(recorder: Recorder, kernel: Any, programs: int, arguments: Any, constants: Any) -> None:
         names.append(kernel.fn.__name__)
         emulator.launch(kernel, programs, arguments, constants, seed=len(names))
 
-    monkeypatch.setattr(launch.launched, "launch", instead)
+    monkeypatch.setattr(launch.launch_replay, "launch", instead)
     monkeypatch.setattr(launch, "_fits", lambda *given: LARGE)
     monkeypatch.setattr(launch, "spins", 3)
     monkeypatch.setattr(held, "on_hopper", lambda x: True)

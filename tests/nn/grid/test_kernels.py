@@ -13,7 +13,7 @@ from nn.grid.grids import CELLS, NAMES, agree, by, gradients, model, some, state
 from torch import Tensor
 
 from lattend.attend.kernels.native import library
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
 from lattend.nn.grid.call import Edges, Flips, GridOptions
@@ -153,7 +153,9 @@ def test_gates_again(name: str) -> None:
     with torch.no_grad():
         layout = how.layout(x)
         packed = input_sums(how.flips, layout, x, into, bias)
-        h, _, kept = cpu.forward(Tape(), kind, layout, packed.clone(), left, top, Edges(*edges), None, True)
+        h, _, kept = cpu.forward(
+            Recorder(), kind, layout, packed.clone(), left, top, Edges(*edges), None, True
+        )
         assert kept is not None
         torch.testing.assert_close(kept, gates_again(kind, layout, packed, left, top, h))
 

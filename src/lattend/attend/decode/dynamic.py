@@ -14,15 +14,15 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias
 from lattend.attend.decode import step
-from lattend.attend.decode.at_once import at_once, library_takes, past_and_draft
 from lattend.attend.decode.entries import entry_at
+from lattend.attend.decode.fused_step import at_once, library_takes, past_and_draft
 from lattend.attend.decode.line_bias import bias_at
 from lattend.attend.decode.ragged import NO_DRAFT, check_path
-from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.slots import FREE, Copies, Integers, SlotTable
 from lattend.attend.decode.step import PIECE, NewTokens, Scoring, Slots, StepMask
+from lattend.attend.decode.step_cache import KnownStep, KnownSteps, tensors_of
 from lattend.attend.kernels import gpu_crossovers
-from lattend.attend.record import WithoutAutocast
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention

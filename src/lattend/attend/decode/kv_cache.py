@@ -14,21 +14,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias, dtype_name, shape_text
-from lattend.attend.call import Kind, rule_of
-from lattend.attend.compiled import left_to_python
+from lattend.attend.call.argument_hints import meant_by
+from lattend.attend.call.attention_call import CallSignature, rule_of
+from lattend.attend.call.batch_arrays import with_arrays
+from lattend.attend.call.checked_call import check_options, rule_given
+from lattend.attend.call.inputs import as_one_kind, check_scoring, check_shapes, check_sinks
+from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.rule_names import rule_names
+from lattend.attend.call.sinks import with_sinks
 from lattend.attend.decode import ragged, step
 from lattend.attend.decode.dynamic import DynamicStore
 from lattend.attend.decode.entries import entries_given, entries_of, with_entries
 from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_line
-from lattend.attend.decode.repeated import KnownStep, KnownSteps, kind_of_step, scoring
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
-from lattend.attend.inputs import check_scoring, check_sinks
-from lattend.attend.operator import WithoutAutocast
-from lattend.attend.other_names import meant_by
-from lattend.attend.sinks import with_sinks
+from lattend.attend.decode.step_cache import KnownStep, KnownSteps, kind_of_step, scoring
+from lattend.attend.operators.attention_operator import WithoutAutocast
+from lattend.attend.operators.tracing import left_to_python
 from lattend.errors import DomainError, NamingError
 from lattend.plans.retention import retention
 from lattend.report.report import Report
@@ -227,12 +230,12 @@ class KVCache(Shown):
         self.remember(kind, (q, k, v), bias, scale, softcap, return_lse)
         return found
 
-    def known(self, kind: Kind | None) -> KnownStep | None:
+    def known(self, kind: CallSignature | None) -> KnownStep | None:
         """The step of this kind, if one was checked."""
         return self._known.get(kind)
 
     def remember(
-        self, kind: Kind | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
+        self, kind: CallSignature | None, qkv: tuple[Tensor, Tensor, Tensor], bias: Bias | Tensor | None,
         *options: Any,
     ) -> None:  # fmt: skip
         """Take a step of this kind, which has been checked, for one that needs no checks.
@@ -367,3 +370,45 @@ class KVCache(Shown):
         more = sizes if isinstance(sizes, int) else sizes.cpu().numpy()
         for row, added in zip(*np.broadcast_arrays(self.lengths, more), strict=True):
             step.check_length(int(row), int(added), length)
+
+
+def attend_cached(
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions, values: Mapping[str, Any]
+) -> Any:
+    """Runs attention with a cache: q, k and v are the next positions of its sequences."""
+    cache, signature = options.cache, None
+    if not isinstance(cache, KVCache):
+        raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
+    scale, bias, softcap, return_lse = options.scale, options.bias, options.softcap, options.return_lse
+    others = options.padding is options.cu_seqlens is options.sinks is None
+    if others and type(cache) is KVCache and not torch.compiler.is_compiling():
+        signature = kind_of_step((q, k, v), rule, values, options.in_signature, bias)
+        step = cache.known(signature)
+        if step is not None:
+            return cache.again(step, q, k, v, bias)
+    key, numbers = rule_given(rule, values)
+    check_options(options)
+    if options.kernel is not None:
+        raise NamingError(
+            f'kernel="{options.kernel}": a cache answers its queries by itself; leave kernel out'
+        )
+    check_shapes(rule_names(key), q, k, v)
+    q, k, v = as_one_kind(q, k, v)
+    if options.return_max_logit:
+        raise NamingError(
+            "return_max_logit: a cache does not look for the largest scores; leave one of them out"
+        )
+    if options.dropout:
+        raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
+    if options.cu_seqlens is not None:
+        raise NamingError(
+            "cu_seqlens: a cache has a row for each sequence; pad them, and say so with padding"
+        )
+    check_sinks(options.sinks, q)
+    entries = cache.check_rule(key, numbers, values)
+    results = cache.attend(
+        q, k, v, padding=options.padding, scale=scale, bias=bias, softcap=softcap, sinks=options.sinks,
+        return_lse=return_lse, **entries,
+    )  # fmt: skip
+    cache.remember(signature, (q, k, v), bias, scale, softcap, return_lse)
+    return results

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import ELEMENT, Bias, indexed_axes, shape_text
-from lattend.attend.call import rule_of
-from lattend.attend.compiled import constant
+from lattend.attend.call.attention_call import rule_of
+from lattend.attend.call.inputs import term_given
+from lattend.attend.call.rule_names import rule_names
+from lattend.attend.call.tensor_terms import evaluate
 from lattend.attend.decode.step import keeps_no_gradient, moved, wide
-from lattend.attend.inputs import term_given
-from lattend.attend.rule_names import rule_names
-from lattend.attend.tensor_terms import evaluate
+from lattend.attend.operators.tracing import constant
 from lattend.errors import LattendError
 from lattend.plans.retention import row_by_row
 from lattend.rules.axes import HEAD, HEADS

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from lattend.attend.tensor_terms import ELEMENT
+from lattend.attend.call.tensor_terms import ELEMENT
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Node, Not, Num, Or, Truth

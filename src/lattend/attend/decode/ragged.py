@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name, shape_text
+from lattend.attend.call.padding import check_lengths
 from lattend.attend.decode.step import NewTokens
-from lattend.attend.padding import check_lengths
 from lattend.errors import DomainError, TensorError
 
 FILLER = -1  # after the last token of a row in a tensor of paths

@@ -22,22 +22,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import Bias
+from lattend.attend.call.tensor_terms import nearest
 from lattend.attend.decode import step
-from lattend.attend.decode.at_once import at_once, has_triton, may_prepare
 from lattend.attend.decode.entries import entries_of, entry_at
+from lattend.attend.decode.fused_step import at_once, has_triton, may_prepare
 from lattend.attend.decode.line_bias import bias_on_device
-from lattend.attend.decode.repeated import KnownStep, KnownSteps, tensors_of
 from lattend.attend.decode.step import FEW_QUERIES, MAX_POSITION, PIECE, NewTokens, Scoring, Slots, StepMask
-from lattend.attend.record import WithoutAutocast
-from lattend.attend.tensor_terms import nearest
+from lattend.attend.decode.step_cache import KnownStep, KnownSteps, tensors_of
+from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import Retention
 from lattend.rules.axes import HEAD
+from lattend.rules.code import python_code
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate, evaluate_term
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num
-from lattend.rules.language.python_code import python_code
 
 FREE = -1  # the position of a slot without a key
 FREED = -2  # the same where a key may still be in memory, whatever it holds

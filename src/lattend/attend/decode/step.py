@@ -15,17 +15,17 @@ from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
 from lattend.attend.bias import Bias
+from lattend.attend.call.tensor_terms import evaluate as evaluate_unchecked
 from lattend.attend.decode.slots import SlotTable
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.sdpa import CUDNN, FLASH, flash_takes
-from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, TensorError
 from lattend.plans.last_query import FOREVER
 from lattend.rules.axes import HEAD
+from lattend.rules.code import python_code
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Condition, Lookup, Name, Num
-from lattend.rules.language.python_code import python_code
 from lattend.rules.rule import Rule
 
 MAX_POSITION = 1 << 40

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
-from lattend.attend.dispatch import chosen, chosen_backward, crossovers, reasons
+from lattend.attend.call.attended_pairs import attended_pairs
 from lattend.attend.explain.memory import CallMemory, memory_of
 from lattend.attend.explain.meta_call import Lengths, Like, MetaCall, Settings, meta_call
 from lattend.attend.explain.prediction import (
@@ -38,9 +38,9 @@ from lattend.attend.explain.text import (
     why_slow,
 )
 from lattend.attend.kernels.crossover import KernelCrossover
+from lattend.attend.kernels.dispatch import chosen, chosen_backward, crossovers, reasons
 from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.needed import needed_pairs
 from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError, NamingError
 from lattend.plans.plan import plan
@@ -399,7 +399,7 @@ def _same(taken: str | None, back: str, done: ExecutedWork) -> ExecutedWork:
 def _needed(rule: Rule, asked: MetaCall, many: Masks) -> tuple[int | None, str]:
     """The attended pairs of all masks, or why they are not counted."""
     try:
-        return needed_pairs(asked.call, many.batch, rule), ""
+        return attended_pairs(asked.call, many.batch, rule), ""
     except LattendError as error:
         return None, str(error)
 

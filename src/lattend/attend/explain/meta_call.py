@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import KERNELS, reasons
-from lattend.attend.fp8 import DTYPE as EIGHT_BITS
-from lattend.attend.fp8 import wide_dtype
-from lattend.attend.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
-from lattend.attend.operator import call_of
-from lattend.attend.padding import check_lengths, padding_given
-from lattend.attend.record import wants_gradient
-from lattend.attend.rule_names import RuleNames, rule_names
-from lattend.attend.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.fp8 import DTYPE as EIGHT_BITS
+from lattend.attend.call.fp8 import wide_dtype
+from lattend.attend.call.inputs import DTYPES, check_names, check_scoring, check_sinks, checked_inputs
+from lattend.attend.call.padding import check_lengths, padding_given
+from lattend.attend.call.rule_names import RuleNames, rule_names
+from lattend.attend.call.varlen import Packed, Sequences, check_cumulative, packed_inputs, sequence_arrays
+from lattend.attend.kernels.dispatch import KERNELS, reasons
+from lattend.attend.operators.operator_arguments import OperatorCall
+from lattend.attend.replay.compiled_call import wants_gradient
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 
@@ -110,7 +110,7 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     how = _weighing(q, k, settings)
-    call = call_of(q, key, numbers, data, term, _tensors(settings.bias), **how)
+    call = OperatorCall(key, numbers, data, term, _tensors(settings.bias), **how).attention_call(q)
     call = replace(call, trains=_trains(like, settings))
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     if dtype == EIGHT_BITS:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.attend.arrays import arrays_of
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.batch_arrays import arrays_of
 from lattend.attend.explain.meta_call import MetaCall
 from lattend.attend.explain.prediction import LIBRARY_TILE, PartCut, cuts_of, table_of
 from lattend.attend.explain.text import format_box, format_condition, format_numbers

@@ -11,25 +11,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.batch_arrays import arrays_of, batch_of
 from lattend.attend.kernels.cpu.equal_tiles import cut_to, rows_along
 from lattend.attend.kernels.cpu.kernel import best_rows
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.native import tile_lists as native
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.chunks import heads_apart, in_chunks
-from lattend.attend.kernels.triton.image_tables import image_table, steps_met
-from lattend.attend.kernels.triton.joining import Arranged, arranged
 from lattend.attend.kernels.triton.kernel import arrays, may_take_hopper, whole_16_bytes
-from lattend.attend.kernels.triton.shapes import Choice, TileShape, choose, steps
+from lattend.attend.kernels.triton.shapes import Arranged, arranged, choose, heads_apart, steps
 from lattend.attend.kernels.triton.tables import is_wide, refined
-from lattend.attend.kernels.triton.turns import rows_of, sequence
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import TooLarge
 from lattend.machines import MACHINES
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
+from lattend.plans.tables.chunks import in_chunks
+from lattend.plans.tables.image_tables import image_table, steps_met
+from lattend.plans.tables.part_passes import rows_of, sequence
+from lattend.plans.tables.tile_costs import Choice, TileShape
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
 from lattend.rules.language.expr import arrays as arrays_in
@@ -186,7 +186,7 @@ def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tupl
     if any(array.is_meta for array in call.data.values()):
         return table, False
     if kernel == "triton":
-        given = arrays(Tape(), replace(call, bias={}), torch.device("cpu"))
+        given = arrays(Recorder(), replace(call, bias={}), torch.device("cpu"))
         return refined(part, torch.as_tensor(table, device="cpu"), prod(tiles.shape), given).numpy(), True
     batch = batch_of(call)
     elements = range(1 if batch is None else batch)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.padding import real_keys
-from lattend.attend.varlen import rule_within
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.padding import real_keys
+from lattend.attend.call.varlen import rule_within
 from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import tile_text

@@ -20,13 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, by_element, empty_sums
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.dropout import kept_weights
-from lattend.attend.linalg import masked_product
-from lattend.attend.memory import per_kv_head
-from lattend.attend.padding import real_keys
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.batch_arrays import arrays_of, batch_of
+from lattend.attend.call.dropout import kept_weights
+from lattend.attend.call.padding import real_keys
+from lattend.attend.call.tensors import masked_product, per_kv_head
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 

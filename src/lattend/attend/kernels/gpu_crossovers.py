@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.tolerance import uses_tf32

@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of
 from lattend.attend.bias import ELEMENT
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.dropout import kept, kept_share
-from lattend.attend.padding import real_keys
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.batch_arrays import arrays_of
+from lattend.attend.call.dropout import kept, kept_share
+from lattend.attend.call.padding import real_keys
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]

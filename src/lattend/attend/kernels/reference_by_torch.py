@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import PairPositions, bias_of
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.dropout import kept_weights
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.dropout import kept_weights
+from lattend.attend.call.padding import real_keys
 from lattend.attend.kernels.reference import QueryRow, rows
-from lattend.attend.padding import real_keys
 
 
 def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.tensors import per_kv_head, per_query_head
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
-from lattend.attend.memory import per_kv_head, per_query_head
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 
 aten = torch.ops.aten
@@ -117,22 +117,29 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
     return None
 
 
-def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(
+    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     run: Any = FLASH_ON_CPU if q.device.type == "cpu" else library(q, v)
-    given = [_in_windows(tape, x, found.window) for x in of_query_heads(tape, q, k, v)]
+    given = [_in_windows(recorder, x, found.window) for x in of_query_heads(recorder, q, k, v)]
     how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
     if run in (CUDNN, EFFICIENT):
         how |= {"attn_bias": None, "compute_log_sumexp": True}
-    out, lse, *_ = tape.do(partial(run, **how), *given, first=_output(run, found.causal, call.scale, *given))
+    out, lse, *_ = recorder.do(
+        partial(run, **how), *given, first=_output(run, found.causal, call.scale, *given)
+    )
     if run is EFFICIENT and lse.shape[-1] != q.shape[2]:
-        lse = tape.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
+        lse = recorder.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
     wide = torch.promote_types(q.dtype, torch.float32)
-    out, lse = _shaped(tape, out, (*q.shape[:-1], v.shape[-1])), _shaped(tape, lse, q.shape[:-1], wide)
+    out, lse = (
+        _shaped(recorder, out, (*q.shape[:-1], v.shape[-1])),
+        _shaped(recorder, lse, q.shape[:-1], wide),
+    )
     if q.device.type != "cpu":
         return out, lse
-    return tape.do(partial(cpu.checked, call.without_tensors()), out, lse, q, k, v, *call.tensors)
+    return recorder.do(partial(cpu.checked, call.without_tensors()), out, lse, q, k, v, *call.tensors)
 
 
 def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tensor) -> Any:
@@ -149,28 +156,28 @@ def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tenso
     return partial(scaled_dot_product_attention, **how) if FUNCTIONS.get(taken) is run else None
 
 
-def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    whole = (grad_out, *of_query_heads(tape, q, k, v), out)
-    cut = [_in_windows(tape, x, found.window) for x in whole]
-    sums = _shaped(tape, lse, cut[1].shape[:-1])
+    whole = (grad_out, *of_query_heads(recorder, q, k, v), out)
+    cut = [_in_windows(recorder, x, found.window) for x in whole]
+    sums = _shaped(recorder, lse, cut[1].shape[:-1])
     if q.device.type == "cpu":
         run = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
         run = partial(run, dropout_p=0.0, is_causal=found.causal, scale=call.scale)
-        grads = tape.do(run, *cut, sums)
+        grads = recorder.do(run, *cut, sums)
     else:
-        sums = sums if sums.is_contiguous() else tape.do(Tensor.contiguous, sums)
-        seed = tape.keep(torch.zeros((), dtype=torch.int64, device=q.device))
+        sums = sums if sums.is_contiguous() else recorder.do(Tensor.contiguous, sums)
+        seed = recorder.keep(torch.zeros((), dtype=torch.int64, device=q.device))
         run = partial(_on_a_gpu, library(q, v), found.causal, call.scale)
-        grads = tape.do(run, *cut, sums, seed)
-    dq, dk, dv = (_shaped(tape, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
+        grads = recorder.do(run, *cut, sums, seed)
+    dq, dk, dv = (_shaped(recorder, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
     if dk.shape[1] != k.shape[1]:
-        dk, dv = tape.do(per_kv_head, dk, k), tape.do(per_kv_head, dv, v)
+        dk, dv = recorder.do(per_kv_head, dk, k), recorder.do(per_kv_head, dv, v)
     if q.device.type == "cpu":
         step = partial(cpu.checked_gradients, call.without_tensors())
-        dq, dk, dv = tape.do(step, dq, dk, dv, grad_out, q, k, v, out, lse, *call.tensors)
+        dq, dk, dv = recorder.do(step, dq, dk, dv, grad_out, q, k, v, out, lse, *call.tensors)
     return dq, dk, dv, []
 
 
@@ -195,25 +202,25 @@ def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Ten
     return dq, dk, dv
 
 
-def of_query_heads(tape: Tape, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def of_query_heads(recorder: Recorder, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """q, and k and v with a head for each of q's, unless the function of torch shares them itself."""
     shares = q.device.type == "cuda" and library(q, v) is not EFFICIENT
     if shares or q.shape[1] == k.shape[1]:
         return q, k, v
     repeat = partial(per_query_head, heads=q.shape[1])
-    return q, tape.do(repeat, k), tape.do(repeat, v)
+    return q, recorder.do(repeat, k), recorder.do(repeat, v)
 
 
-def _in_windows(tape: Tape, x: Tensor, window: int | None) -> Tensor:
+def _in_windows(recorder: Recorder, x: Tensor, window: int | None) -> Tensor:
     """Windows as heads of their own, [batch * heads, windows, window, D]; rows that lie apart are copied."""
-    x = x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x)
+    x = x if x.stride(-1) == 1 else recorder.do(Tensor.contiguous, x)
     if window is None:
         return x
-    return _shaped(tape, x, (x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3]))
+    return _shaped(recorder, x, (x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3]))
 
 
-def _shaped(tape: Tape, x: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
+def _shaped(recorder: Recorder, x: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
     """The same numbers in this shape and dtype; x itself where it has them."""
     if x.dtype != (dtype or x.dtype):
-        x = tape.do(partial(Tensor.to, dtype=dtype), x)
-    return x if x.shape == tuple(shape) else tape.do(partial(Tensor.reshape, shape=tuple(shape)), x)
+        x = recorder.do(partial(Tensor.to, dtype=dtype), x)
+    return x if x.shape == tuple(shape) else recorder.do(partial(Tensor.reshape, shape=tuple(shape)), x)

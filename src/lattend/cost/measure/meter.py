@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from lattend.attend import flop_formulas as counted
+from lattend.attend.operators import flop_formulas as counted
 from lattend.cost.measure import products
 from lattend.cost.measure.call_sites import CallSite, CallSites
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown

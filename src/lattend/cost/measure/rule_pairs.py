@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.dispatch import chosen
+from lattend.attend.call.attended_pairs import attended_pairs
+from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.explain.prediction import executed_work, masks_of
-from lattend.attend.flop_formulas import call_of
+from lattend.attend.kernels.dispatch import chosen
 from lattend.attend.kernels.triton.kernel import may_take_hopper
-from lattend.attend.needed import needed_pairs
+from lattend.attend.operators.flop_formulas import call_of
 from lattend.cost.measure.pairs import Pairs
 from lattend.errors import LattendError
 from lattend.recent import Recent
@@ -38,7 +38,7 @@ def pairs_of_call(arguments: Mapping[str, Any], device: str = "cpu") -> Pairs:
     needed = executed = None
     tiles = ""
     try:
-        needed = needed_pairs(call, each.batch)
+        needed = attended_pairs(call, each.batch)
     except LattendError as error:
         notes.append(f"{PAIRS} ({error})")
     try:

@@ -131,7 +131,7 @@ class _TermParser(Parser[Parsed]):
     def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
         if token.value in ("-", "("):
             return self.negated if token.value == "-" else self.bracket
-        if self.after.value != "(" or self.after.start > token.end:
+        if self.following.value != "(" or self.following.start > token.end:
             return None
         if token.value in self.distributions:
             return self.chance
@@ -155,12 +155,12 @@ class _TermParser(Parser[Parsed]):
         return Parsed(Term(op, tuple(one.node for one in found), name.value), name.start, end)
 
     def chance(self, name: Token) -> Parsed:
-        opening, between = self.here, ","
+        opening, between = self.current, ","
         letters: list[Term] = []
-        while not letters or self.here.value in (",", "|"):
-            between = "|" if self.here.value == "|" else between
+        while not letters or self.current.value in (",", "|"):
+            between = "|" if self.current.value == "|" else between
             self.at += 1
-            letters.append(self.leaf(self.here).node)
+            letters.append(self.leaf(self.current).node)
         return Parsed(Term("chance", tuple(letters), name.value + between), name.start, self.close(opening))
 
     def leaf(self, token: Token) -> Parsed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 
 from lattend.counts.count import Count
-from lattend.counts.rule_latex import set_latex
+from lattend.counts.latex import set_latex
 from lattend.counts.terms import typeset
 from lattend.draw.grid.samples import sample_picture
 from lattend.errors import LattendError

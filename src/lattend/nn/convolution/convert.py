@@ -22,7 +22,7 @@ TOLERANCE = 1e-6
 WHOLE = 0.05  # how far from a pixel a centre may lie; what leaks for it is counted
 LISTED = 6
 Shift = tuple[int, int]
-Kind = TypeVar("Kind", bound=nn.Module)
+CallSignature = TypeVar("CallSignature", bound=nn.Module)
 
 
 @overload
@@ -183,7 +183,7 @@ def _has_heads(layer: Any) -> bool:
 
 
 def _replaced(
-    model: nn.Module, one: Callable[[Kind, str], nn.Module], kind: type[Kind], missing: str
+    model: nn.Module, one: Callable[[CallSignature, str], nn.Module], kind: type[CallSignature], missing: str
 ) -> nn.Module:
     """A copy of the model with every module of a kind replaced; one that is used twice stays one."""
     if not isinstance(model, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]

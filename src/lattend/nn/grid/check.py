@@ -163,12 +163,12 @@ def _named(number: int, inputs: Sequence[Tensor], what: str) -> str:
 
 def _by_loops(net: GridRNN, inputs: Sequence[Tensor], weighed: Sequence[Tensor]) -> Found:
     """The states and gradients, cell by cell on Python's floats, every image alone."""
-    tape = CountingTape()
-    weights = counting(_listed(net), tape)
+    recorder = CountingTape()
+    weights = counting(_listed(net), recorder)
     outputs: list[Any] = []
     pixels: list[Any] = []
     for image in inputs:
-        pixels.append(counting(image.tolist(), tape))
+        pixels.append(counting(image.tolist(), recorder))
         outputs.append(rnn2d_stack(pixels[-1], weights, net.cell.name, net.directions, net.cell.activation))
     back = backward(outputs, torch.cat([weight.flatten() for weight in weighed]).tolist())
     found: Found = {}

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
 
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.cpu_backward import BackwardRoom
@@ -26,8 +26,8 @@ Room = TypeVar("Room", ForwardRoom, BackwardRoom)
 
 
 def forward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges: Edges,
-    mask: Tensor | None, save_gates: bool,
+    recorder: Recorder, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges:
+    Edges, mask: Tensor | None, save_gates: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates [D, pixels, 5h] if they are to be saved.
 
@@ -36,12 +36,12 @@ def forward(
     """
     kind = _room_kind(cell, layout, pre.dtype, left.shape[-1], mask is not None)
     given: Any = (pre, left, top, mask, *edges)
-    return tape.do(partial(_forward, kind, save_gates and cell.name != "rnn"), *given)
+    return recorder.do(partial(_forward, kind, save_gates and cell.name != "rnn"), *given)
 
 
 def backward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left: Tensor,
-    top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
+    recorder: Recorder, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left:
+    Tensor, top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at the state that an lstm or gru hands on.
 
@@ -49,7 +49,7 @@ def backward(
     """
     kind = _room_kind(cell, layout, h.dtype, h.shape[-1], mask is not None)
     given: Any = (grad_h, grad_c, left, top, h, c, gates, mask)
-    return tape.do(partial(_backward, kind), *given)
+    return recorder.do(partial(_backward, kind), *given)
 
 
 def _room_kind(

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.kernels.native import library
-from lattend.attend.kinds import is_plain
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
+from lattend.attend.replay.signature import is_plain
 from lattend.nn.grid.call import GridOptions
 
 CELLS = ("rnn", "lstm", "gru")  # as in source/grid.h
@@ -49,50 +49,54 @@ def why_not(x: Tensor, *weights: Tensor) -> str | None:
 
 
 def forward(
-    tape: Tape, how: GridOptions, mask: Tensor | None, x: Tensor, *weights_and_edges: Tensor | None
+    recorder: Recorder,
+    how: GridOptions,
+    mask: Tensor | None,
+    x: Tensor,
+    *weights_and_edges: Tensor | None,
 ) -> tuple[Any, ...]:
     """The states h and c with their edges, and the gates if they are saved."""
     tensors: Any = (mask, x, *weights_and_edges)
-    mask, x, *given = (_contiguous(tape, t) for t in tensors)
+    mask, x, *given = (_contiguous(recorder, t) for t in tensors)
     shape = _shape(how, x, given[2])
     states = (shape.directions, shape.batch, shape.rows + 1, shape.cols + 1, shape.size)
-    h = tape.empty(states, x.dtype, x.device)
-    c = tape.empty(states, x.dtype, x.device) if how.cell.name == "lstm" else None
+    h = recorder.empty(states, x.dtype, x.device)
+    c = recorder.empty(states, x.dtype, x.device) if how.cell.name == "lstm" else None
     gates = None
     if how.save_gates and how.cell.name != "rnn":
-        gates = tape.empty((shape.directions, *x.shape[:3], 5 * shape.size), x.dtype, x.device)
-    _run(tape, "grid_forward", shape, how.cell.gates, x, mask, *given, h, c, gates)
+        gates = recorder.empty((shape.directions, *x.shape[:3], 5 * shape.size), x.dtype, x.device)
+    _run(recorder, "grid_forward", shape, how.cell.gates, x, mask, *given, h, c, gates)
     return h, c, gates
 
 
 def backward(
-    tape: Tape, how: GridOptions, wanted: Sequence[bool], grad_h: Tensor | None, grad_c: Tensor | None,
-    mask: Tensor | None, x: Tensor, *saved: Tensor | None,
+    recorder: Recorder, how: GridOptions, wanted: Sequence[bool], grad_h: Tensor | None, grad_c: Tensor |
+    None, mask: Tensor | None, x: Tensor, *saved: Tensor | None,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """What GridRecord.backward gives."""
     tensors: Any = (grad_h, grad_c, mask, x, *saved)
-    grad_h, grad_c, mask, x, *given = (_contiguous(tape, t) for t in tensors)
+    grad_h, grad_c, mask, x, *given = (_contiguous(recorder, t) for t in tensors)
     shape, gates = _shape(how, x, given[2]), how.cell.gates
     directions, padded = shape.directions, -(-shape.size // 16) * 16
     rows = shape.channels + 2 * shape.size + 1
     tasks = -(-shape.batch // shape.of_task)
-    partial_sums = tape.empty((directions, tasks, rows, gates * padded), x.dtype, x.device)
+    partial_sums = recorder.empty((directions, tasks, rows, gates * padded), x.dtype, x.device)
     shapes = [(directions, *x.shape), *(None if t is None else t.shape for t in given[:8])]
     dx, *others = (
-        tape.empty(found, x.dtype, x.device) if found is not None and asked else None
+        recorder.empty(found, x.dtype, x.device) if found is not None and asked else None
         for found, asked in zip(shapes, wanted, strict=True)
     )
     outputs = (grad_h, grad_c, partial_sums, dx, *others)
-    _run(tape, "grid_backward", shape, 3 * gates, x, mask, *given, *outputs)
-    return None if dx is None else tape.do(_sum_of_directions, dx), *others
+    _run(recorder, "grid_backward", shape, 3 * gates, x, mask, *given, *outputs)
+    return None if dx is None else recorder.do(_sum_of_directions, dx), *others
 
 
 def _sum_of_directions(dx: Tensor) -> Tensor:
     return dx[0] if len(dx) == 1 else dx.sum(0)
 
 
-def _contiguous(tape: Tape, x: Any) -> Any:
-    return x if x is None or x.is_contiguous() else tape.do(Tensor.contiguous, x)
+def _contiguous(recorder: Recorder, x: Any) -> Any:
+    return x if x is None or x.is_contiguous() else recorder.do(Tensor.contiguous, x)
 
 
 def _shape(how: GridOptions, x: Tensor, left: Tensor) -> GridStruct:
@@ -108,7 +112,7 @@ def _shape(how: GridOptions, x: Tensor, left: Tensor) -> GridStruct:
     return shape
 
 
-def _run(tape: Tape, name: str, shape: GridStruct, products: int, *given: Tensor | None) -> None:
+def _run(recorder: Recorder, name: str, shape: GridStruct, products: int, *given: Tensor | None) -> None:
     """Calls compiled code with the addresses of these tensors; null for one that is not there."""
     run, at, count = library.function(name), ctypes.addressof(shape), len(given)
     there = [(place, x) for place, x in enumerate(given) if x is not None]
@@ -124,4 +128,4 @@ def _run(tape: Tape, name: str, shape: GridStruct, products: int, *given: Tensor
         if run(at, addresses.buffer_info()[0], threads()):
             raise MemoryError(f"a grid needs some rows of memory for each thread, and there is none: {kept}")
 
-    tape.do(step, *(x for _, x in there))
+    recorder.do(step, *(x for _, x in there))

@@ -1,4 +1,4 @@
-"""GridRecord: one kind of call of the recurrence. Its steps, noted on a Tape, are taken again by such calls.
+"""GridRecord: the recorded steps of one kind of call of the recurrence, for later calls of that kind.
 
 The kind is all that decides: the cell, the directions, the kernel, and of each tensor all but its values.
 """
@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Kind
-from lattend.attend.kinds import kind_of_plain
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call.attention_call import CallSignature
+from lattend.attend.replay.recorder import Recorder, Steps
+from lattend.attend.replay.signature import plain_signature
 from lattend.nn.grid.call import GridOptions
 from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent
@@ -31,7 +31,7 @@ class GridRecord:
         self.how = how
         self.steps: Steps | None = None
         self.output_steps: Steps | None = None  # those that lead to the first of what they give alone
-        self.backward_steps: Recent[Kind, Steps] = Recent(MAX_GRADIENTS)
+        self.backward_steps: Recent[CallSignature, Steps] = Recent(MAX_GRADIENTS)
 
     def forward(self, mask: Tensor | None, *tensors: Tensor | None) -> Sequence[Any]:
         """The states h and c of all pixels, and what backward needs: both with their edges, and the gates.
@@ -41,9 +41,9 @@ class GridRecord:
         given: Any = (mask, *tensors)
         if self.steps is not None:
             return self.steps(*given)
-        tape = Tape(*given)
-        found = forward_steps(tape, self.how, *given)
-        self.steps, self.output_steps = tape.steps(*found), tape.steps_to(found[0])
+        recorder = Recorder(*given)
+        found = forward_steps(recorder, self.how, *given)
+        self.steps, self.output_steps = recorder.steps(*found), recorder.steps_to(found[0])
         return found
 
     def output(self, mask: Tensor | None, *tensors: Tensor | None) -> Tensor:
@@ -68,17 +68,17 @@ class GridRecord:
             known = self.backward_steps.get(kind)
             if known is not None:
                 return known(*given)
-            tape = Tape(*given)
-            found = backward_steps(tape, self.how, wanted, *given)
+            recorder = Recorder(*given)
+            found = backward_steps(recorder, self.how, wanted, *given)
         results: Any = found
-        steps = tape.steps(*results)
-        apart = new is given or not _shared(grads, saved)  # or the tape took one for the other
+        steps = recorder.steps(*results)
+        apart = new is given or not _shared(grads, saved)  # or the recorder took one for the other
         if kind[1] is not None and steps is not None and apart:
             self.backward_steps.find(kind, lambda: steps)
         return found
 
 
-RECORDS: Recent[Kind, GridRecord] = Recent(MAX_RECORDS)
+RECORDS: Recent[CallSignature, GridRecord] = Recent(MAX_RECORDS)
 
 
 def record_of(how: GridOptions, mask: Tensor | None, *tensors: Tensor | None) -> GridRecord:
@@ -93,7 +93,7 @@ def _shared(grads: Tensors, saved: Tensors) -> bool:
     return any([id(grad) in ids for grad in grads])  # noqa: C419 (a list is faster)
 
 
-def kind_of(given: Tensors) -> Kind | None:
+def kind_of(given: Tensors) -> CallSignature | None:
     """Which tensors there are, all of them but their values, and the GPU in use, to which launches go.
 
     None where somebody traces or watches.
@@ -101,7 +101,7 @@ def kind_of(given: Tensors) -> Kind | None:
     if torch.compiler.is_compiling():
         return None
     there = [x for x in given if x is not None]
-    tensors = kind_of_plain((), *there)
+    tensors = plain_signature((), *there)
     if tensors is None:
         return None
     device = torch.cuda.current_device() if there[0].is_cuda else None

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch._C._autograd import _top_saved_tensors_default_hooks
 
 from lattend import amx
-from lattend.attend.call import Kind
+from lattend.attend.call.attention_call import CallSignature
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, native, reference
 from lattend.nn.grid.call import NO_EDGES, Edges, Flips, GridOptions
@@ -120,7 +120,7 @@ def scan(
 # A repeated call
 
 Options = tuple[CellKind, Flips, str | None, bool]  # cell, flips, kernel, recompute
-CHECKED: Recent[tuple[Options, Kind | None], Callable[..., Tensor]] = Recent(MAX_RECORDS)
+CHECKED: Recent[tuple[Options, CallSignature | None], Callable[..., Tensor]] = Recent(MAX_RECORDS)
 
 
 def again(

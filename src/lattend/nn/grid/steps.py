@@ -1,4 +1,4 @@
-"""The steps of one call of the recurrence, forward and backward, each noted on a Tape.
+"""The steps of one call of the recurrence, forward and backward, each noted on a Recorder.
 
 A kernel runs the wavefront. Around it are the sums W_in x + b before, and the gradients of all else after: by
 torch, for small images on a GPU by kernels of their own, and the native kernel does all of it.
@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.kinds import is_plain
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
+from lattend.attend.replay.signature import is_plain
 from lattend.nn.grid import native
 from lattend.nn.grid.call import Edges, GridOptions
 from lattend.nn.grid.gradients import edge_gradients, gates_again, gradients
@@ -25,80 +25,82 @@ SMALL = "lattend.nn.grid.gpu.small"
 
 
 def forward_steps(
-    tape: Tape, how: GridOptions, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left: Tensor,
-    top: Tensor, *edges: Tensor | None,
+    recorder: Recorder, how: GridOptions, mask: Tensor | None, x: Tensor, into: Tensor, bias: Any, left:
+    Tensor, top: Tensor, *edges: Tensor | None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """What GridRecord.forward gives."""
     small = small_images(how, x, left)
     if how.kernel == "native":
-        h, c, gates = native.forward(tape, how, mask, x, into, bias, left, top, *edges)
+        h, c, gates = native.forward(recorder, how, mask, x, into, bias, left, top, *edges)
     else:
         layout, around = how.layout(x), Edges(*edges)
-        there = _there(tape, how, layout, mask)
+        there = _there(recorder, how, layout, mask)
         if small is not None:
-            room = small.forward(tape, how, layout, x, into, bias, left, top, around, there)
+            room = small.forward(recorder, how, layout, x, into, bias, left, top, around, there)
             if how.joined:
-                return small.joined(tape, how.flips, layout, left.shape[-1], room), room, None, None
-            h, c, _ = small.parts(tape, how, layout, left.shape[-1], room)
-            return *tape.do(inner, h, c), room, None, None
-        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
+                return small.joined(recorder, how.flips, layout, left.shape[-1], room), room, None, None
+            h, c, _ = small.parts(recorder, how, layout, left.shape[-1], room)
+            return *recorder.do(inner, h, c), room, None, None
+        pre = recorder.do(partial(input_sums, how.flips, layout), x, into, bias)
         run = backend(how.kernel).forward
-        h, c, gates = run(tape, how.cell, layout, pre, left, top, around, there, how.save_gates)
+        h, c, gates = run(recorder, how.cell, layout, pre, left, top, around, there, how.save_gates)
     if how.joined:
-        return tape.do(partial(joined, how.flips), h), h, c, gates
-    return *tape.do(inner, h, c), h, c, gates
+        return recorder.do(partial(joined, how.flips), h), h, c, gates
+    return *recorder.do(inner, h, c), h, c, gates
 
 
 def backward_steps(
-    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], *given: Any
+    recorder: Recorder, how: GridOptions, wanted: tuple[bool, ...], *given: Any
 ) -> tuple[Tensor | None, ...]:
     """What GridRecord.backward gives."""
     if not how.joined:
-        return _backward_steps(tape, how, wanted, *given)
+        return _backward_steps(recorder, how, wanted, *given)
     grad, *saved = given
     small = small_images(how, saved[1], saved[4])
     if grad is not None and small is not None:
-        grad = small.parted(tape, how.flips, grad)
+        grad = small.parted(recorder, how.flips, grad)
     elif grad is not None:
-        grad = tape.do(partial(parted, how.flips), grad)
-    return _backward_steps(tape, how, wanted, grad, None, *saved)
+        grad = recorder.do(partial(parted, how.flips), grad)
+    return _backward_steps(recorder, how, wanted, grad, None, *saved)
 
 
 def _backward_steps(
-    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor | None,
-    x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
+    recorder: Recorder, how: GridOptions, wanted: tuple[bool, ...], grad_h: Any, grad_c: Any, mask: Tensor |
+    None, x: Tensor, into: Tensor, bias: Any, left: Tensor, top: Tensor, *others: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The same, from the gradients at the states of each direction."""
     if how.kernel == "native":
-        return native.backward(tape, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
+        return native.backward(recorder, how, wanted, grad_h, grad_c, mask, x, into, bias, left, top, *others)
     h, c, gates = others[-3:]
     layout = how.layout(x)
     if h.dim() == 1:  # the room of a small image
-        h, c, gates = import_module(SMALL).parts(tape, how, layout, left.shape[-1], h)
+        h, c, gates = import_module(SMALL).parts(recorder, how, layout, left.shape[-1], h)
     if gates is None and how.cell.name != "rnn":
-        pre = tape.do(partial(input_sums, how.flips, layout), x, into, bias)
-        gates = tape.do(partial(gates_again, how.cell, layout), pre, left, top, h)
+        pre = recorder.do(partial(input_sums, how.flips, layout), x, into, bias)
+        gates = recorder.do(partial(gates_again, how.cell, layout), pre, left, top, h)
     if grad_h is None:
-        grad_h = tape.do(_nothing, h)
-    there = _there(tape, how, layout, mask)
+        grad_h = recorder.do(_nothing, h)
+    there = _there(recorder, how, layout, mask)
     run = backend(how.kernel).backward
-    found = run(tape, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
+    found = run(recorder, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
     small = small_images(how, x, left)
     if small is None:
         of_all: Any = (x, into, left, top, h, gates, *found)
-        return tape.do(partial(gradients, how, layout, wanted), *of_all)
+        return recorder.do(partial(gradients, how, layout, wanted), *of_all)
     d_pre, d_hidden, d_state = found
-    of_weights = small.gradients(tape, how, wanted, x, into, bias, left, top, h, d_pre, d_hidden)
+    of_weights = small.gradients(recorder, how, wanted, x, into, bias, left, top, h, d_pre, d_hidden)
     of_edges: Any = (None, None, None, None)
     if any(wanted[5:]):
         states: Any = (left, top, gates, d_hidden, d_state)
-        of_edges = tape.do(partial(edge_gradients, how, layout, wanted), *states)
+        of_edges = recorder.do(partial(edge_gradients, how, layout, wanted), *states)
     return *of_weights, *of_edges
 
 
-def _there(tape: Tape, how: GridOptions, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
+def _there(
+    recorder: Recorder, how: GridOptions, layout: RowMajorLayout, mask: Tensor | None
+) -> Tensor | None:
     """The mask as each direction meets it, in the kernel's order."""
-    return None if mask is None else tape.do(lambda mask: layout.take(flipped(how.flips, mask)), mask)
+    return None if mask is None else recorder.do(lambda mask: layout.take(flipped(how.flips, mask)), mask)
 
 
 def _nothing(h: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ Reference: Ho et al. 2019, Axial Attention in Multidimensional Transformers.
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="axial",
     meaning="a pixel attends to its row and its column",
     keys="rows + cols - 1",

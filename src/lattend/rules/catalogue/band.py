@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Literal
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule, check_integer
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule, check_integer
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="band",
     meaning="a query attends to itself, at most `before` positions before it and at most `after` after it",
     keys="min(q, before) + 1 + min(n - 1 - q, after)",
@@ -94,16 +94,16 @@ def window_size(
     if align not in ("top-left", "bottom-right"):
         raise DomainError(f'window_size(align={align!r}): align is "top-left" or "bottom-right"')
     shifted = align == "bottom-right"
-    here = "(q + m - n)" if shifted else "q"
+    operand = "(q + m - n)" if shifted else "q"
     size = "m" if shifted else "n"
-    back = f"min({here}, {left})" if left >= 0 else here
-    ahead = f"min({size} - 1 - {here}, {right})" if right >= 0 else f"{size} - 1 - {here}"
+    back = f"min({operand}, {left})" if left >= 0 else operand
+    ahead = f"min({size} - 1 - {operand}, {right})" if right >= 0 else f"{size} - 1 - {operand}"
     about = replace(
         ABOUT,
         meaning="a query attends to at most `left` positions before it, itself and at most `right` after it",
         keys=f"{back} + 1 + {ahead}",
     )
-    place = "q + m - n" if shifted else "q"
-    limits = [f"{place} - k <= {left}"] if left >= 0 else []
-    limits += [f"k - ({place}) <= {right}" if shifted else f"k - q <= {right}"] if right >= 0 else []
+    position = "q + m - n" if shifted else "q"
+    limits = [f"{position} - k <= {left}"] if left >= 0 else []
+    limits += [f"k - ({position}) <= {right}" if shifted else f"k - q <= {right}"] if right >= 0 else []
     return entry(" and ".join(limits) or "true", about)

@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
 MAX_BLOCKS = 4096
 
 _TEXT = "abs(q // w - k // w) <= t or q // w < g or k // w < g"
 _WHERE = "t >= 0 and g >= 0"
-ABOUT = About(
+ABOUT = RuleInfo(
     name="bigbird",
     meaning="in blocks of w: its own and t blocks to each side, and g global blocks",
     keys="n when q // w < g; min(n, (q // w + t + 1)*w) - max(0, q // w - t)*w "
@@ -80,7 +80,7 @@ def bigbird(
 
 
 def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:
-    """For each block of queries, 1 at `random` blocks of keys that it does not attend to yet."""
+    """Returns a table with 1 at `random` more blocks of keys for each block of queries."""
     if blocks > MAX_BLOCKS:
         raise DomainError(
             f"bigbird: {blocks:,} blocks, and at most {MAX_BLOCKS:,} are drawn; take larger blocks"

@@ -24,10 +24,10 @@ from __future__ import annotations
 from typing import Literal
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-TOP_LEFT = About(
+TOP_LEFT = RuleInfo(
     name="causal",
     meaning="a query attends to itself and all keys before it",
     keys="q + 1",
@@ -42,7 +42,7 @@ TOP_LEFT = About(
         "a decoder such as GPT",
     ),
 )
-BOTTOM_RIGHT = About(
+BOTTOM_RIGHT = RuleInfo(
     name="causal",
     meaning="the last query attends to the last key, and each query before it one key fewer",
     keys="max(0, q + 1 + m - n)",

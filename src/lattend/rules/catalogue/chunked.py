@@ -15,10 +15,10 @@ Reference: Chen et al. 2021, Developing Real-time Streaming Transformer Transduc
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="chunked",
     meaning="chunks of w positions; a query attends to its whole chunk and t chunks before it",
     keys="min(n, (q // w + 1)*w) - max(0, q // w - t)*w",

@@ -12,10 +12,10 @@ Reference: Beltagy et al. 2020, Longformer (dilated sliding window, here its cau
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="dilated",
     meaning="a query attends to itself and t keys before it, every step-th one",
     keys="min(q // step, t) + 1",

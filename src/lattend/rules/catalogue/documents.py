@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-BOTH_WAYS = About(
+BOTH_WAYS = RuleInfo(
     name="documents",
     meaning="a query attends to the positions of its own document, given as data",
     keys="as many as its document has positions",

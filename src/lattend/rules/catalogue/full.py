@@ -12,10 +12,10 @@ Reference: Vaswani et al. 2017, Attention Is All You Need.
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="full",
     meaning="every query attends to every key",
     keys="n",

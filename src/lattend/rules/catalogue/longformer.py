@@ -15,10 +15,10 @@ Reference: Beltagy et al. 2020, Longformer: The Long-Document Transformer.
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="longformer",
     meaning="a query attends to t positions to each side; the first g attend to all, and all to them",
     keys="n when q < g; min(q, t) + 1 + min(n - 1 - q, t) + min(g, max(0, q - t)) otherwise",

@@ -1,4 +1,4 @@
-"""The names of the catalogue, and what a wrong one may have meant: by its letters, or by its meaning."""
+"""The names of the catalogue, and suggestions for unknown names: by spelling or by description."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from inspect import signature
 
-from lattend.rules.about import About
 from lattend.rules.catalogue.axial import axial
 from lattend.rules.catalogue.band import band, local, window_size
 from lattend.rules.catalogue.bigbird import bigbird
@@ -16,6 +15,7 @@ from lattend.rules.catalogue.causal import causal
 from lattend.rules.catalogue.chunked import chunked
 from lattend.rules.catalogue.dilated import dilated
 from lattend.rules.catalogue.documents import documents
+from lattend.rules.catalogue.entry import RuleInfo
 from lattend.rules.catalogue.full import full
 from lattend.rules.catalogue.longformer import longformer
 from lattend.rules.catalogue.natten import natten
@@ -38,7 +38,7 @@ _ORDER: tuple[Callable[..., Rule], ...] = (
 )
 CATALOGUE: dict[str, Callable[..., Rule]] = {function.__name__: function for function in _ORDER}
 
-# Names from elsewhere, in the order of their rules; About.aliases says what their numbers are
+# Names from elsewhere, in the order of their rules; RuleInfo.aliases says what their numbers are
 ALIASES: dict[str, Callable[..., Rule]] = {
     **{"bidirectional": full, "autoregressive": causal, "lower_triangular": causal},
     **{"sliding_window": sliding_window, "block_causal": windowed, "banded": band, "local": local},
@@ -61,13 +61,13 @@ RARE = 1 / 4  # a word that at most four rules are described with says something
 
 
 def unknown_rule(name: str, near: list[str] | None = None) -> str:
-    """That no rule has this name, and which ones are near it, or `near`.
+    """Returns the message that no rule has this name, with similar names.
 
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = rules_near(name) if near is None else near
-    hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
+    candidates = rules_near(name) if near is None else near
+    hint = f"did you mean {' or '.join(candidates)}?" if candidates else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
 
 
@@ -81,7 +81,7 @@ def rules_near(name: str) -> list[str]:
 
 
 def calls_near(words: str, numbers: list[str]) -> list[str]:
-    """The rules that may be meant by words, with the numbers after them; none that counts otherwise.
+    """Returns calls of rules that words and numbers may mean; none whose numbers mean something else.
 
     >>> calls_near("Mistral sliding window of", ["4096"])  # strided(4095)
     ['sliding_window(4096)']
@@ -109,7 +109,7 @@ def _by_word(name: str) -> list[str]:
 
 
 def _by_meaning(name: str) -> list[str]:
-    """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
+    """Returns the rules whose names, or descriptions, share the rarest words with this name."""
     wanted = _words(name) - FILLING
     described = {rule: _described(rule) for rule in CATALOGUE}
     common = Counter(word for words in described.values() for word in words)
@@ -124,7 +124,7 @@ def _by_meaning(name: str) -> list[str]:
     return [best, *(alias for alias in _about(best).alias_names if wanted & _words(alias))]
 
 
-def _about(rule: str) -> About:
+def _about(rule: str) -> RuleInfo:
     about = CATALOGUE[rule]().about
     assert about is not None  # every rule of the catalogue says what it is
     return about

@@ -24,11 +24,11 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
+from lattend.rules.catalogue.entry import RuleInfo, entry
 from lattend.rules.catalogue.neighbourhood import neighbourhood
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse
-from lattend.rules.rule import About, Rule, check_integer
+from lattend.rules.rule import Rule, check_integer
 
 _AXES = {
     1: (("", "n"),),
@@ -54,13 +54,15 @@ def natten(
     ... )  # 5*3, 1 + 2 + 3*3
     (np.int64(15), np.int64(12))
     """
-    given = kernel_size, stride, dilation, is_causal
-    several = [one for one in given if isinstance(one, (tuple, list))]
+    options = kernel_size, stride, dilation, is_causal
+    several = [one for one in options if isinstance(one, (tuple, list))]
     number = len(several[0]) if several else axes
     if number not in _AXES:
         raise DomainError(f"natten: there are 1, 2 or 3 axes, got {number}")
     names = "kernel_size", "stride", "dilation", "is_causal"
-    sizes, strides, steps, causal = (_each(name, one, number) for name, one in zip(names, given, strict=True))
+    sizes, strides, steps, causal = (
+        _each(name, one, number) for name, one in zip(names, options, strict=True)
+    )
     windows = [*zip(sizes, strides, steps, causal, strict=True)]
     for window in windows:
         _check(*window)
@@ -75,7 +77,7 @@ def natten(
         (_causal if one else _around)(*axis, size, stride, step)
         for axis, (size, stride, step, one) in zip(_AXES[number], windows, strict=True)
     ]
-    about = About(
+    about = RuleInfo(
         name="neighbourhood",
         meaning="NATTEN's window along every axis: around the query, moved inside at the border, or causal",
         keys="*".join(f"({keys})" for _, keys in made),
@@ -84,13 +86,13 @@ def natten(
     return entry(" and ".join(condition for condition, _ in made), about, where=where)
 
 
-def _each(name: str, given: int | Sequence[int], number: int) -> list[int]:
-    """One of these for each axis."""
-    if not isinstance(given, (tuple, list)):
-        return [cast(int, given)] * number
-    if len(given) != number:
-        raise DomainError(f"natten({name}={given!r}): give one number, or one for each of {number} axes")
-    return [*given]
+def _each(name: str, value: int | Sequence[int], number: int) -> list[int]:
+    """Returns one number for each axis."""
+    if not isinstance(value, (tuple, list)):
+        return [cast(int, value)] * number
+    if len(value) != number:
+        raise DomainError(f"natten({name}={value!r}): give one number, or one for each of {number} axes")
+    return [*value]
 
 
 def _check(size: int, stride: int, step: int, causal: object) -> None:
@@ -107,7 +109,7 @@ def _check(size: int, stride: int, step: int, causal: object) -> None:
 
 
 def _causal(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
-    """The condition of a causal axis, and how many keys it admits."""
+    """Returns the condition of a causal axis, and its number of keys."""
     if stride == 1:
         far = (size - 1) * step
         apart = f" and (q{a} - k{a}) % {step} == 0" if step > 1 else ""
@@ -119,7 +121,7 @@ def _causal(a: str, length: str, size: int, stride: int, step: int) -> tuple[str
 
 
 def _around(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
-    """The condition of an axis whose window is moved inside, and how many keys it admits."""
+    """Returns the condition of an axis whose window is moved inside at the border, and its number of keys."""
     before, after = size // 2, (size - 1) // 2
     query, key, last, group = _grouped(a, length, step)
     leader = query if stride == 1 else f"{_first(query, stride)} + {stride // 2}"
@@ -137,5 +139,5 @@ def _grouped(a: str, length: str, step: int) -> tuple[str, str, str, str]:
 
 
 def _first(query: str, stride: int) -> str:
-    """The first query that shares this one's window."""
+    """Returns the first query that has the same window."""
     return f"{query} // {stride} * {stride}"

@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import Literal
 
 from lattend.errors import DomainError
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
 _SIZE = {"y": "rows", "x": "cols", "z": "depth"}
 
@@ -65,7 +65,7 @@ def neighbourhood(
     kind = (edge, step is not None)
     names = "zyx"[-axes:]
     text = " and ".join(_CONDITION[kind].format(a=a, size=_SIZE[a]) for a in names)
-    about = About(
+    about = RuleInfo(
         name="neighbourhood",
         meaning="a pixel attends to the pixels within r of it along every axis"
         + (", every step-th one" if step is not None else "")

@@ -12,10 +12,10 @@ Reference: Raffel et al. 2020, Exploring the Limits of Transfer Learning (T5), f
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="prefix_lm",
     meaning="the first p positions are attended by all, the rest is causal",
     keys="max(q + 1, min(p, n))",

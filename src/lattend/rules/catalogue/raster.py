@@ -11,10 +11,10 @@ Reference: van den Oord et al. 2016, Pixel Recurrent Neural Networks; Parmar et 
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="raster",
     meaning="a pixel attends to itself and all pixels before it in reading order",
     keys="qy*cols + qx + 1",

@@ -14,10 +14,10 @@ Reference: Xiao et al. 2024, Efficient Streaming Language Models with Attention 
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="sinks",
     meaning="the first s keys, and a window of itself and t positions before",
     keys="min(q, t) + 1 + min(s, max(0, q - t))",

@@ -14,10 +14,10 @@ Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="sparse_fixed",
     meaning="causal inside blocks of l, and the last c positions of every block before",
     keys="q % l + 1 + q // l*c",

@@ -14,10 +14,10 @@ Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="sparse_strided",
     meaning="the last l positions, and every l-th position before",
     keys="min(q + 1, l) + q // l",

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="strided",
     meaning="a query attends to itself and at most t positions before it",
     keys="min(q, t) + 1",
@@ -45,7 +45,7 @@ def strided(t: int | None = None) -> Rule:
 
 
 def sliding_window(window: int | None = None) -> Rule:
-    """So many keys, the query's own among them, as Hugging Face counts: strided of t = window - 1.
+    """A window of `window` keys including the query's own, as Hugging Face counts: t = window - 1.
 
     >>> sliding_window(window=3).mask(n=8).sum()  # 1 + 2 + 6*3
     np.int64(21)

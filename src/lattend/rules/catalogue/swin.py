@@ -13,10 +13,10 @@ Reference: Liu et al. 2021, Swin Transformer: Hierarchical Vision Transformer us
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="swin",
     meaning="w x w windows, shifted by `shift`; pixels attend to one another inside a window",
     keys="(min(rows, (qy - shift) // w*w + shift + w) - max(0, (qy - shift) // w*w + shift))"

@@ -12,10 +12,10 @@ Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers
 
 from __future__ import annotations
 
-from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.catalogue.entry import RuleInfo, entry
+from lattend.rules.rule import Rule
 
-ABOUT = About(
+ABOUT = RuleInfo(
     name="windowed",
     meaning="causal inside windows of w positions, nothing across them",
     keys="q % w + 1",

@@ -1,4 +1,4 @@
-"""What the rule parser says when a text cannot be read: what was found and what to write."""
+"""Error messages of the rule parser: what is wrong and what to write instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EXAMPLE = {
 
 
 def missing_operand(before: Token | None, token: Token) -> tuple[str, Token] | None:
-    """Why nothing is between `before` and `token`, and which to point at; None if a bracket is at fault."""
+    """Returns why an operand is missing and the token to point at; None if a bracket is at fault."""
     if before is not None and before.value in _EXAMPLE:
         return f"{before.value} has nothing after it; write for instance {_EXAMPLE[before.value]}", before
     if token.value in _EXAMPLE:
@@ -35,23 +35,23 @@ def missing_operand(before: Token | None, token: Token) -> tuple[str, Token] | N
 
 
 def left_over(before: Token, token: Token) -> tuple[str, list[str | Suggestion]]:
-    """Why the text cannot go on with `token`, and what may be meant."""
-    place = before.end
+    """Returns why the text cannot continue with `token`, and suggestions."""
+    end = before.end
     if token.value == ",":
         return "a comma belongs inside min(…), max(…) or […]; join conditions with and", ["and"]
     if token.value == "[":
         return "only an array is looked up with [ ], as in doc[q]", []
     if token.value == "(" and before.value not in WORDS:
-        return f"write * for the product: {before.value}*(", [Suggestion(place, token.start, "*")]
+        return f"write * for the product: {before.value}*(", [Suggestion(end, token.start, "*")]
     message = f"write an operator between {before.value} and {token.value}, such as - or and"
     words = difflib.get_close_matches(token.value.lower(), ("and", "or"), 1, 0.6)
     prose = before.kind == token.kind == "name" and min(len(before.value), len(token.value)) > LETTERS
     joined = () if prose else ("and", "-")
-    return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in joined)]
+    return message, [*words, *(Suggestion(end, token.start, f" {word} ") for word in joined)]
 
 
 def unknown_function(name: Token, rules: list[str]) -> tuple[str, list[str | Suggestion]]:
-    """There is no such function; the closest one, or a rule, and what else might have been meant."""
+    """Returns the message that a function is unknown, and suggestions: functions, rules, products, arrays."""
     word = name.value
     close = difflib.get_close_matches(word.lower(), FUNCTIONS, 1) or rules
     hint = f", did you mean {' or '.join(close)}?" if close else "; there are abs, min and max."
@@ -61,13 +61,13 @@ def unknown_function(name: Token, rules: list[str]) -> tuple[str, list[str | Sug
 
 
 def argument_count(name: str, count: int) -> str:
-    """How many numbers the function takes."""
+    """Returns the message that a function has the wrong number of arguments."""
     wanted = "one number" if name == "abs" else "two numbers or more"
     return f"{name} takes {wanted}, as in {CALL[name]}, and here it has {count}"
 
 
 def no_such_rule(name: str, near: list[str]) -> str:
-    """A name stands where a condition is needed, and may be a rule's misspelt."""
+    """Returns the message that a name is not a condition and may be a misspelled rule."""
     return (
         f"no rule is named {name}; did you mean {' or '.join(near)}? "
         f"Or compare it with something, as in k <= {name}"
@@ -75,11 +75,11 @@ def no_such_rule(name: str, near: list[str]) -> str:
 
 
 def not_a_condition(shown: str) -> str:
-    """A number stands where a condition is needed."""
+    """Returns the message that a number is not a condition."""
     example = f"{shown} <= t" if shown == "k" else f"k <= {shown}"
     return f"{shown} is a number, not a condition; compare it with something, as in {example}"
 
 
 def not_a_number(shown: str, needs: str) -> str:
-    """A condition stands where a number is needed."""
+    """Returns the message that a condition is not a number."""
     return f"{shown} is a condition, not a number, and {needs}; join conditions with and, or, not"

@@ -17,22 +17,22 @@ _ARRAY = re.compile(
 
 
 def split_arrays(text: str) -> tuple[dict[str, list[int]], str]:
-    """The arrays that a text begins with, and the rest; blanks stand for them, so that all keeps its place.
+    """Returns the arrays at the beginning of a text, and the text with blanks in their place.
 
     >>> split_arrays("doc = [0, 0, 1]; doc[q] == doc[k]")
     ({'doc': [0, 0, 1]}, '                 doc[q] == doc[k]')
     """
     arrays: dict[str, list[int]] = {}
     at = 0
-    while found := _ARRAY.match(text, at):
-        arrays[found[1]] = [int(entry) for entry in re.findall(_ENTRY, found[2])]
-        at = found.end()
+    while match := _ARRAY.match(text, at):
+        arrays[match[1]] = [int(entry) for entry in re.findall(_ENTRY, match[2])]
+        at = match.end()
     blank = "".join(letter if letter == "\n" else " " for letter in text[:at])
     return arrays, blank + text[at:]
 
 
 def length_of(condition: Condition, arrays: dict[str, list[int]]) -> int | None:
-    """How many positions there are, if each array has an entry for every one."""
+    """Returns the number of positions if every array has one entry for each position."""
     lookups = [node for node in expr.walk(condition) if isinstance(node, Lookup) and node.array in arrays]
     each = all(
         isinstance(index, Name) and index.name in ("q", "k") for one in lookups for index in one.indices
@@ -42,9 +42,9 @@ def length_of(condition: Condition, arrays: dict[str, list[int]]) -> int | None:
 
 
 def array_missing(text: str, name: str) -> TextError:
-    """That a rule looks up an array that is not given; an example of one may be written before it."""
-    found = re.search(rf"\b{re.escape(name)}\b", text)
-    start, end = found.span() if found else (0, len(text))
+    """Returns the error that an array is missing, with an example to insert before the rule."""
+    match = re.search(rf"\b{re.escape(name)}\b", text)
+    start, end = match.span() if match else (0, len(text))
     error = Source("rule", text).error(
         f"the rule looks up {name}[...], but no array of that name is given; write it before the rule, as in "
         f"{name} = [0, 0, 1]",

@@ -1,4 +1,4 @@
-"""A call in a text, as in dilated(t=3, step=2): its name and its arguments, and where they stand."""
+"""Calls in a text, as in dilated(t=3, step=2): names and arguments with their spans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONSTANTS = {"true": True, "false": False, "none": None}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: its name if it has one, where that or all of it stands, and where its value does."""
+    """An argument: its name, if any, the span of the name or of all of it, and the span of its value."""
 
     name: str | None
     place: Span
@@ -30,7 +30,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A name with its arguments; None where it stands without brackets."""
+    """A name with its arguments, which are None without brackets."""
 
     name: str
     place: Span
@@ -38,7 +38,7 @@ class Call:
 
 
 def read_call(source: Source, start: int, end: int) -> Call | None:
-    """The call that this part of the text is; None where it is something else."""
+    """Returns the call in this part of the text; None if it is something else."""
     head = _HEAD.match(source.text, start, end)
     if head is None or head.end() == end:
         return None if head is None else Call(head[1], head.span(1), None)
@@ -68,7 +68,7 @@ def read_word(source: Source, start: int, end: int) -> str:
 
 
 def read_value(source: Source, start: int, end: int) -> Value:
-    """A number, true, false, none, a pair such as (3, 1), a list of numbers, or else the text itself."""
+    """Returns a number, true, false, none, a pair such as (3, 1), a list of numbers, or the text itself."""
     text = read_word(source, start, end)
     if re.fullmatch(_INTEGER, text):
         return int(text)
@@ -85,7 +85,7 @@ def read_value(source: Source, start: int, end: int) -> Value:
 
 
 def parts(source: Source, start: int, end: int, sign: str) -> Iterator[Span]:
-    """The parts between signs outside brackets and quotes, without the spaces before them."""
+    """Yields the spans between separators outside brackets and quotes, without leading spaces."""
     first = at = start
     while at < end:
         letter = source.text[at]
@@ -109,14 +109,14 @@ def _trimmed(source: Source, start: int, end: int) -> Span:
 def closing(source: Source, at: int, end: int) -> int:
     """Where the bracket or the quote closes that opens at `at`."""
     opened = [at]
-    for place in range(at + 1, end):
-        letter, last = source.text[place], source.text[opened[-1]]
+    for index in range(at + 1, end):
+        letter, last = source.text[index], source.text[opened[-1]]
         if letter == _CLOSING[last]:
             opened.pop()
             if not opened:
-                return place
+                return index
         elif last not in "\"'" and letter in _CLOSING:
-            opened.append(place)
+            opened.append(index)
         elif last not in "\"'" and letter in _CLOSING.values():
-            raise source.error(f"this {letter} closes nothing", place, place + 1)
+            raise source.error(f"this {letter} closes nothing", index, index + 1)
     raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)

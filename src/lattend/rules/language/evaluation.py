@@ -1,4 +1,4 @@
-"""Evaluating a condition at given positions: exact Python integers, or NumPy arrays that never overflow."""
+"""Evaluation of conditions at positions: exact Python integers, or NumPy arrays that never overflow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> bool | Bools:
-    """Whether the condition holds where the names have these values: integers, or integer arrays.
+    """Returns whether a condition holds at these values: integers, or integer arrays.
 
     Arrays are combined as NumPy does; where all entries agree, the answer may be a single bool.
 
@@ -57,13 +57,13 @@ def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, ND
 
 
 def evaluate_term(term: Term, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> int | Ints:
-    """The term's value where the names have these values."""
+    """Returns the value of a term at these values."""
     return expr.fold(term, _Evaluator(env, data).step).value
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounded:
-    """A number or an array of int64, and two integers that it lies between."""
+    """A number or an array of int64, with a lower and an upper bound."""
 
     value: int | Ints
     low: int
@@ -81,7 +81,7 @@ class _Evaluator:
         self.values: dict[str, _Bounded] = {}
 
     def step(self, node: Node, parts: Sequence[Any]) -> Any:
-        """The value of a node whose parts have these values: a _Bounded of a term, bools of a condition."""
+        """Returns the value of a node from its parts' values: a _Bounded or, for a condition, bools."""
         match node:
             case Truth():
                 return node.value
@@ -94,9 +94,9 @@ class _Evaluator:
             case Lookup():
                 return self.look_up(node, parts)
             case Arith():
-                found = self.arithmetic(node, parts)
-                exact = found.exact
-                return found if exact is None else _Bounded(exact, exact, exact)
+                result = self.arithmetic(node, parts)
+                exact = result.exact
+                return result if exact is None else _Bounded(exact, exact, exact)
             case Compare():
                 return _compared(node.op, *parts)
             case And():
@@ -148,7 +148,7 @@ class _Evaluator:
         corners = [end // by for end in (value.low, value.high) for by in (least, divisor.high)]
         return _Bounded(value.value // divisor.value, min(corners), max(corners))
 
-    def look_up(self, node: Lookup, places: Sequence[_Bounded]) -> _Bounded:
+    def look_up(self, node: Lookup, indices: Sequence[_Bounded]) -> _Bounded:
         if node.array not in self.data:
             raise NamingError(
                 f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
@@ -159,33 +159,33 @@ class _Evaluator:
                 f"{expr.term_text(node)} gives {len(node.indices)} places, "
                 f"and {node.array} has {array.ndim} axes"
             )
-        for index, place, length in zip(node.indices, places, array.shape, strict=True):
-            _check_place(node, index, place, length)
-        found = array[tuple(place.value for place in places)]
-        return _value(found, node.array, array)
+        for index, value, length in zip(node.indices, indices, array.shape, strict=True):
+            _check_place(node, index, value, length)
+        entries = array[tuple(value.value for value in indices)]
+        return _value(entries, node.array, array)
 
 
-def _check_place(node: Lookup, index: Term, place: _Bounded, length: int) -> None:
-    if place.low >= 0 and place.high < length:
+def _check_place(node: Lookup, index: Term, value: _Bounded, length: int) -> None:
+    if value.low >= 0 and value.high < length:
         return
-    if place.exact is None:
-        array = cast(Ints, place.value)
+    if value.exact is None:
+        array = cast(Ints, value.value)
         outside = array[(array < 0) | (array >= length)]
         if outside.size == 0:
             return
         wrong = int(outside.flat[0])
     else:
-        wrong = place.exact
+        wrong = value.exact
     shown, inside = expr.term_text(index), f"0 … {length - 1}" if length else "none, it is empty"
     where = f"{shown} = {wrong}" if shown != str(wrong) else shown
     raise DomainError(f"{expr.term_text(node)} is read at {where}, outside the {node.array} given ({inside})")
 
 
-def _value(found: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
-    """A number, or an array of integers with its bounds; those of `whole` where that is known."""
-    if isinstance(found, int):
-        return _Bounded(int(found), int(found), int(found))
-    array: NDArray[Any] = np.asarray(found)
+def _value(entries: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
+    """Returns a number, or an array of integers with its bounds, taken from `whole` if it is known."""
+    if isinstance(entries, int):
+        return _Bounded(int(entries), int(entries), int(entries))
+    array: NDArray[Any] = np.asarray(entries)
     if array.dtype != bool and not np.issubdtype(array.dtype, np.integer):
         raise DomainError(f"{name} must hold whole numbers, got {array.dtype}")
     if array.ndim == 0:

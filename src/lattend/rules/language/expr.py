@@ -92,7 +92,7 @@ V = TypeVar("V")
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly under `node`."""
+    """Returns the children of `node`."""
     match node:
         case Num() | Name() | Truth():
             return ()
@@ -107,7 +107,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every node at and under `node`, left to right, without recursion."""
+    """Yields `node` and all nodes under it, left to right, without recursion."""
     stack = [node]
     while stack:
         top = stack.pop()
@@ -116,7 +116,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def fold(node: Node, step: Callable[[Node, Sequence[V]], V]) -> V:
-    """What `step` makes of a node and of what it made of the nodes under it, from the leaves up."""
+    """Returns the result of `step(node, results of its children)`, computed from the leaves up."""
     order, stack, made = list[Node](), [node], list[V]()
     while stack:
         order.append(stack.pop())
@@ -128,7 +128,7 @@ def fold(node: Node, step: Callable[[Node, Sequence[V]], V]) -> V:
 
 
 def rebuilt(node: Node, parts: Sequence[Any]) -> Node:
-    """`node` with other nodes under it; its span stays."""
+    """Returns `node` with other children and the same span."""
     match node:
         case Num() | Name() | Truth():
             return node
@@ -171,19 +171,19 @@ def arrays(node: Node) -> list[str]:
 
 
 def all_of(*conditions: Condition) -> Condition:
-    """The conjunction, flattened and each part once: `all_of(a, b & c, a)` has three arguments."""
+    """Returns the conjunction, flattened, without duplicates: `all_of(a, b & c, a)` has three arguments."""
     return _joined(And, True, conditions)
 
 
 def conjuncts(condition: Condition) -> tuple[Condition, ...]:
-    """The conditions that `and` joins; none of what always holds."""
+    """Returns the conditions joined by `and`; an empty tuple if the condition always holds."""
     if condition == Truth(True):
         return ()
     return condition.args if isinstance(condition, And) else (condition,)
 
 
 def any_of(*conditions: Condition) -> Condition:
-    """The disjunction, flattened and each part once."""
+    """Returns the disjunction, flattened and without duplicates."""
     return _joined(Or, False, conditions)
 
 
@@ -206,7 +206,7 @@ def _joined(kind: type[And] | type[Or], unit: bool, conditions: tuple[Condition,
 def flattened(
     kind: type[And] | type[Or], conditions: Sequence[Condition], span: Span | None = None
 ) -> Condition:
-    """The conditions joined as they are written: only And in And and Or in Or is flattened."""
+    """Joins conditions as they are written: only And within And and Or within Or is flattened."""
     flat: list[Condition] = []
     for condition in conditions:
         flat.extend(condition.args if isinstance(condition, kind) else (condition,))
@@ -214,7 +214,7 @@ def flattened(
 
 
 def negated(condition: Condition) -> Condition:
-    """`not condition`, without a double negation."""
+    """Returns `not condition` without double negation."""
     match condition:
         case Not(arg=arg):
             return arg
@@ -233,7 +233,7 @@ def without_not(
     *,
     positive: bool = True,
 ) -> V:
-    """What a condition, or its negation if not `positive`, comes to with `not` moved into the comparisons.
+    """Folds a condition, or its negation if not `positive`, with `not` moved into the comparisons.
 
     `compare` gets each comparison as it was written, and the sign that is meant.
     """
@@ -273,7 +273,7 @@ def data_comparisons(node: Condition) -> list[Compare]:
 def choices(
     node: Condition, unknowns: Sequence[Condition]
 ) -> Iterator[tuple[dict[Condition, bool], Condition]]:
-    """Every choice of the truths of `unknowns`, and what is left of the condition then."""
+    """Yields every choice of truth values for `unknowns`, with the rest of the condition."""
     for choice in product((True, False), repeat=len(unknowns)):
         chosen = dict(zip(unknowns, choice, strict=True))
         yield chosen, resolved(node, chosen)
@@ -282,7 +282,7 @@ def choices(
 def replaced(
     node: N, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
 ) -> N:
-    """`node` with every name put through `leaf` and every number through `number`; spans stay."""
+    """Returns `node` with every name replaced by `leaf(name)` and every number by `number(number)`."""
 
     def step(node: Node, parts: Sequence[Node]) -> Node:
         match node:
@@ -297,22 +297,22 @@ def replaced(
 
 
 def exchanged(node: N, old: Term, new: Term) -> N:
-    """`node` with `new` wherever `old` stands."""
+    """Returns `node` with every `old` replaced by `new`."""
     return cast(N, fold(node, lambda part, parts: new if part == old else rebuilt(part, parts)))
 
 
 def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:
-    """`node` with the names in `values` replaced."""
+    """Returns `node` with the names in `values` replaced."""
     return replaced(node, lambda name: values.get(name.name, name))
 
 
 def placed(node: Condition, span: Span) -> Condition:
-    """`node`, all of it as if it were written at `span`."""
+    """Returns `node` with `span` as the span of all its nodes."""
     return cast(Condition, fold(node, lambda node, parts: replace(rebuilt(node, parts), span=span)))
 
 
 def resolved(node: Condition, known: Mapping[Condition, bool]) -> Condition:
-    """`node` with the conditions in `known` replaced by their truth, and simplified."""
+    """Returns `node`, simplified, with the conditions in `known` replaced by their truth values."""
     if node in known:
         return Truth(known[node])
     match node:
@@ -330,7 +330,7 @@ _STRENGTH = {"+": 4, "-": 4, "*": 5, "//": 5, "%": 5, "neg": 6}
 
 
 def term_text(node: Term, strength: int = 0) -> str:
-    """`node` as rule text, with brackets only where `strength` of the context asks for them."""
+    """Returns a term as rule text, in brackets if the context binds more tightly than it."""
     match node:
         case Num():
             return str(node.value) if node.value >= 0 or strength <= 4 else f"({node.value})"
@@ -353,7 +353,7 @@ def term_text(node: Term, strength: int = 0) -> str:
 
 
 def text(node: Condition, strength: int = 0) -> str:
-    """`node` as rule text that reads back to an equal node."""
+    """Returns a condition as rule text, which parses to an equal condition."""
     match node:
         case Truth():
             return "true" if node.value else "false"

@@ -19,7 +19,7 @@ from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What was read, the place it was read from with its brackets, and how many levels it has."""
+    """A node with its position in the text, brackets included, and its nesting depth."""
 
     node: Any
     start: int
@@ -53,31 +53,31 @@ class Parser(ABC, Generic[P]):
 
     @abstractmethod
     def operator(self, left: P, sign: Token, level: int) -> P:
-        """What the operator makes of its left side and what follows, which an implicit one begins."""
+        """Reads the right side and returns the operation; an implicit operator has no token of its own."""
 
     @abstractmethod
     def opening(self, token: Token, loosest: int) -> Callable[[Token], P] | None:
-        """What reads the operand that begins with `token`, if that holds further operands."""
+        """Returns the reader of an operand with operands within it; None if `token` is a leaf."""
 
     @abstractmethod
     def leaf(self, token: Token) -> P:
-        """The operand that is this token."""
+        """Reads an operand of one token."""
 
     @abstractmethod
     def left_over(self, token: Token) -> TextError:
-        """Why the text cannot go on with `token`."""
+        """Returns the error that the text cannot continue with `token`."""
 
     def level(self, token: Token) -> int:
-        """How strongly the operator at `token` binds; 0 where there is none."""
+        """Returns how strongly the operator at `token` binds; 0 if there is none."""
         return self.LEVEL.get(token.value, 0)
 
     # Climbing
 
     def expression(self, loosest: int) -> P:
-        """The longest expression from here whose operators bind at least so strongly."""
+        """Reads the longest expression whose operators bind at least as strongly as `loosest`."""
         left = self.operand(loosest)
         while True:
-            sign = self.here
+            sign = self.current
             level = self.level(sign)
             if level == 0 or level < loosest:
                 return left
@@ -85,7 +85,7 @@ class Parser(ABC, Generic[P]):
             left = self.operator(left, sign, level)
 
     def operand(self, loosest: int) -> P:
-        token = self.here
+        token = self.current
         read = self.opening(token, loosest)
         if read is None:
             return self.leaf(token)
@@ -93,7 +93,7 @@ class Parser(ABC, Generic[P]):
         return self.deeper(token, partial(read, token))
 
     def deeper(self, token: Token, read: Callable[[], Read]) -> Read:
-        """What is read one level below `token`; raises where there are too many levels."""
+        """Calls `read` one nesting level deeper; raises if there are too many levels."""
         if self.levels == self.DEEPEST:
             raise self.fail(f"this is more than {self.DEEPEST} levels deep; write it with fewer", token)
         self.levels += 1
@@ -103,48 +103,48 @@ class Parser(ABC, Generic[P]):
 
     def finish(self) -> None:
         """Raises unless the whole text was read."""
-        if self.here.kind != "end":
-            raise self.left_over(self.here)
+        if self.current.kind != "end":
+            raise self.left_over(self.current)
 
     # Brackets
 
     def arguments(self) -> tuple[list[P], int]:
-        """The expressions between brackets that open here, with commas between them, and where those end."""
-        opening = self.here
+        """Reads expressions in brackets, separated by commas; returns them and the end of the brackets."""
+        opening = self.current
         self.at += 1
-        found: list[P] = []
-        while not found or self.here.value == ",":
-            if not found and self.here.value == self.CLOSING[opening.value]:
+        arguments: list[P] = []
+        while not arguments or self.current.value == ",":
+            if not arguments and self.current.value == self.CLOSING[opening.value]:
                 break
-            self.at += bool(found)
-            found.append(self.expression(self.LOOSEST))
-        return found, self.close(opening)
+            self.at += bool(arguments)
+            arguments.append(self.expression(self.LOOSEST))
+        return arguments, self.close(opening)
 
     def close(self, opening: Token) -> int:
-        """Take the bracket that closes `opening`, and give its end."""
-        token, closing = self.here, self.CLOSING[opening.value]
+        """Reads the bracket that closes `opening` and returns its end."""
+        token, closing = self.current, self.CLOSING[opening.value]
         if token.value == closing:
             self.at += 1
             return token.end
         if token.kind == "end":
             raise self.never_closed(opening)
         if token.value in self.CLOSING.values():
-            place = f"the {opening.value} at character {opening.start + 1}"
-            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token, closing)
+            opened = f"the {opening.value} at character {opening.start + 1}"
+            raise self.fail(f"this {token.value} cannot close {opened}; write {closing}", token, closing)
         raise self.left_over(token)
 
     # Places and errors
 
     @property
-    def here(self) -> Token:
+    def current(self) -> Token:
         return self.tokens[self.at]
 
     @property
-    def before(self) -> Token | None:
+    def previous(self) -> Token | None:
         return self.tokens[self.at - 1] if self.at else None
 
     @property
-    def after(self) -> Token:
+    def following(self) -> Token:
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
@@ -159,9 +159,9 @@ class Parser(ABC, Generic[P]):
         return self.fail(message, opening, Suggestion(end, end, closing))
 
     def unmatched(self, token: Token) -> TextError:
-        """That a bracket before the end is never closed, or that `token` closes nothing."""
-        if token.kind == "end" and self.before is not None:
-            return self.never_closed(self.before)
+        """Returns the error that a bracket is never closed, or that `token` closes nothing."""
+        if token.kind == "end" and self.previous is not None:
+            return self.never_closed(self.previous)
         message = f"this {token.value} closes nothing; take it away or open a bracket before it"
         return self.fail(message, token, "")
 

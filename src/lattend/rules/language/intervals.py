@@ -64,15 +64,15 @@ def _atom_interval(atom: Atom, names: Mapping[str, Interval]) -> Interval:
 
 def least(form: Linear, names: Mapping[str, Interval]) -> Ends:
     """A number that the form is never below."""
-    found = linear_interval(form, names).low
+    low = linear_interval(form, names).low
     for atom, count in form.terms:
         if isinstance(atom, Quotient) and isinstance(atom.by, int) and count % atom.by == 0:
             # by*(x // by) is x - x % by: the names may cancel then
             factor = count // atom.by
             rest = Linear(((Remainder(atom.of, atom.by), 1),))
             other = form.plus(Linear(((atom, count),)), -1).plus(atom.of, factor).plus(rest, -factor)
-            found = _greatest(found, linear_interval(other, names).low)
-    return found
+            low = _greatest(low, linear_interval(other, names).low)
+    return low
 
 
 def _add(a: Interval, b: Interval) -> Interval:

@@ -1,4 +1,4 @@
-"""The key of a rule: one text that says all of it but its numbers, and the way back.
+"""The key of a rule: a text with everything except its numbers, which can be parsed again.
 
     q k n n                    the axes: query, key, and the sizes that bound them
     doc[q] == doc[k]           the condition
@@ -32,36 +32,36 @@ _DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
 
 
 def key_of(rule: Rule) -> str:
-    """The key of a rule."""
-    places = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
+    """Returns the key of a rule."""
+    axes = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
     arrays = {name: _digest(array) for name, array in rule.data.items()} | dict.fromkeys(rule.open, OPEN)
-    given = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
-    return "\n".join((places, expr.text(rule.condition), expr.text(rule.where), given))
+    data = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
+    return "\n".join((axes, expr.text(rule.condition), expr.text(rule.where), data))
 
 
 def spelling_of(rule: Rule) -> str:
-    """A key that is one for all the ways to write a rule, as far as its text shows it, with its numbers."""
-    places, _, _, given = rule.key.split("\n")
+    """Returns a key, numbers included, that is equal for rules whose texts differ only in spelling."""
+    axes, _, _, data = rule.key.split("\n")
     conditions = (normal_text(rule.condition), normal_text(rule.where))
     numbers = (f"{name}={rule.values.get(name, OPEN)}" for name in sorted({*rule.sizes, *rule.parameters}))
-    return "\n".join((places, *conditions, given, " ".join(numbers)))
+    return "\n".join((axes, *conditions, data, " ".join(numbers)))
 
 
 def first_of(rule: Rule) -> Rule | None:
-    """The first rule with the same key if that is another, to be kept alive by this one."""
+    """Returns the first rule with the same key, which this rule keeps alive; None if that is this rule."""
     first = KNOWN.setdefault(rule.key, rule)
     return None if first is rule else first
 
 
 def parts_of(key: str) -> tuple[tuple[Axis, ...], Condition, Condition, dict[str, str]]:
-    """What a key says: axes, condition, domain, and the digest of each array."""
-    places, condition, where, given = key.split("\n")
-    axes = tuple(Axis(*axis.split()) for axis in places.split("; "))
-    return axes, parse(condition), parse(where), dict(pair.split("=") for pair in given.split())
+    """Returns the axes, the condition, the domain and the digests of the arrays of a key."""
+    axes_text, condition, where, data = key.split("\n")
+    axes = tuple(Axis(*axis.split()) for axis in axes_text.split("; "))
+    return axes, parse(condition), parse(where), dict(pair.split("=") for pair in data.split())
 
 
 def unchanging(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, or a copy of it, that nobody can write to: its digest stays true."""
+    """Returns a read-only array, copied if necessary, so that its digest stays valid."""
     if array.base is None and not array.flags.writeable:
         return array
     copy = array.copy()
@@ -74,6 +74,6 @@ def _digest(array: NDArray[Any]) -> str:
     if known is not None and known[0]() is array:
         return known[1]
     content = blake2b(f"{array.dtype} {array.shape} ".encode() + array.tobytes(), digest_size=12)
-    place, found = id(array), content.hexdigest()
-    _DIGESTS[place] = ref(array, lambda _: _DIGESTS.pop(place, None)), found
-    return found
+    array_id, digest = id(array), content.hexdigest()
+    _DIGESTS[array_id] = ref(array, lambda _: _DIGESTS.pop(array_id, None)), digest
+    return digest

@@ -60,11 +60,11 @@ class Linear:
         terms: list[tuple[Atom, int]] = []
         constant = self.constant
         for atom, coefficient in self.terms:
-            found = atom_at(atom, values)
-            if isinstance(found, int):
-                constant += coefficient * found
+            value = atom_at(atom, values)
+            if isinstance(value, int):
+                constant += coefficient * value
             else:
-                terms.append((found, coefficient))
+                terms.append((value, coefficient))
         return Linear.of(terms, constant)
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def _operand(linear: Linear) -> str:
 
 
 def atom_value(atom: Atom, values: Mapping[str, Any]) -> Any:
-    """The number an atom stands for at these values; arrays broadcast."""
+    """Returns the value of an atom; arrays broadcast."""
     if isinstance(atom, str):
         return values[atom]
     by = values[atom.by] if isinstance(atom.by, str) else atom.by
@@ -120,7 +120,7 @@ def atom_value(atom: Atom, values: Mapping[str, Any]) -> Any:
 
 
 def atom_at(atom: Atom, values: Mapping[str, int | str]) -> Atom | int:
-    """The atom with numbers, or other names, for those in `values`: a number once nothing is left to know."""
+    """Returns the atom with numbers or other names substituted; a number if every name has one."""
     if isinstance(atom, str):
         return values.get(atom, atom)
     of = atom.of.at(values)
@@ -176,19 +176,19 @@ def declared_ranges(condition: Condition) -> dict[str, bool]:
     >>> declared_ranges(parse("t >= -3 and 0 <= c and c <= l and s <= 8"))
     {'t': True, 'c': False}
     """
-    found: dict[str, bool] = {}
+    ranges: dict[str, bool] = {}
     for part in expr.conjuncts(condition):
         gap = gap_of(part, {}) if isinstance(part, Compare) and part.op != "!=" else None
         match gap, part:
             case Linear(((str(name), count),), constant), Compare(op=op):
                 limit, strict = (-constant if count > 0 else constant), op in ("<", ">")
                 if op == "==" or (op in (">", ">=")) == (count > 0):  # abs(count) * name >= limit
-                    found[name] = found.get(name, True) and limit + strict <= -abs(count)
+                    ranges[name] = ranges.get(name, True) and limit + strict <= -abs(count)
                 elif limit - strict <= 0:
-                    found.setdefault(name, True)
+                    ranges.setdefault(name, True)
             case _:
                 pass
-    return found
+    return ranges
 
 
 def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
@@ -204,8 +204,8 @@ def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
         case _:
             if b.terms or b.constant < 1:
                 return None
-            found = atom_at((Quotient if op == "//" else Remainder)(a, b.constant), {})
-            return Linear(constant=found) if isinstance(found, int) else Linear(((found, 1),))
+            atom = atom_at((Quotient if op == "//" else Remainder)(a, b.constant), {})
+            return Linear(constant=atom) if isinstance(atom, int) else Linear(((atom, 1),))
 
 
 def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:
@@ -215,7 +215,8 @@ def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:
     for coefficient, name in parts:
         sign = "-" if coefficient < 0 else "+"
         size = abs(coefficient)
-        wrapped = f"({name})" if size != 1 and name and not name.isidentifier() else name
+        joined = size != 1 or (sign == "-" and not text)  # -(k % 3), as -k % 3 is (-k) % 3
+        wrapped = f"({name})" if joined and name and not name.isidentifier() else name
         body = f"{size if size != 1 or not name else ''}{wrapped}"
         text += f" {sign} {body}" if text else f"{'-' if sign == '-' else ''}{body}"
     return text or "0"

@@ -27,12 +27,12 @@ def scale_of(node: expr.Node) -> str | None:
 
 def moduli_in(condition: Condition) -> list[str]:
     """The moduli of a condition, each once, in order."""
-    found = [divisor_of(node) or scale_of(node) for node in expr.walk(condition)]
-    return list(dict.fromkeys(name for name in found if name is not None))
+    moduli = [divisor_of(node) or scale_of(node) for node in expr.walk(condition)]
+    return list(dict.fromkeys(name for name in moduli if name is not None))
 
 
 def with_modulus(condition: Condition, letter: str) -> tuple[Condition, int] | None:
-    """The condition with a letter for the one number that it divides by, and that number; None without one.
+    """Returns the condition with a letter in place of its only divisor, and that divisor; None without one.
 
     >>> from lattend.rules.language.parser import parse
     >>> found = with_modulus(parse("q // 64 == k // 64 and k % 64 != 63"), "w")
@@ -46,5 +46,5 @@ def with_modulus(condition: Condition, letter: str) -> tuple[Condition, int] | N
         return None
     modulus = Name(letter)
     letters: dict[Num, Term] = {number: modulus, Num(number.value - 1): Arith("-", (modulus, Num(1)))}
-    found = expr.replaced(condition, lambda name: name, lambda one: letters.get(one, one))
-    return found, number.value
+    symbolic = expr.replaced(condition, lambda name: name, lambda one: letters.get(one, one))
+    return symbolic, number.value

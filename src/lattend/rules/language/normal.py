@@ -1,4 +1,4 @@
-"""One spelling of a condition, however it is written: `q >= k` and `not k > q` are both `k - q <= 0`.
+"""A normal spelling of conditions: `q >= k` and `not k > q` both become `k - q <= 0`.
 
 It is read off the text, without sets, in microseconds. Conditions of one spelling attend the same pairs; of
 those that attend the same pairs some keep two spellings, which only `sets.canonical` can tell.
@@ -15,7 +15,7 @@ from lattend.rules.language.linear import Linear, gap_of
 
 
 def normal_text(condition: Condition) -> str:
-    """The spelling: without `not`, linear forms compared with 0, the parts of `and` and `or` in one order.
+    """Returns a condition without `not`, linear forms compared with 0, the parts of `and` and `or` sorted.
 
     >>> from lattend.rules.language.parser import parse
     >>> normal_text(parse("not (k > q or 2*q - 2*k > 2*t + 1)"))
@@ -26,7 +26,7 @@ def normal_text(condition: Condition) -> str:
 
 @dataclass(frozen=True)
 class _Spelling:
-    """Texts that `and` or `or` joins; one alone is joined by both."""
+    """Texts joined by `and` or `or`; a single text counts as both."""
 
     parts: frozenset[str]
     sign: str = ""
@@ -76,7 +76,7 @@ def _comparison(node: Compare, op: CompareOp) -> _Spelling:
 
 
 def _as_written(node: Compare, op: CompareOp) -> _Spelling:
-    """A comparison that is not linear keeps its sides, the smaller one on the left."""
+    """Returns a nonlinear comparison with its sides, the smaller one on the left."""
     left, right = expr.term_text(node.left), expr.term_text(node.right)
     if op in (">", ">=") or (op in ("==", "!=") and left > right):
         left, op, right = right, FLIPPED[op], left

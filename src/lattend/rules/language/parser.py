@@ -44,21 +44,21 @@ _LEVEL = {
 
 
 class Named(Protocol):
-    """Rules that have names, which stand for their conditions in a text."""
+    """Rules whose names may be used as conditions in a text."""
 
     def __contains__(self, name: str) -> bool: ...
 
     def near(self, name: str) -> list[str]:
-        """The rules that may be meant by a name that is none."""
+        """Returns the rules that an unknown name may mean."""
         ...
 
-    def condition(self, place: Span) -> Condition:
-        """The condition of the rule that is named at this place of the text, with or without arguments."""
+    def condition(self, span: Span) -> Condition:
+        """Returns the condition of the rule named at this span of the text, with or without arguments."""
         ...
 
 
 def parse(text: str, named: Named | None = None) -> Condition:
-    """The condition a rule's text stands for, in which rules may be `named`.
+    """Parses the text of a rule, which may contain the names of `named` rules.
 
     >>> parse("q - k <= t")
     Compare(op='<=', left=Arith(op='-', args=(Name(name='q'), Name(name='k'))), right=Name(name='t'))
@@ -67,7 +67,7 @@ def parse(text: str, named: Named | None = None) -> Condition:
 
 
 def parse_assumption(text: str) -> Condition:
-    """The condition an assumption stands for: `w | n` or `w divides n`; a comma says and.
+    """Parses an assumption: `w | n` and `w divides n` are read too, and a comma means `and`.
 
     >>> parse_assumption("w | n, t < n") == parse("n % w == 0 and t < n")
     True
@@ -76,7 +76,7 @@ def parse_assumption(text: str) -> Condition:
 
 
 def parse_term(text: str) -> Term:
-    """The number a text stands for.
+    """Parses a term.
 
     >>> parse_term("min(q, 3)")
     Arith(op='min', args=(Name(name='q'), Num(value=3)))
@@ -100,7 +100,7 @@ class _Parser(Parser[Parsed]):
 
     def whole_condition(self) -> Condition:
         parts = [self.expression(_OR)]
-        while self.assumption and self.here.value == ",":
+        while self.assumption and self.current.value == ",":
             self.at += 1
             parts.append(self.expression(_OR))
         self.finish()
@@ -122,7 +122,7 @@ class _Parser(Parser[Parsed]):
 
     def junction(self, left: Parsed, word: str, level: int) -> Parsed:
         parts = [self.condition(left), self.condition(self.expression(level + 1))]
-        while self.here.value == word:
+        while self.current.value == word:
             self.at += 1
             parts.append(self.condition(self.expression(level + 1)))
         return self.joined(And if word == "and" else Or, parts)
@@ -140,7 +140,7 @@ class _Parser(Parser[Parsed]):
         while True:
             right = self.expression(_ADD)
             links.append(self.link(sign, left, right))
-            left, sign = right, self.here
+            left, sign = right, self.current
             if self.level(sign) != _COMPARE:
                 return self.joined(And, links)
             self.at += 1
@@ -173,24 +173,24 @@ class _Parser(Parser[Parsed]):
                 raise self.fail("put brackets around not and its condition, as in (not k == q)", token)
             return self.negation
         if token.value == "-":
-            return self.minus if self.after.kind != "number" else None
+            return self.minus if self.following.kind != "number" else None
         if token.value == "(":
             return self.bracket
         if token.value in FUNCTIONS:
             return self.call
-        if self.named is not None and token.value in self.named and self.after.value == "(":
+        if self.named is not None and token.value in self.named and self.following.value == "(":
             return self.rule_call
-        return self.lookup if self.after.value == "[" and is_name(token.value, WORDS) else None
+        return self.lookup if self.following.value == "[" and is_name(token.value, WORDS) else None
 
     def leaf(self, token: Token) -> Parsed:
-        after = self.after
+        after = self.following
         if token.value == "-":  # -3 is a number, -(3) is minus a number
             self.at += 1
             number = self.leaf(after)
             span = (token.start, number.end)
             return self.piece(Num(-number.node.value, span), span)
         if token.kind in ("sign", "end") or token.value in ("and", "or"):
-            missing = advice.missing_operand(self.before, token)
+            missing = advice.missing_operand(self.previous, token)
             raise self.fail(*missing) if missing else self.unmatched(token)
         self.at += 1
         span = (token.start, token.end)
@@ -221,14 +221,14 @@ class _Parser(Parser[Parsed]):
         return self.piece(node, span, arg.depth + 1)
 
     def bracket(self, opening: Token) -> Parsed:
-        if self.here.value == ")":
+        if self.current.value == ")":
             message = "there is nothing between these brackets; write a number or a condition there"
-            raise self.error(message, opening.start, self.here.end)
+            raise self.error(message, opening.start, self.current.end)
         inner = self.expression(_OR)
         return Parsed(inner.node, opening.start, self.close(opening), inner.depth)
 
     def call(self, name: Token) -> Parsed:
-        if self.here.value != "(":
+        if self.current.value != "(":
             raise self.fail(f"write its numbers in brackets, as in {advice.CALL[name.value]}", name)
         args, end = self.arguments()
         terms = tuple(self.term(arg, f"{name.value} takes numbers") for arg in args)
@@ -238,31 +238,31 @@ class _Parser(Parser[Parsed]):
         return self.piece(Arith(cast(ArithOp, name.value), terms, span), span, max(a.depth for a in args) + 1)
 
     def rule_call(self, name: Token) -> Parsed:
-        close = closing(self.source, self.here.start, len(self.source.text))
-        while self.here.start <= close and self.here.kind != "end":
+        close = closing(self.source, self.current.start, len(self.source.text))
+        while self.current.start <= close and self.current.kind != "end":
             self.at += 1
         return self.rule((name.start, close + 1))
 
-    def rule(self, place: Span) -> Parsed:
-        """The condition of the rule that is named there."""
+    def rule(self, span: Span) -> Parsed:
+        """Returns the condition of the rule named at this span."""
         assert self.named is not None  # it has this name
-        condition = self.named.condition(place)
-        return self.piece(condition, place, depth(condition))
+        condition = self.named.condition(span)
+        return self.piece(condition, span, depth(condition))
 
     def lookup(self, name: Token) -> Parsed:
         args, end = self.arguments()
-        places = tuple(self.term(arg, f"{name.value}[…] takes numbers") for arg in args)
+        indices = tuple(self.term(arg, f"{name.value}[…] takes numbers") for arg in args)
         span = (name.start, end)
         if not args:
             raise self.error(f"write the place to look at, as in {name.value}[q]", *span)
-        return self.piece(Lookup(name.value, places, span), span, max(arg.depth for arg in args) + 1)
+        return self.piece(Lookup(name.value, indices, span), span, max(arg.depth for arg in args) + 1)
 
     # What was found, and whether it fits
 
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        message, meant = advice.left_over(cast(Token, self.before), token)
+        message, meant = advice.left_over(cast(Token, self.previous), token)
         return self.fail(message, token, *meant)
 
     def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Parsed:

@@ -48,7 +48,7 @@ class Polynomial:
         return Polynomial.of([*terms, (Fraction(form.constant), ())])
 
     def as_linear(self) -> tuple[Linear, int]:
-        """Itself as a linear form with whole coefficients over a positive number; raises if it is not one."""
+        """Returns an integer linear form and a positive divisor; raises if it is not linear."""
         if self.degree() > 1:
             raise NoClosedForm("it compares or divides something that is not linear")
         divisor, terms = self._integral
@@ -91,11 +91,11 @@ class Polynomial:
     @cached_property
     def atoms(self) -> list[Atom]:
         """Its atoms, names first, in a fixed order."""
-        found = {atom for monomial in self.terms for atom, _ in monomial}
-        return sorted(found, key=lambda atom: (not isinstance(atom, str), str(atom)))
+        atoms = {atom for monomial in self.terms for atom, _ in monomial}
+        return sorted(atoms, key=lambda atom: (not isinstance(atom, str), str(atom)))
 
     def degree(self, atoms: Iterable[Atom] | None = None) -> int:
-        """Its total degree, in all atoms or in the given ones."""
+        """Returns the total degree in all atoms or in these atoms."""
         chosen = set(self.atoms if atoms is None else atoms)
         return max((sum(e for a, e in m if a in chosen) for m in self.terms), default=0)
 
@@ -123,11 +123,11 @@ class Polynomial:
         for powers, number in self.terms.items():
             coefficient, kept = number, list[tuple[Atom, int]]()
             for atom, exponent in powers:
-                found = atom_at(atom, values)
-                if isinstance(found, int):
-                    coefficient *= found**exponent
+                value = atom_at(atom, values)
+                if isinstance(value, int):
+                    coefficient *= value**exponent
                 else:
-                    kept.append((found, exponent))
+                    kept.append((value, exponent))
             total.append((coefficient, monomial(kept)))
         return Polynomial.of(total)
 
@@ -137,7 +137,7 @@ class Polynomial:
         return divisor, [(int(c * divisor), m) for m, c in self.terms.items()]
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """Its value at numbers: an exact int where it is whole, a Fraction otherwise; arrays broadcast."""
+        """Returns the value at numbers: an int if it is whole, otherwise a Fraction; arrays broadcast."""
         coordinates = {atom: atom_value(atom, values) for atom in self.atoms}
         divisor, terms = self._integral
         total: Any = 0
@@ -149,8 +149,8 @@ class Polynomial:
         if divisor == 1:
             return total
         if isinstance(total, int):
-            whole, rest = divmod(total, divisor)
-            return Fraction(total, divisor) if rest else whole
+            quotient, rest = divmod(total, divisor)
+            return Fraction(total, divisor) if rest else quotient
         return total // divisor
 
     def _bound(self, values: Mapping[str, Any]) -> int:
@@ -165,7 +165,7 @@ class Polynomial:
         return total
 
     def values(self, env: Mapping[str, Any], most: int | None = None) -> NDArray[Any]:
-        """Its exact values at arrays: in int64 where no term can pass it, in Python integers otherwise.
+        """Returns exact values at arrays: in int64 if no term can overflow, otherwise in Python integers.
 
         Where they are whole and known to be at most `most`, in int64 if they fit, however large terms are.
         """
@@ -199,7 +199,7 @@ class Polynomial:
 
 
 def _modulo(number: Any) -> NDArray[np.int64]:
-    """Integers modulo 2⁶⁴ as an array: products of arrays wrap, those of single numbers warn."""
+    """Returns integers modulo 2⁶⁴ as an array: products of arrays wrap, those of NumPy scalars warn."""
     if isinstance(number, int):
         return np.array([(number + 2**63) % 2**64 - 2**63])
     return np.atleast_1d(number)

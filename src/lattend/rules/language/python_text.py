@@ -1,4 +1,4 @@
-"""Reading a rule from the source of a Python function: the text is parsed, and nothing in it runs.
+"""Rules from the source of a Python function: the text is parsed and never run.
 
     read_python("lambda q, k: k <= q").condition == parse("k <= q")
 
@@ -49,7 +49,7 @@ def is_python(text: str) -> bool:
 
 @dataclass
 class PythonRule:
-    """The condition of a function's source, and the arrays it looks up, which the text does not hold."""
+    """The condition of a function's source, and the names of the arrays it looks up."""
 
     condition: expr.Condition
     arrays: list[str]
@@ -98,7 +98,7 @@ Scope = dict[str, expr.Node]
 
 
 def _only_function(reader: _Reader, body: list[ast.stmt]) -> tuple[_Function, Scope]:
-    """The function that says who attends to whom, and the names that stand before it."""
+    """Returns the function that decides who attends to whom, and the names defined before it."""
     scope: Scope = {}
     for line in body:
         match line:
@@ -124,16 +124,16 @@ def _returned_lambda(function: ast.FunctionDef) -> ast.Lambda | None:
 
 
 def _inside(reader: _Reader, outer: ast.FunctionDef, scope: Scope) -> tuple[_Function, Scope]:
-    """The function that a function gives back; the numbers of the outer one are parameters of the rule."""
+    """Returns the function that a function returns; the outer arguments become parameters of the rule."""
     returned = _returned_lambda(outer)
     last = outer.body[-1]
     body = outer.body if returned is None else [*outer.body[:-1], ast.Expr(returned)]
     if returned is None and isinstance(last, ast.Return):
         body = outer.body[:-1]
     defaults = dict(zip([a.arg for a in outer.args.args][::-1], outer.args.defaults[::-1], strict=False))
-    given = {name: reader.node(value, scope) for name, value in defaults.items()}
-    inner, found = _only_function(reader, body)
-    return inner, {**scope, **given, **found}
+    default_nodes = {name: reader.node(value, scope) for name, value in defaults.items()}
+    inner, names = _only_function(reader, body)
+    return inner, {**scope, **default_nodes, **names}
 
 
 @dataclass
@@ -145,15 +145,15 @@ class _Reader:
     arrays: list[str] = field(default_factory=list[str])
 
     def condition(self, function: _Function, scope: Scope) -> expr.Condition:
-        """What the function returns, its names ours."""
+        """Returns the condition that a function returns, in the rule's names."""
         arguments = function.args
         if arguments.vararg or arguments.kwarg:
             self.refuse_all("name each position and parameter, as in (q, k, t)")
-        given = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-        if is_score_mod(given):
+        names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        if is_score_mod(names):
             self.refuse_all(f"it {SCORE_MOD}")
-        ours = names_of_positions(given, plain=not (arguments.defaults or arguments.kwonlyargs))
-        inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(given, ours, strict=True)}}
+        ours = names_of_positions(names, plain=not (arguments.defaults or arguments.kwonlyargs))
+        inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(names, ours, strict=True)}}
         inside |= {argument.arg: expr.Name(argument.arg) for argument in arguments.kwonlyargs}
         if isinstance(function, ast.Lambda):
             return self.truth(self.node(function.body, inside), function.body)
@@ -245,19 +245,19 @@ class _Reader:
         if not isinstance(part.value, ast.Name):
             self.refuse(part, "look up a named array, as in document_id[q_idx]")
         name = part.value.id
-        places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-        found = [self.term(place, scope) for place in places if not self.is_batch(place, scope)]
-        if not found or not is_name(name, WORDS | RESERVED):
+        elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        indices = [self.term(element, scope) for element in elements if not self.is_batch(element, scope)]
+        if not indices or not is_name(name, WORDS | RESERVED):
             self.refuse(part, "look up one entry for each position, as in document_id[q_idx]")
         if name not in self.arrays:
             self.arrays.append(name)
-        return expr.Lookup(name, tuple(found), self.span(part))
+        return expr.Lookup(name, tuple(indices), self.span(part))
 
     def is_batch(self, part: ast.expr, scope: Scope) -> bool:
         return isinstance(part, ast.Name) and scope.get(part.id) == expr.Name(BATCH)
 
     def call(self, part: ast.Call, scope: Scope) -> expr.Node:
-        """abs, min and max, and what torch calls them."""
+        """Reads a call of abs, min or max, or of the torch functions for them."""
         arguments, span = list(part.args), self.span(part)
         match part.func:
             case ast.Name(id=name):
@@ -285,26 +285,26 @@ class _Reader:
     # What was found, and whether it fits
 
     def term(self, part: ast.expr, scope: Scope) -> expr.Term:
-        found = self.node(part, scope)
-        if found == expr.Name(BATCH):
+        node = self.node(part, scope)
+        if node == expr.Name(BATCH):
             self.refuse(part, "a rule is the same for every element of the batch; only an array may differ")
-        if isinstance(found, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
-            return found
+        if isinstance(node, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
+            return node
         return self.refuse(
             part, advice.not_a_number(self.source.part(*self.span(part)), "a number stands here")
         )
 
-    def truth(self, found: expr.Node, part: ast.expr) -> expr.Condition:
-        if isinstance(found, expr.Lookup):
-            return expr.Compare("!=", found, expr.Num(0), self.span(part))
-        if isinstance(found, (expr.Num, expr.Name, expr.Arith)):
+    def truth(self, node: expr.Node, part: ast.expr) -> expr.Condition:
+        if isinstance(node, expr.Lookup):
+            return expr.Compare("!=", node, expr.Num(0), self.span(part))
+        if isinstance(node, (expr.Num, expr.Name, expr.Arith)):
             self.refuse(part, advice.not_a_condition(self.source.part(*self.span(part))))
-        return found
+        return node
 
     def span(self, part: ast.AST) -> tuple[int, int]:
-        place = cast(Any, part)
-        last = self.places.of(place.end_lineno, place.end_col_offset - 1)
-        return self.places.of(place.lineno, place.col_offset), last + 1
+        node = cast(Any, part)
+        last = self.places.of(node.end_lineno, node.end_col_offset - 1)
+        return self.places.of(node.lineno, node.col_offset), last + 1
 
     def refuse(self, part: ast.AST, message: str) -> NoReturn:
         raise self.source.error(message, *self.span(part))

@@ -1,4 +1,4 @@
-"""Symbolic positions: what a traced function is called with, and what it builds."""
+"""Symbolic positions, the arguments of a traced function, and the terms it builds from them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Symbolic:
 
     @classmethod
     def __torch_function__(cls, function: Any, _: object, args: Any = (), kwargs: Any = None) -> Any:
-        """What torch calls in place of its own function where a symbol is among the arguments."""
+        """Handles a torch function that has a symbolic argument."""
         name, named = function.__name__.strip("_"), cast(dict[str, Any], kwargs or {})
         try:
             return OPERATIONS[name](*args, **named)
@@ -114,7 +114,7 @@ class Symbolic:
 
 
 class SymbolicTerm(Symbolic):
-    """A whole number that is not known yet: q, k, a size, a parameter, or what is made of them."""
+    """A symbolic integer: q, k, a size, a parameter, or a term of them."""
 
     __slots__ = ("node",)
     __hash__ = Symbolic.__hash__
@@ -238,8 +238,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
-    """`value` as a term: a symbolic one, or a whole number; `place` says where it was found."""
+def as_term(value: object, context: Callable[[], str]) -> SymbolicTerm:
+    """Returns `value` as a symbolic term; `context` describes where it is used."""
     if isinstance(value, SymbolicTerm):
         return value
     if isinstance(value, SymbolicCondition):
@@ -248,7 +248,7 @@ def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
     if isinstance(plain, int) and not isinstance(plain, bool):
         return SymbolicTerm(Num(plain))
     fix = f"write {int(plain)}" if isinstance(plain, float) and plain.is_integer() else "write an integer"
-    raise TraceError(f"{plain!r} in {place()} is not a whole number; {fix}")
+    raise TraceError(f"{plain!r} in {context()} is not a whole number; {fix}")
 
 
 def _item(value: Any) -> object:
@@ -257,7 +257,7 @@ def _item(value: Any) -> object:
 
 
 def as_condition(value: object) -> SymbolicCondition:
-    """`value` as a condition: a symbolic one, True or False, or an entry of data (not 0)."""
+    """Returns `value` as a condition: symbolic, True or False, or an entry of data that is not 0."""
     match value if isinstance(value, Symbolic) else _item(value):
         case SymbolicCondition() as condition:
             return condition
@@ -295,7 +295,7 @@ def comparison(op: expr.CompareOp, left: object, right: object) -> SymbolicCondi
 
 
 def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
-    """All of these conditions (And) or any of them (Or)."""
+    """Joins conditions by And or Or."""
     conditions = [as_condition(value) for value in values]
     # what is expr.flattened is no level of its own, so a loop may join many conditions
     depth = 1 + max(c.depth - isinstance(c.node, kind) for c in conditions)
@@ -303,14 +303,14 @@ def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
 
 
 def places_of(index: object) -> tuple[object, ...]:
-    """The places in an index: q, k in doc[q, k]."""
+    """Returns the indices of a lookup: q and k in doc[q, k]."""
     return cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
 
 
-def lookup(array: str, given: Sequence[object]) -> SymbolicTerm:
-    """The entry of an array at these places."""
-    places = [as_term(place, lambda: f"{array}[…]") for place in given]
-    return SymbolicTerm(Lookup(array, tuple(place.node for place in places)), places)
+def lookup(array: str, indices: Sequence[object]) -> SymbolicTerm:
+    """Returns the entry of an array at these indices."""
+    terms = [as_term(index, lambda: f"{array}[…]") for index in indices]
+    return SymbolicTerm(Lookup(array, tuple(index.node for index in terms)), terms)
 
 
 def minimum(*values: Any) -> Any:
@@ -357,7 +357,7 @@ def _where(condition: object, then: object, otherwise: object) -> Symbolic:
 
 
 def _chosen_extreme(asked: Compare, then: object, otherwise: object) -> Literal["min", "max"] | None:
-    """What where(a < b, a, b) is, and the like: the smaller or the larger of the two that are compared."""
+    """Returns where(a < b, a, b), and similar calls, as a minimum or a maximum."""
     sides = [SymbolicTerm(Num(side)) if type(side) is int else side for side in (then, otherwise)]
     nodes = [side.node for side in sides if isinstance(side, SymbolicTerm)]
     if asked.op in ("==", "!=") or nodes not in ([asked.left, asked.right], [asked.right, asked.left]):
@@ -389,7 +389,7 @@ def _constant(truth: bool, *_: object, **__: object) -> SymbolicCondition:
 
 
 def _named(operation: Callable[..., Any], names: str) -> dict[str, Callable[..., Any]]:
-    """The operation of each sign under the names that follow it."""
+    """Returns operations by name from lines of a sign and its names."""
     entries = [entry.split() for entry in names.split(", ")]
     return {name: partial(operation, sign) for sign, *others in entries for name in others}
 

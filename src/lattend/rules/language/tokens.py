@@ -1,4 +1,4 @@
-"""Tokens: a text cut into numbers, names and signs, each with its place; shared by rules and formulas."""
+"""Tokens: a text split into numbers, names and signs with their positions, for rules and formulas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = Literal["number", "name", "sign", "end"]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One piece of a text: `text[start:end]`, written the standard way in `value`."""
+    """A token: `text[start:end]`, with its standard spelling in `value`."""
 
     kind: Kind
     value: str
@@ -35,7 +35,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text being read, and what it is called in messages: a rule, an assumption, a formula."""
+    """A text to parse, and what messages call it: a rule, an assumption, a formula."""
 
     kind: str
     text: str
@@ -54,7 +54,7 @@ class Source:
         return TextError(f'{self.kind} "{text}": {message}', self.text, start, end, changes, message)
 
     def instead(self, start: int, end: int, word: str) -> Suggestion:
-        """The word instead of `text[start:end]`; and, or, not with spaces around them."""
+        """Returns the replacement of `text[start:end]` by a word; and, or, not get spaces around them."""
         left, right = self.text[:start][-1:], self.text[end:][:1]
         before = " " if word in _APART and left.strip("( \t\n") else ""
         after = " " if word in _APART and right.strip() else ""
@@ -62,8 +62,8 @@ class Source:
 
     def part(self, start: int, end: int) -> str:
         """The characters from start to end, cut short when they are many."""
-        found = " ".join(self.text[start:end].split())
-        return found if len(found) <= 40 else f"{found[:37]}…"
+        text = " ".join(self.text[start:end].split())
+        return text if len(text) <= 40 else f"{text[:37]}…"
 
     def check_length(self) -> None:
         if len(self.text) > MAX_LENGTH:
@@ -94,31 +94,31 @@ def is_name(word: str, reserved: Collection[str] = ()) -> bool:
 
 
 def scan_name(source: Source, at: int) -> Token | None:
-    """The name that begins at `at`, if one does."""
-    found = NAME.match(source.text, at)
-    if found is None:
+    """Returns the name that begins at `at`; None if there is none."""
+    match = NAME.match(source.text, at)
+    if match is None:
         return None
-    source.check_name(at, found.end())
-    return Token("name", found[0], at, found.end())
+    source.check_name(at, match.end())
+    return Token("name", match[0], at, match.end())
 
 
 def scan_number(source: Source, at: int) -> Token | None:
-    """The whole number that begins at `at`, if one does; underscores may group its digits."""
-    found = _NUMBER.match(source.text, at)
-    return Token("number", found[0], at, found.end()) if found else None
+    """Returns the integer that begins at `at`, if any; underscores may separate its digits."""
+    match = _NUMBER.match(source.text, at)
+    return Token("number", match[0], at, match.end()) if match else None
 
 
 def scan(
     source: Source, read: Callable[[int], Token | list[Token]], space: re.Pattern[str] = SPACE
 ) -> list[Token]:
-    """The tokens of a text, as `read` gives them at each place, the last one of kind "end"."""
-    found: list[Token] = []
+    """Returns the tokens of a text as `read` returns them, and a last one of kind "end"."""
+    tokens: list[Token] = []
     at, end = 0, len(source.text)
     while True:
         skipped = space.match(source.text, at)
         at = skipped.end() if skipped else at
         if at == end:
-            return [*found, Token("end", "", end, end)]
+            return [*tokens, Token("end", "", end, end)]
         token = read(at)
-        found.extend(token if isinstance(token, list) else (token,))
-        at = found[-1].end
+        tokens.extend(token if isinstance(token, list) else (token,))
+        at = tokens[-1].end

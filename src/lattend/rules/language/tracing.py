@@ -1,4 +1,4 @@
-"""Reading a rule from a Python function: it is called once, with symbolic positions.
+"""Rules from Python functions, which are called once with symbolic positions.
 
     trace(lambda q, k, t: (k <= q) & (q - k <= t)).condition == parse("k <= q and q - k <= t")
 
@@ -40,33 +40,33 @@ SCORE_MOD = (
 
 @dataclass
 class Traced:
-    """The condition of a function, and the tensors it looks up: None for one given when attention runs."""
+    """The condition of a function, and the tensors it looks up; None for one that comes with each call."""
 
     condition: Condition = Truth(True)  # noqa: RUF009  (a constant)
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     tensors: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def look_up(self, tensor: Any, given: tuple[object, ...]) -> SymbolicTerm:
-        """The entry of a tensor; with the batch element first, that of each one's own row."""
-        name, first = self._name_of(tensor), given[0]
+    def look_up(self, tensor: Any, indices: tuple[object, ...]) -> SymbolicTerm:
+        """Returns the entry of a tensor; with the batch element first, each element looks up its own row."""
+        name, first = self._name_of(tensor), indices[0]
         each = isinstance(first, SymbolicTerm) and first.node == Name(BATCH)
-        if each and len(given) == 1:
+        if each and len(indices) == 1:
             raise TraceError(
                 f"{name}[b] is one number for each batch element; write it for each position, as in "
                 f"keep[b, kv_idx] with keep = torch.arange(n) < {name}[:, None]"
             )
         plain = tensor[0] if each and len(tensor) == 1 else tensor
         self.data[name] = None if each and len(tensor) > 1 else np.asarray(plain.detach().cpu())
-        return lookup(name, given[1:] if each else given)
+        return lookup(name, indices[1:] if each else indices)
 
     def _name_of(self, tensor: Any) -> str:
-        """What the function calls the tensor, if that can be a name in a rule."""
+        """Returns the function's name for the tensor, if it can be a name in a rule."""
         frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
         while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, "torch.overrides"):
             frame = frame.f_back
         scope = {**frame.f_globals, **frame.f_locals}
-        found = [name for name, value in scope.items() if value is tensor]
-        name = next((name for name in reversed(found) if is_name(name, WORDS | RESERVED)), "array")
+        names = [name for name, value in scope.items() if value is tensor]
+        name = next((name for name in reversed(names) if is_name(name, WORDS | RESERVED)), "array")
         while self.tensors.setdefault(name, tensor) is not tensor:
             name += "2"
         return name
@@ -91,20 +91,20 @@ def trace(function: Callable[..., object]) -> Traced:
     except (TypeError, ValueError):
         raise TraceError(f"{label} does not say what its parameters are; wrap it in a lambda") from None
     plain = all(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters)
-    given = [p.name for p in parameters]
-    if is_score_mod(given):
+    parameter_names = [p.name for p in parameters]
+    if is_score_mod(parameter_names):
         raise TraceError(f"{label} {SCORE_MOD}")
-    names = names_of_positions(given, plain=plain)
+    names = names_of_positions(parameter_names, plain=plain)
     for parameter, name in zip(parameters, names, strict=True):
         _check(label, parameter, name)
     terms = {p: SymbolicTerm(Name(name)) for p, name in zip(parameters, names, strict=True)}
     traced = Traced()
     with _lookups(traced):
-        found = function(
+        result = function(
             *(term for p, term in terms.items() if p.kind is not p.KEYWORD_ONLY),
             **{p.name: term for p, term in terms.items() if p.kind is p.KEYWORD_ONLY},
         )
-    traced.condition = _condition(label, found)
+    traced.condition = _condition(label, result)
     if BATCH in names:
         # masks joined by and_masks begin with true: simplified, the rule reads as one would write it
         traced.condition = expr.resolved(traced.condition, {})
@@ -116,34 +116,34 @@ def trace(function: Callable[..., object]) -> Traced:
     return traced
 
 
-def names_of_positions(given: list[str], *, plain: bool) -> list[str]:
-    """The names in the rule of a function's parameters: its own, or those of FlexAttention's four.
+def names_of_positions(parameters: list[str], *, plain: bool) -> list[str]:
+    """Returns the names that a function's parameters, or FlexAttention's four, have in the rule.
 
     `plain` says that none has a default value and each may be given by its place.
 
     >>> names_of_positions(["b", "h", "q_idx", "kv_idx"], plain=True)
     ['batch', 'head', 'q', 'k']
     """
-    if len(given) == 4 and plain:
-        batch_and_head = given[0] in _BATCHES and given[1] in _HEADS
-        if batch_and_head or given[3] == "kv_idx" or not POSITIONS & {*given}:
+    if len(parameters) == 4 and plain:
+        batch_and_head = parameters[0] in _BATCHES and parameters[1] in _HEADS
+        if batch_and_head or parameters[3] == "kv_idx" or not POSITIONS & {*parameters}:
             return [BATCH, HEAD, "q", "k"]
-    return [_OTHER_NAMES.get(name, name) for name in given]
+    return [_OTHER_NAMES.get(name, name) for name in parameters]
 
 
-def is_score_mod(given: list[str]) -> bool:
+def is_score_mod(parameters: list[str]) -> bool:
     """Whether these are the parameters of FlexAttention's other function, score_mod.
 
     >>> is_score_mod(["score", "b", "h", "q_idx", "kv_idx"])
     True
     """
-    if len(given) != 5:
+    if len(parameters) != 5:
         return False
-    return given[4] == "kv_idx" or (given[1] in _BATCHES and given[2] in _HEADS)
+    return parameters[4] == "kv_idx" or (parameters[1] in _BATCHES and parameters[2] in _HEADS)
 
 
 def _lookups(traced: Traced) -> AbstractContextManager[object]:
-    """While it is open, a tensor looked up at a symbol is noted; torch is there only if the user has it."""
+    """Returns a context that records tensors looked up at symbols; it does nothing if torch is not loaded."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return nullcontext()
@@ -151,9 +151,9 @@ def _lookups(traced: Traced) -> AbstractContextManager[object]:
     class Lookups(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function: Any, _: object, args: Any = (), kwargs: Any = None) -> Any:
             if function is torch.Tensor.__getitem__:
-                places = places_of(args[1])
-                if any(isinstance(place, Symbolic) for place in places):
-                    return traced.look_up(args[0], places)
+                indices = places_of(args[1])
+                if any(isinstance(index, Symbolic) for index in indices):
+                    return traced.look_up(args[0], indices)
             return function(*args, **(kwargs or {}))
 
     return Lookups()

@@ -137,7 +137,7 @@ class _ExpressionParser(Parser[Parsed]):
         return Parsed(inner.node, opening.start, self.close(opening))
 
     def call(self, name: Token) -> Parsed:
-        if self.here.value != "(":
+        if self.current.value != "(":
             raise self.fail(f"{name.value} needs brackets, as in {name.value}(x)", name)
         inner = self.operand(_ADD)
         known = name.value in ("log", "sqrt") and inner.node.is_number
@@ -167,7 +167,12 @@ class _ExpressionParser(Parser[Parsed]):
             raise self.fail(f"{name} is not known; {known}", token)
         if name in CONSTANTS and name not in (self.names or ()):
             return CONSTANTS[name]
-        if self.names is None and self.here.value == "(" and self.here.start == token.end and len(name) > 1:
+        if (
+            self.names is None
+            and self.current.value == "("
+            and self.current.start == token.end
+            and len(name) > 1
+        ):
             raise self.fail(f"{name} is not a function; there are {', '.join(FUNCTIONS)}", token)
         return sympy.Symbol(name, real=True)
 

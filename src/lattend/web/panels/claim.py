@@ -89,8 +89,8 @@ class ClaimAnswer(Answer):
 
 def answer(question: ClaimQuestion) -> ClaimAnswer:
     """The verdict on a formula, for every size and parameter at once."""
-    from lattend.counts.claim_parser import parse_claim
     from lattend.counts.formula_latex import claim_latex, verdict_latex
+    from lattend.counts.formula_parser import parse_claim
 
     rule = read(question.rule)
     count = _count(rule, question)

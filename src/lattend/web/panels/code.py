@@ -40,7 +40,7 @@ class CodeAnswer(Answer):
 
 def answer(question: CodeQuestion) -> CodeAnswer:
     """Attention under the rule in several libraries, and its mask."""
-    from lattend.counts.rule_latex import attention_latex
+    from lattend.counts.latex import attention_latex
     from lattend.rules.code import mask_mod, numpy_mask
 
     rule = read(question.rule)

@@ -41,8 +41,8 @@ class CostClaimAnswer(Answer):
 
 def answer(question: CostClaimQuestion) -> CostClaimAnswer:
     """Proved for every size at once, or refuted with the smallest counterexample."""
-    from lattend.counts.claim_parser import parse_claim
     from lattend.counts.formula_latex import verdict_latex
+    from lattend.counts.formula_parser import parse_claim
     from lattend.report.latex import escape
 
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))

@@ -83,7 +83,7 @@ def answer(question: DrawQuestion) -> DrawAnswer:
 
 def _latex(shown: Picture, rules: Sequence[Rule]) -> str:
     """The picture as TikZ; of one that has too many parts for TeX, the rules as sets."""
-    from lattend.counts.rule_latex import set_latex
+    from lattend.counts.latex import set_latex
     from lattend.report.latex import named
 
     found = shown.tikz()

@@ -79,9 +79,9 @@ def other(question: OtherQuestion) -> ReadAnswer:
 
 
 def _meaning(text: str) -> ReadAnswer:
-    from lattend.counts.rule_latex import set_latex
+    from lattend.counts.latex import set_latex
     from lattend.rules.language.arrays import array_missing
-    from lattend.rules.slips import slips
+    from lattend.rules.typos import typos
 
     rule = read(text)
     if rule.open:
@@ -92,7 +92,7 @@ def _meaning(text: str) -> ReadAnswer:
         meaning=rule.about.meaning if rule.about else "",
         axes=[[axis.query, axis.key, axis.queries, axis.keys] for axis in rule.axes],
         letters=letters(rule),
-        slips=[ReadSlip(**asdict(slip)) for slip in slips(rule)],
+        slips=[ReadSlip(**asdict(slip)) for slip in typos(rule)],
         positions=rule.positions,
         tree=tree(rule.condition),
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},

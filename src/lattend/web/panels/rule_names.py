@@ -13,7 +13,7 @@ from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
-    from lattend.rules.about import About
+    from lattend.rules.catalogue.entry import RuleInfo
 
 
 class NamesQuestion(Question):
@@ -49,7 +49,7 @@ class NamesAnswer(Answer):
 
 def answer(question: NamesQuestion) -> NamesAnswer:
     """The names of a rule, whichever way it was written."""
-    from lattend.counts.rule_latex import condition_latex, set_latex
+    from lattend.counts.latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
     from lattend.report.latex import named
     from lattend.rules.language import expr
@@ -89,7 +89,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     )
 
 
-def _names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
+def _names(rule: Rule) -> tuple[RuleInfo | None, dict[str, str], str]:
     """What the catalogue says of the rule, its parameters in our letters, and the name as it is typed."""
     if rule.about:
         bound = {name: str(value) for name, value in rule.values.items() if name in rule.parameters}

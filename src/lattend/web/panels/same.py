@@ -176,7 +176,7 @@ def _commands(question: SameQuestion, count: bool = False) -> str:
 
 
 def _sets_latex(*rules: Rule) -> list[str]:
-    from lattend.counts.rule_latex import set_latex
+    from lattend.counts.latex import set_latex
 
     return [f"{name} &= {set_latex(rule)}" for name, rule in zip("AB", rules, strict=True)]
 

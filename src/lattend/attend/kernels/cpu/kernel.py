@@ -12,17 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.dropout import kept_weights
-from lattend.attend.kernels.cpu import library
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.batch_arrays import arrays_of, batch_of
+from lattend.attend.call.dropout import kept_weights
+from lattend.attend.call.padding import real_keys
+from lattend.attend.call.tensors import is_finite, per_kv_head
+from lattend.attend.kernels.cpu import grouped_sdpa
 from lattend.attend.kernels.cpu.equal_tiles import Data, Places, cut_to, equal_tiles
 from lattend.attend.kernels.cpu.tile_group import TileGroup, in_sequence, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, LargestScores, OnlineSoftmax
-from lattend.attend.linalg import is_finite
-from lattend.attend.memory import per_kv_head
-from lattend.attend.padding import real_keys
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import with_lists
 
@@ -64,8 +63,8 @@ def _forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, *, careful: b
     )
     for some in _members(call, q):
         mine = _of(some, q, k, v)
-        if not careful and library.takes(call, some.groups, mine[0], mine[2]):
-            found, sums = library.forward(some.groups, call.scale, *mine)
+        if not careful and grouped_sdpa.takes(call, some.groups, mine[0], mine[2]):
+            found, sums = grouped_sdpa.forward(some.groups, call.scale, *mine)
             if some.all_of(q):
                 return found.to(q.dtype).view(out.shape), sums.view(lse.shape)
             some.put(out, found)
@@ -122,8 +121,8 @@ def _backward(call: AttentionCall, given: BackwardInputs, *, careful: bool) -> G
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
         inputs = BackwardInputs(some.of(grad_out), theirs, *_of(some, q, k, v), some.of(out), some.of(lse))
-        if not careful and grad_lse is None and library.takes(call, some.groups, inputs.q, inputs.v):
-            found = library.backward(some.groups, call.scale, inputs)
+        if not careful and grad_lse is None and grouped_sdpa.takes(call, some.groups, inputs.q, inputs.v):
+            found = grouped_sdpa.backward(some.groups, call.scale, inputs)
             for whole, mine in zip((dq, dk, dv), found, strict=True):
                 some.put(whole, mine)
             continue

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend.call import BackwardInputs
+from lattend.attend.call.attention_call import BackwardInputs
+from lattend.attend.call.tensors import masked_product, vecdot, vector_norm
 from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
-from lattend.attend.linalg import masked_product, vecdot, vector_norm
 from lattend.errors import TensorError
 
 CHUNK = 1 << 20  # numbers of a chunk for each thread: 4 MB

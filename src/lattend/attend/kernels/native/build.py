@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SOURCE = HERE / "source"
 LIBRARY = HERE / "compiled.native"  # no .so: it is no module of Python
-HOST = HERE.parents[1] / "host"
+HOST = HERE.parents[1] / "replay" / "host"
 HOST_SOURCE = HOST / "host.cpp"
 HOST_MODULE = HOST / "compiled.abi3.so"  # one of Python, for 3.11 and all that follow
 PASSES = ("forward", "backward", "decode", "grid_forward", "grid_backward")

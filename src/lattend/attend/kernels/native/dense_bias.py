@@ -1,6 +1,6 @@
 """DenseBias: a bias as one float32 number for each pair, and its gradients from the slopes of all pairs.
 
-Both are steps of a tape. What depends on positions alone is found once where it is small; a tensor that has a
+A recorder notes both. What depends on positions alone is computed once where it is small; a tensor that has a
 number for each pair is taken as it lies in memory.
 """
 
@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import PairPositions, derivative, leaves, tensor_of
-from lattend.attend.call import AttentionCall
-from lattend.attend.tape import Tape
-from lattend.attend.tensor_terms import evaluate, nearest
+from lattend.attend.call.attention_call import AttentionCall
+from lattend.attend.call.tensor_terms import evaluate, nearest
+from lattend.attend.replay.recorder import Recorder
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 MOST_KEPT = 1 << 16  # numbers of a table of positions that is kept from call to call
@@ -39,8 +39,8 @@ class Read(NamedTuple):
 class DenseBias:
     """The bias of a call on all its pairs."""
 
-    def __init__(self, tape: Tape, call: AttentionCall, q: Tensor, k: Tensor) -> None:
-        self.tape, self.call, self.term = tape, call, call.term or Num(0)
+    def __init__(self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor) -> None:
+        self.recorder, self.call, self.term = recorder, call, call.term or Num(0)
         self.shape = (*q.shape[:3], k.shape[2])
         elements, heads, queries, keys = map(torch.arange, self.shape)
         pairs = PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)
@@ -48,7 +48,7 @@ class DenseBias:
 
     def values(self) -> Tensor:
         """The bias, [batch, heads, n, m]; where it is one for all, with a stride of 0."""
-        return self.tape.do(partial(torch.broadcast_to, size=self.shape), self._of(self.term))
+        return self.recorder.do(partial(torch.broadcast_to, size=self.shape), self._of(self.term))
 
     def gradients(self, slopes: Tensor) -> list[Tensor]:
         """The gradients of the bias' tensors, from the slopes of all scores, [batch, heads, n, m]."""
@@ -56,7 +56,9 @@ class DenseBias:
         for name, tensor in self.call.bias.items():
             read = [leaf for leaf in leaves(self.term, self.call.bias) if tensor_of(leaf) == name]
             amounts = [self._gradient(leaf, tensor, slopes) for leaf in read]
-            found.append(self.tape.in_dtype(reduce(partial(self.tape.do, torch.add), amounts), tensor.dtype))
+            found.append(
+                self.recorder.in_dtype(reduce(partial(self.recorder.do, torch.add), amounts), tensor.dtype)
+            )
         return found
 
     def _of(self, term: Term) -> Tensor:
@@ -64,25 +66,25 @@ class DenseBias:
         if not leaves(term, self.call.bias):
             return self._positional(partial(_number, term, self.names))
         if isinstance(term, Arith):
-            return self.tape.do(JOINED[term.op], *map(self._of, term.args))
-        tensor = self.tape.in_dtype(self.call.bias[tensor_of(term)], torch.float32)
+            return self.recorder.do(JOINED[term.op], *map(self._of, term.args))
+        tensor = self.recorder.in_dtype(self.call.bias[tensor_of(term)], torch.float32)
         if not isinstance(term, Lookup):
             return tensor
         read = self._read(term, tensor)
         if read.in_order:
-            return self.tape.do(partial(torch.reshape, shape=read.shape), tensor)
-        return self.tape.do(partial(_looked_up, read.heads), tensor, read.places)
+            return self.recorder.do(partial(torch.reshape, shape=read.shape), tensor)
+        return self.recorder.do(partial(_looked_up, read.heads), tensor, read.places)
 
     def _gradient(self, leaf: Term, tensor: Tensor, slopes: Tensor) -> Tensor:
         """What the slopes give the tensor that is read there."""
         by = derivative(self.term, leaf)
-        amount = slopes if by == Num(1) else self.tape.do(torch.mul, slopes, self._of(by))
+        amount = slopes if by == Num(1) else self.recorder.do(torch.mul, slopes, self._of(by))
         if not isinstance(leaf, Lookup):
-            return self.tape.do(torch.sum, amount)
+            return self.recorder.do(torch.sum, amount)
         read = self._read(leaf, tensor)
         if read.in_order:
-            return self.tape.do(partial(_in_order, read.shape, tensor.shape), amount)
-        return self.tape.do(partial(_added_up, read.heads, tensor.shape), amount, read.places)
+            return self.recorder.do(partial(_in_order, read.shape, tensor.shape), amount)
+        return self.recorder.do(partial(_added_up, read.heads, tensor.shape), amount, read.places)
 
     def _read(self, leaf: Lookup, tensor: Tensor) -> Read:
         flat = _places(leaf.indices, self.names, tensor.shape)
@@ -99,7 +101,7 @@ class DenseBias:
     def _positional(self, make: Callable[[], Tensor]) -> Tensor:
         """What depends on positions alone: kept where it is small, and otherwise made by each call."""
         made = make()
-        return self.tape.keep(made) if made.numel() <= MOST_KEPT else self.tape.do(make)
+        return self.recorder.keep(made) if made.numel() <= MOST_KEPT else self.recorder.do(make)
 
 
 def _number(term: Term, names: Names) -> Tensor:

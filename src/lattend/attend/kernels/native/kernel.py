@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import host
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.call.tensors import strides
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library
@@ -26,8 +26,8 @@ from lattend.attend.kernels.native.tile_lists import (
     pairs_in_tiles,
     tile_lists,
 )
-from lattend.attend.memory import strides
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.replay import host
+from lattend.attend.replay.recorder import Recorder, contiguous_strides
 from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
@@ -91,15 +91,17 @@ def crossover(work: str, call: AttentionCall, q: Tensor, v: Tensor) -> KernelCro
     return crossovers.crossover(work, q.dtype, blocks.causal, keys, max(q.shape[3], v.shape[3]))
 
 
-def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(
+    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp; the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
-    q, k, v = (_with_rows(tape, x) for x in (q, k, v))
+    q, k, v = (_with_rows(recorder, x) for x in (q, k, v))
     dtype = _sums_dtype(lists, q)
-    out = tape.empty((*q.shape[:-1], v.shape[-1]), dtype, q.device, strides(q, v.shape[-1]))
-    real, bias = _real_keys(tape, call, k), None
+    out = recorder.empty((*q.shape[:-1], v.shape[-1]), dtype, q.device, strides(q, v.shape[-1]))
+    real, bias = _real_keys(recorder, call, k), None
     if call.term is not None:
-        bias = DenseBias(tape, call, q, k).values()
+        bias = DenseBias(recorder, call, q, k).values()
     layout = _layout(call, q, k, v, dtype, bias, out=out)
     given = q, k, v, real, bias, out
     sizes = tuple(q.shape[:-1])
@@ -117,43 +119,43 @@ def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) ->
         return tensors[-1]
 
     first = output if lists.stages <= 1 else None  # later stages go on from the log-sum-exp
-    out, lse = tape.do(both, *_there(given), first=first)
-    return tape.in_dtype(out, q.dtype), lse
+    out, lse = recorder.do(both, *_there(given), first=first)
+    return recorder.in_dtype(out, q.dtype), lse
 
 
-def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k, v and the bias; the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
     grad_out, q, k, v, out = (
-        _with_rows(tape, x) for x in (given.grad_out, given.q, given.k, given.v, given.out)
+        _with_rows(recorder, x) for x in (given.grad_out, given.q, given.k, given.v, given.out)
     )
     lse, grad_lse = (
-        x if x is None or x.is_contiguous() else tape.do(Tensor.contiguous, x)
+        x if x is None or x.is_contiguous() else recorder.do(Tensor.contiguous, x)
         for x in (given.lse, given.grad_lse)
     )
     dtype = _sums_dtype(lists, q)
-    dq = tape.empty(q.shape, dtype, q.device, strides(q, q.shape[-1]))
-    dk, dv = (tape.empty(x.shape, x.dtype, x.device, strides(x, x.shape[-1])) for x in (k, v))
-    real, dense, bias, slopes = _real_keys(tape, call, k), None, None, None
+    dq = recorder.empty(q.shape, dtype, q.device, strides(q, q.shape[-1]))
+    dk, dv = (recorder.empty(x.shape, x.dtype, x.device, strides(x, x.shape[-1])) for x in (k, v))
+    real, dense, bias, slopes = _real_keys(recorder, call, k), None, None, None
     if call.term is not None:
-        dense = DenseBias(tape, call, q, k)
+        dense = DenseBias(recorder, call, q, k)
         bias = dense.values()
         if call.learned and call.bias:
-            slopes = tape.do(partial(torch.zeros, dense.shape, dtype=torch.float32))
+            slopes = recorder.do(partial(torch.zeros, dense.shape, dtype=torch.float32))
     layout = _layout(call, q, k, v, dtype, bias, out=out, grad_out=grad_out, dq=dq, dk=dk, dv=dv)
     inputs = grad_out, grad_lse, q, k, v, out, lse, real, bias
     whole = *inputs, dq, dk, dv, slopes
-    tape.do(_caller("backward", lists, layout, *_are_there(whole)), *_there(whole))
+    recorder.do(_caller("backward", lists, layout, *_are_there(whole)), *_there(whole))
     if dense is not None and slopes is not None:
         biases = dense.gradients(slopes)
     else:
-        biases = [tape.do(torch.zeros_like, x) for x in call.bias.values()]
-    return tape.in_dtype(dq, q.dtype), dk, dv, biases
+        biases = [recorder.do(torch.zeros_like, x) for x in call.bias.values()]
+    return recorder.in_dtype(dq, q.dtype), dk, dv, biases
 
 
-def _with_rows(tape: Tape, x: Tensor) -> Tensor:
+def _with_rows(recorder: Recorder, x: Tensor) -> Tensor:
     """The numbers of a row side by side."""
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else tape.do(Tensor.contiguous, x)
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else recorder.do(Tensor.contiguous, x)
 
 
 def _sums_dtype(lists: TileLists, q: Tensor) -> torch.dtype:
@@ -220,10 +222,10 @@ def caller(
     return call
 
 
-def _real_keys(tape: Tape, call: AttentionCall, k: Tensor) -> Tensor | None:
+def _real_keys(recorder: Recorder, call: AttentionCall, k: Tensor) -> Tensor | None:
     """Which keys of each element are no padding, [batch, m], where some are."""
     if call.key_mask is not None:
-        return tape.do(Tensor.contiguous, call.key_mask)
+        return recorder.do(Tensor.contiguous, call.key_mask)
     if call.key_range is None:
         return None
     keys = k.shape[2]
@@ -232,4 +234,4 @@ def _real_keys(tape: Tape, call: AttentionCall, k: Tensor) -> Tensor | None:
         places = torch.arange(keys)
         return (places >= key_range[:, :1]) & (places < key_range[:, 1:])
 
-    return tape.do(real, call.key_range)
+    return recorder.do(real, call.key_range)

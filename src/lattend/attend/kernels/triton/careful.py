@@ -19,24 +19,24 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.call import AttentionCall, BackwardInputs
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
+from lattend.attend.call.tensors import row_strides
+from lattend.attend.call.varlen import rule_within
 from lattend.attend.kernels.tolerance import uses_tf32
 from lattend.attend.kernels.triton.forward import LN2, LOG2E, product, row_bounds, rows_of
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
-from lattend.attend.kernels.triton.prepared import (
+from lattend.attend.kernels.triton.launch_arguments import (
     EXACT_PRODUCTS,
     INTERPRETED,
     Arrays,
     array_number,
     weighing,
 )
+from lattend.attend.kernels.triton.launch_replay import launch
+from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.source import generated_rule
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
-from lattend.attend.varlen import rule_within
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 
 CHECKED = 2048  # rows whose marks one program reads
@@ -330,38 +330,45 @@ def needs_repair(call: AttentionCall) -> bool:
 
 
 def repair_output(
-    tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, arrays: Arrays
+    recorder: Recorder,
+    call: AttentionCall,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    arrays: Arrays,
 ) -> None:
     """Computes queries again whose log-sum-exp is NaN, in a call that marks them so."""
     if needs_repair(call):
-        _launch(tape, repair_output_kernel, call, (q, k, v, out, lse), (q, k, v, out), arrays)
+        _launch(recorder, repair_output_kernel, call, (q, k, v, out, lse), (q, k, v, out), arrays)
 
 
 def repair_dq(
-    tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
+    recorder: Recorder, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
     grad_q: Tensor, arrays: Arrays,
 ) -> None:  # fmt: skip
     """Computes the gradients of marked queries again, in a call that marks them."""
     matrices = (given.q, given.k, given.v, given.grad_out)
     tensors = (*matrices, given.lse, delta, *marks, grad_q)
     if marks:
-        _launch(tape, repair_dq_kernel, call, tensors, (*matrices, grad_q), arrays)
+        _launch(recorder, repair_dq_kernel, call, tensors, (*matrices, grad_q), arrays)
 
 
 def repair_dkdv(
-    tape: Tape, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
+    recorder: Recorder, call: AttentionCall, given: BackwardInputs, delta: Tensor, marks: tuple[Tensor, ...],
     grads: tuple[Tensor, Tensor], arrays: Arrays,
 ) -> None:  # fmt: skip
     """Computes the gradients of marked keys and values again, in a call that marks them."""
     matrices = (given.q, given.k, given.v, given.grad_out)
     tensors = (*matrices, given.lse, delta, *marks, *grads)
     if marks:
-        _launch(tape, repair_dkdv_kernel, call, tensors, (*matrices, *grads), arrays)
+        _launch(recorder, repair_dkdv_kernel, call, tensors, (*matrices, *grads), arrays)
 
 
 def _launch(
-    tape: Tape, kernel: Any, call: AttentionCall, tensors: tuple[Tensor, ...], matrices: tuple[Tensor, ...],
-    arrays: Arrays,
+    recorder: Recorder, kernel: Any, call: AttentionCall, tensors: tuple[Tensor, ...], matrices: tuple[Tensor,
+    ...], arrays: Arrays,
 ) -> None:  # fmt: skip
     """Launches a kernel of this file on these tensors, of which `matrices` have rows: q, k and v first."""
     q, k, v = matrices[:3]
@@ -383,7 +390,7 @@ def _launch(
         outer_stride, inner_stride = outer_stride * axis.outer_size, inner_stride * axis.inner_size
     values = call.rule.values
     numbers += [values[name] if name in values else array_number(name, arrays) for name in functions.numbers]
-    header = tape.keep(torch.tensor(numbers, dtype=torch.int64).to(q.device))
+    header = recorder.keep(torch.tensor(numbers, dtype=torch.int64).to(q.device))
     sequences, begins, count = header, header, 1
     if packed:
         apart = "seq" not in arrays
@@ -392,10 +399,11 @@ def _launch(
         count = begins.shape[-1] - 2  # positions behind the last sequence form one more
     tiles = -(-rows.shape[2] // CHECKED)
     launch(
-        tape, kernel, tiles * rows.shape[:2].numel(),
+        recorder, kernel, tiles * rows.shape[:2].numel(),
         (
             *tensors, sequences, begins, header,
-            tuple(arrays[name] for name in functions.arrays) or (header,), *weighing(tape, call, tensors[4]),
+            tuple(arrays[name] for name in functions.arrays) or (header,),
+            *weighing(recorder, call, tensors[4]),
             *(stride for x in matrices for stride in row_strides(x)),
             q.shape[1], q.shape[1] // k.shape[1], rows.shape[2], columns.shape[2], count, tiles,
         ),

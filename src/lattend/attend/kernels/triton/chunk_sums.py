@@ -9,15 +9,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launched
+from lattend.attend.call.tensors import row_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.backward import store_sum
 from lattend.attend.kernels.triton.geometry import PLAIN, outer_axis
-from lattend.attend.kernels.triton.prepared import Prepared, order_kind
+from lattend.attend.kernels.triton.launch_arguments import LaunchArguments, order_kind
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.kernels.triton.tables import has_large_numbers
-from lattend.attend.kernels.triton.turns import Turn
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
+from lattend.plans.tables.adjacency import has_large_numbers
+from lattend.plans.tables.part_passes import PartPass
 
 AT_ONCE: tl.constexpr = tl.constexpr(8)  # chunks whose sums are on the way
 
@@ -67,8 +67,8 @@ def chunk_sums_kernel(
 
 
 def add_chunks(
-    tape: Tape, ready: Prepared, turn: Turn, shares: tuple[Tensor, ...], sums: tuple[Tensor, ...],
-    found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
+    recorder: Recorder, ready: LaunchArguments, turn: PartPass, shares: tuple[Tensor, ...], sums:
+    tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: tuple[Tensor, ...], SOME: bool,
 ) -> None:  # fmt: skip
     """Adds up the shares of the chunks of each tile."""
     assert ready.chunks is not None
@@ -85,4 +85,4 @@ def add_chunks(
         **{"SOME": SOME, "WIDE": has_large_numbers(ready.part)},
     }
     programs = ready.shape.rows // rows * tiles * k.shape[:2].numel()
-    launched.launch(tape, chunk_sums_kernel, programs, arguments, constants)
+    launch_replay.launch(recorder, chunk_sums_kernel, programs, arguments, constants)

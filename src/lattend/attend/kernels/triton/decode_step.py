@@ -22,11 +22,11 @@ from lattend.attend.kernels.triton.decode import (
     decode_split_kernel,
 )
 from lattend.attend.kernels.triton.kernel import DTYPES, MAX_HEAD_DIM
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.kernels.triton.prepared import EXACT_PRODUCTS, INTERPRETED
+from lattend.attend.kernels.triton.launch_arguments import EXACT_PRODUCTS, INTERPRETED
+from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.shapes import padded
 from lattend.attend.kernels.triton.source import StepFunctions, generated_step
-from lattend.attend.tape import Steps, Tape, Varying
+from lattend.attend.replay.recorder import PerCallNumber, Recorder, Steps
 
 MAX_BLOCK, MIN_BLOCK = 64, 16  # slots at a time
 MAX_BYTES = 1 << 15  # of their keys or values
@@ -50,31 +50,33 @@ class TritonStep:
     def __call__(self, *given: Any) -> tuple[Tensor, Tensor | None]:
         if self.steps is not None:
             return self.steps(*given)
-        numbers = [Varying(x) for x in given[-3:]]
-        tape = Tape(*given[:-3], *numbers)
-        out, lse = self._taken(tape, given[:-3], numbers)
+        numbers = [PerCallNumber(x) for x in given[-3:]]
+        recorder = Recorder(*given[:-3], *numbers)
+        out, lse = self._taken(recorder, given[:-3], numbers)
         if lse is None:
-            found = tape.steps_to(out)
+            found = recorder.steps_to(out)
             self.steps = found and (lambda *given: (found(*given), None))
         else:
-            self.steps = tape.steps(out, lse)
+            self.steps = recorder.steps(out, lse)
         return out, lse
 
-    def _taken(self, tape: Tape, given: Any, numbers: list[Varying]) -> tuple[Tensor, Tensor | None]:
+    def _taken(
+        self, recorder: Recorder, given: Any, numbers: list[PerCallNumber]
+    ) -> tuple[Tensor, Tensor | None]:
         slots, how, static = self.slots, self.how, bool(self.slots.state)
-        q, k, v = (x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x) for x in given[:3])
-        tables = [*map(tape.keep, slots.data.values()), *(_on(tape, x, q.device) for x in given[3:])]
-        keys, values = tape.keep(slots.keys), tape.keep(slots.values)
+        q, k, v = (x if x.stride(-1) == 1 else recorder.do(Tensor.contiguous, x) for x in given[:3])
+        tables = [*map(recorder.keep, slots.data.values()), *(_on(recorder, x, q.device) for x in given[3:])]
+        keys, values = recorder.keep(slots.keys), recorder.keep(slots.values)
         (batch, heads, _, dims), kv_heads, width = q.shape, keys.shape[1], values.shape[3]
         block = block_size(max(dims, width), q.element_size())
         splits, per_split = split_slots(keys.shape[2], block, batch * kv_heads)
-        out = tape.empty((batch, heads, 1, width), q.dtype, q.device)
-        acc = tape.empty((batch, heads, splits, width), torch.float32, q.device)
-        sums = tape.empty((batch, heads, splits, 2), torch.float32, q.device)
-        lse = tape.empty((batch, heads, 1), torch.float32, q.device) if how.return_lse else None
+        out = recorder.empty((batch, heads, 1, width), q.dtype, q.device)
+        acc = recorder.empty((batch, heads, splits, width), torch.float32, q.device)
+        sums = recorder.empty((batch, heads, splits, 2), torch.float32, q.device)
+        lse = recorder.empty((batch, heads, 1), torch.float32, q.device) if how.return_lse else None
         placed = isinstance(slots.positions, Tensor)
-        positions = tape.keep(slots.positions) if isinstance(slots.positions, Tensor) else sums
-        now, high, drafted = map(tape.keep, slots.state) if static else (sums, sums, sums)
+        positions = recorder.keep(slots.positions) if isinstance(slots.positions, Tensor) else sums
+        now, high, drafted = map(recorder.keep, slots.state) if static else (sums, sums, sums)
         by_row = positions.shape[1] if placed and len(positions) > 1 else 0
         arguments = (
             q, k, v, keys, values, positions, now, high, acc, sums, tuple(tables) or (sums,),
@@ -94,12 +96,12 @@ class TritonStep:
             "PRECISION": EXACT_PRODUCTS if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
         }
-        launch(tape, decode_split_kernel, batch * kv_heads * splits, arguments, constants)
+        launch(recorder, decode_split_kernel, batch * kv_heads * splits, arguments, constants)
         sums_of_rows = sums if lse is None else lse
         arguments = acc, sums, out, sums_of_rows, now, high, drafted, *out.stride()[:2], heads, splits
         constants = {"STATIC": static, "HAS_LSE": lse is not None, "SPLITS": padded(splits)}
         constants |= {"DV": width, "DVP": padded(width)}
-        launch(tape, decode_combine_kernel, batch * heads, arguments, constants)
+        launch(recorder, decode_combine_kernel, batch * heads, arguments, constants)
         return out, lse
 
 
@@ -109,23 +111,25 @@ class CudnnStep(TritonStep):
     It plans once for the number of slots, so a CUDA graph may repeat the step while the text grows.
     """
 
-    def _taken(self, tape: Tape, given: Any, numbers: list[Varying]) -> tuple[Tensor, Tensor | None]:
+    def _taken(
+        self, recorder: Recorder, given: Any, numbers: list[PerCallNumber]
+    ) -> tuple[Tensor, Tensor | None]:
         slots, how = self.slots, self.how
-        q, k, v = (x if x.stride(-1) == 1 else tape.do(Tensor.contiguous, x) for x in given)
+        q, k, v = (x if x.stride(-1) == 1 else recorder.do(Tensor.contiguous, x) for x in given)
         assert isinstance(slots.positions, Tensor)
-        keys, values, positions = map(tape.keep, (slots.keys, slots.values, slots.positions))
-        now, high, drafted = map(tape.keep, slots.state)
+        keys, values, positions = map(recorder.keep, (slots.keys, slots.values, slots.positions))
+        now, high, drafted = map(recorder.keep, slots.state)
         (batch, kv_heads, size, dims), width = keys.shape, values.shape[3]
         blocks = -(-size // BIAS_BLOCK)
-        bias = tape.empty((batch, 1, 1, size), q.dtype, q.device)
+        bias = recorder.empty((batch, 1, 1, size), q.dtype, q.device)
         arguments = (
             k, v, keys, values, positions, now, high, bias, (now,), size, *slots.ring,
             *k.stride()[:2], *v.stride()[:2], *keys.stride()[:3], *values.stride()[:3], kv_heads, blocks,
         )  # fmt: skip
         constants = {"CONDITION": self.functions.condition, "BLOCK_N": BIAS_BLOCK, **_sizes(dims, width)}
-        launch(tape, decode_bias_kernel, batch * blocks, arguments, constants)
-        out, lse = tape.do(partial(_cudnn, how.scale, how.return_lse), q, keys, values, bias)
-        tape.do(_count, now, high, drafted)
+        launch(recorder, decode_bias_kernel, batch * blocks, arguments, constants)
+        out, lse = recorder.do(partial(_cudnn, how.scale, how.return_lse), q, keys, values, bias)
+        recorder.do(_count, now, high, drafted)
         return out, lse if how.return_lse else None
 
 
@@ -208,7 +212,7 @@ def split_slots(slots: int, block: int, rows: int) -> tuple[int, int]:
     return -(-blocks // each), each * block
 
 
-def _on(tape: Tape, x: Tensor, device: torch.device) -> Tensor:
+def _on(recorder: Recorder, x: Tensor, device: torch.device) -> Tensor:
     """A table as a kernel reads it: on the device, its entries in order."""
-    x = x if x.device == device else tape.do(partial(Tensor.to, device=device), x)
-    return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
+    x = x if x.device == device else recorder.do(partial(Tensor.to, device=device), x)
+    return x if x.is_contiguous() else recorder.do(Tensor.contiguous, x)

@@ -27,11 +27,12 @@ import triton.language as tl
 from torch import Tensor
 
 from lattend.attend.kernels.triton.geometry import NUMBERS, outer_rows
-from lattend.attend.kernels.triton.launched import launch
+from lattend.attend.kernels.triton.launch_replay import launch
 from lattend.attend.kernels.triton.source import Generated
-from lattend.attend.kernels.triton.tables import elements, in_order
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.tables import elements
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.part import Part
+from lattend.plans.tables.adjacency import in_order
 
 CHUNK = 256  # columns of a table of blocks, or zones, that are looked at at once
 LEAST_ORDERED = 64  # tiles: fewer run all at once
@@ -63,7 +64,7 @@ def depends_on_data(part: Part) -> bool:
 
 
 def device_table(
-    tape: Tape, part: Part, sent: Tensor, rows: int, functions: Generated, header: Tensor,
+    recorder: Recorder, part: Part, sent: Tensor, rows: int, functions: Generated, header: Tensor,
     arrays: Mapping[str, Tensor], wide: bool, row_bounds: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The table [batch or 1, heads, tiles, columns] cut to what the data leave, with its lists behind it.
@@ -75,14 +76,14 @@ def device_table(
     shape = (elements(part, arrays), heads, tiles, columns + (blocks is not None))
     programs = shape[0] * heads * tiles
     if blocks is None:
-        table = tape.empty(shape, torch.int32, sent.device)
+        table = recorder.empty(shape, torch.int32, sent.device)
     else:
-        room = tape.empty((programs * (shape[-1] + part.blocks[2]),), torch.int32, sent.device)
-        table = tape.do(partial(_beginning, shape), room)
+        room = recorder.empty((programs * (shape[-1] + part.blocks[2]),), torch.int32, sent.device)
+        table = recorder.do(partial(_beginning, shape), room)
     if not programs:
         return table
     unused = (header,)
-    zones = [tape.once(zones_of, arrays[same.inner.array]) for same in part.same]
+    zones = [recorder.once(zones_of, arrays[same.inner.array]) for same in part.same]
     arguments = (
         sent, table, header, tuple(arrays[name] for name in functions.arrays) or unused,
         tuple(arrays[same.outer.array] for same in part.same) or unused,
@@ -103,11 +104,11 @@ def device_table(
         "EXTRA": NUMBERS + len(functions.numbers),
         "WIDE": wide,
     }
-    launch(tape, tile_table_kernel, programs, arguments, constants)
-    return table if blocks is not None or programs < LEAST_ORDERED else _heavy_first(tape, table)
+    launch(recorder, tile_table_kernel, programs, arguments, constants)
+    return table if blocks is not None or programs < LEAST_ORDERED else _heavy_first(recorder, table)
 
 
-def room_for_row_bounds(tape: Tape, part: Part, arrays: Mapping[str, Tensor]) -> Tensor | None:
+def room_for_row_bounds(recorder: Recorder, part: Part, arrays: Mapping[str, Tensor]) -> Tensor | None:
     """Where each row's first and last inner position go, [batch or 1, 2, rows], if equal entries bound them.
 
     That is so where one array is looked up at both positions, and its entries ascend: else each first one
@@ -118,15 +119,15 @@ def room_for_row_bounds(tape: Tape, part: Part, arrays: Mapping[str, Tensor]) ->
         return None
     entries = arrays[part.same[0].outer.array]
     shape = (elements(part, arrays), 2, part.axes[0].outer_size)
-    return tape.empty(shape, torch.int32, entries.device)
+    return recorder.empty(shape, torch.int32, entries.device)
 
 
-def _heavy_first(tape: Tape, table: Tensor) -> Tensor:
+def _heavy_first(recorder: Recorder, table: Tensor) -> Tensor:
     """The table, of which the plan's order is that of the rule without its data, in order again."""
     batch, heads, tiles, _ = table.shape
-    found = tape.empty(table.shape, table.dtype, table.device)
+    found = recorder.empty(table.shape, table.dtype, table.device)
     arguments, constants = (table, found, tiles), {"CHUNK": CHUNK}
-    launch(tape, heavy_first_kernel, batch * heads * tiles, arguments, constants)
+    launch(recorder, heavy_first_kernel, batch * heads * tiles, arguments, constants)
     return found
 
 
@@ -134,15 +135,15 @@ def _next_element(x: Tensor) -> int:
     return x.stride(0) if len(x) > 1 else 0
 
 
-def zones_of(tape: Tape, entries: Tensor) -> Tensor:
+def zones_of(recorder: Recorder, entries: Tensor) -> Tensor:
     """Of entries [batch or 1, size], the numbers of their zones: [batch or 1, zones, ZONE_NUMBERS]."""
     batch, size = entries.shape
     count = -(-size // ZONE)
-    zones = tape.empty((batch, count, ZONE_NUMBERS), torch.int64, entries.device)
+    zones = recorder.empty((batch, count, ZONE_NUMBERS), torch.int64, entries.device)
     groups = -(-count // ZONES)
     if batch * groups:
         arguments = (entries, zones, _next_element(entries), size, groups)
-        launch(tape, zones_kernel, batch * groups, arguments, {"ZONES": ZONES, "ZONE": ZONE})
+        launch(recorder, zones_kernel, batch * groups, arguments, {"ZONES": ZONES, "ZONE": ZONE})
     return zones
 
 

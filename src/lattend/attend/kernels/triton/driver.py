@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from triton.runtime import driver as triton_driver
 
-from lattend.attend import host
-from lattend.attend.tape import Varying
+from lattend.attend.replay import host
+from lattend.attend.replay.recorder import PerCallNumber
 from lattend.recent import Recent
 
 WORD = 8  # bytes; addresses lie at whole words
@@ -42,7 +42,7 @@ class Descriptor(Protocol):
     padding: str
 
 
-GIVEN = (Tensor, Descriptor, Varying)  # what differs from launch to launch
+GIVEN = (Tensor, Descriptor, PerCallNumber)  # what differs from launch to launch
 
 
 class Parameter(NamedTuple):
@@ -158,8 +158,8 @@ def parameters_of(signature: Sequence[Any], arguments: Sequence[Any]) -> Iterato
             sizes += [struct.pack("<q", x) for x in argument.strides]
             yield Parameter(DESCRIPTOR, bytes(DESCRIPTOR), DESCRIBED, tensors, argument)
             yield from (Parameter(len(packed), packed) for packed in sizes)
-        elif isinstance(argument, Tensor | Varying):
-            if isinstance(argument, Varying) and kind != "i64":
+        elif isinstance(argument, Tensor | PerCallNumber):
+            if isinstance(argument, PerCallNumber) and kind != "i64":
                 raise LookupError(f"a number of type {kind} that is given anew")
             if kind != "constexpr":
                 yield Parameter(WORD, bytes(WORD), ADDRESS, tensors)

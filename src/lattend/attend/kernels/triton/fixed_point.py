@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
-from lattend.attend.call import AttentionCall, BackwardInputs
-from lattend.attend.dropout import kept_share
-from lattend.attend.linalg import vector_norm
-from lattend.attend.tape import Tape
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
+from lattend.attend.call.dropout import kept_share
+from lattend.attend.call.tensors import vector_norm
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import Plan
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
@@ -39,29 +39,35 @@ class FixedPointSums:
 
     @staticmethod
     def of(
-        tape: Tape, plan: Plan, call: AttentionCall, arrays: Mapping[str, Tensor], given: BackwardInputs
+        recorder: Recorder,
+        plan: Plan,
+        call: AttentionCall,
+        arrays: Mapping[str, Tensor],
+        given: BackwardInputs,
     ) -> FixedPointSums:
         """Empty sums for the gradients of the bias; nothing is read back from the device."""
         grad, v, device = given.grad_out, given.v, given.v.device
         if call.term is None or not call.bias or not call.learned:
-            return FixedPointSums((), tape.keep(torch.ones(1, device=device)), ())
+            return FixedPointSums((), recorder.keep(torch.ones(1, device=device)), ())
         like = [arrays[name][0] for name in call.bias]
-        sums = tuple(tape.do(partial(torch.zeros, x.shape, dtype=torch.int64, device=device)) for x in like)
+        sums = tuple(
+            recorder.do(partial(torch.zeros, x.shape, dtype=torch.int64, device=device)) for x in like
+        )
         dtypes = tuple(x.dtype for x in like)
         if not grad.numel() or not v.numel():  # nothing will be added
-            return FixedPointSums(sums, tape.keep(torch.ones(len(sums), device=device)), dtypes)
+            return FixedPointSums(sums, recorder.keep(torch.ones(len(sums), device=device)), dtypes)
         factors = _Factors.of(plan, call, arrays, grad)
         others = [arrays[name] for name in factors.reads]
         if not others:
-            others = [tape.keep(torch.tensor(factors.largest({}), dtype=torch.float32).to(device))]
+            others = [recorder.keep(torch.tensor(factors.largest({}), dtype=torch.float32).to(device))]
         rows = [] if given.grad_lse is None else [given.grad_lse, given.lse]
-        quanta = tape.do(partial(_quanta, factors, len(rows) > 0), grad, v, *rows, *others)
+        quanta = recorder.do(partial(_quanta, factors, len(rows) > 0), grad, v, *rows, *others)
         return FixedPointSums(sums, quanta, dtypes)
 
-    def gradients(self, tape: Tape) -> list[Tensor]:
+    def gradients(self, recorder: Recorder) -> list[Tensor]:
         """The sums as gradients, in the dtype of each tensor."""
         return [
-            tape.do(partial(_gradient, place, dtype), total, self.quanta)
+            recorder.do(partial(_gradient, place, dtype), total, self.quanta)
             for place, (total, dtype) in enumerate(zip(self.sums, self.dtypes, strict=True))
         ]
 

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.rule_names import axes_looked_up
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
 if TYPE_CHECKING:
-    from lattend.attend.kernels.triton.launch import Runner
+    from lattend.attend.kernels.triton.launch import PlanExecutor
 
 MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -84,34 +84,36 @@ def has_gluon() -> bool:
     return triton.__version__.startswith(GLUON)
 
 
-def forward(tape: Tape, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(
+    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    return _runner(call, q.device).forward(tape, call, q, k, v, arrays(tape, call, q.device))
+    return _runner(call, q.device).forward(recorder, call, q, k, v, arrays(recorder, call, q.device))
 
 
 def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The largest score of each query, -inf where it has no key."""
-    tape = Tape(q, k, *call.tensors)
-    return _runner(call, q.device).largest(tape, call, q, k, arrays(tape, call, q.device))
+    recorder = Recorder(q, k, *call.tensors)
+    return _runner(call, q.device).largest(recorder, call, q, k, arrays(recorder, call, q.device))
 
 
-def backward(tape: Tape, call: AttentionCall, given: BackwardInputs) -> Gradients:
+def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     device = given.q.device
-    dq, dk, dv, biases = _runner(call, device).backward(tape, call, given, arrays(tape, call, device))
+    dq, dk, dv, biases = _runner(call, device).backward(recorder, call, given, arrays(recorder, call, device))
     if not call.learned:
-        biases = [tape.do(_zeros, x) for x in call.bias.values()]
+        biases = [recorder.do(_zeros, x) for x in call.bias.values()]
     return dq, dk, dv, biases
 
 
-def arrays(tape: Tape, call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
+def arrays(recorder: Recorder, call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
     """The arrays of the rule and the tensors of the bias, on the device, each [batch or 1, …]."""
     found: dict[str, Tensor] = {}
     if call.rule.data:
-        found = {name: tape.keep(array) for name, array in _bound(call.rule.key, str(device)).items()}
+        found = {name: recorder.keep(array) for name, array in _bound(call.rule.key, str(device)).items()}
     for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
-        found[name] = tape.do(partial(_for_batch, device, array.ndim > axes), array)
-    return found | {name: tape.do(partial(_for_batch, device, False), x) for name, x in call.bias.items()}
+        found[name] = recorder.do(partial(_for_batch, device, array.ndim > axes), array)
+    return found | {name: recorder.do(partial(_for_batch, device, False), x) for name, x in call.bias.items()}
 
 
 def _zeros(x: Tensor) -> Tensor:
@@ -128,13 +130,13 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: Recent[object, Runner] = Recent(MAX_KNOWN)  # as many as there are plans
+_RUNNERS: Recent[object, PlanExecutor] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
-def _runner(call: AttentionCall, device: torch.device) -> Runner:
+def _runner(call: AttentionCall, device: torch.device) -> PlanExecutor:
     """The runner of the call's plan; remembered."""
-    from lattend.attend.kernels.triton.launch import Runner
+    from lattend.attend.kernels.triton.launch import PlanExecutor
 
     found, tensors = plan(call.rule), tuple(call.bias)
     key = (found, device, call.term, tensors)
-    return _RUNNERS.find(key, lambda: Runner(found, device, term=call.term, tensors=tensors))
+    return _RUNNERS.find(key, lambda: PlanExecutor(found, device, term=call.term, tensors=tensors))

@@ -1,6 +1,6 @@
 """What happens to the scores and weights of single pairs in a kernel: a softcap, dropout, padding.
 
-The hash is that of attend/dropout.py, in the same steps.
+The hash is that of attend/call/dropout.py, in the same steps.
 """
 
 # Kernels are compiled by Triton, whose values have no Python types
@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lattend.attend import dropout
+from lattend.attend.call import dropout
 
 FIRST: tl.constexpr = tl.constexpr(dropout.FIRST)
 SECOND: tl.constexpr = tl.constexpr(dropout.SECOND)

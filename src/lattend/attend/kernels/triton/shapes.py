@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lattend.attend.kernels.tolerance import uses_tf32
-from lattend.attend.kernels.triton.group_steps import leaving, left_out
-from lattend.attend.kernels.triton.image_tables import image_table, steps_loaded, steps_met
-from lattend.attend.kernels.triton.tables import in_boxes, in_order
-from lattend.attend.kernels.triton.tile_costs import (
+from lattend.plans.part import Part
+from lattend.plans.plan import Plan
+from lattend.plans.tables.adjacency import in_boxes, in_order
+from lattend.plans.tables.chunks import most_queries
+from lattend.plans.tables.fused_parts import joined_parts
+from lattend.plans.tables.image_tables import image_table, steps_loaded, steps_met
+from lattend.plans.tables.part_passes import sequence
+from lattend.plans.tables.skippable_steps import leaving, left_out
+from lattend.plans.tables.tile_costs import (
     APART,
     BOXES,
     EXACT,
@@ -31,31 +37,20 @@ from lattend.attend.kernels.triton.tile_costs import (
     OUTER,
     TF32,
     TMA_BOXES,
+    Choice,
     ShapeCost,
     TileShape,
 )
-from lattend.attend.kernels.triton.turns import sequence
-from lattend.plans.part import Part
-from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles
+
+# Keys of all kv heads whose tiles leave the chip idle, and queries of all heads that meet one of these tiles
+# from which on it takes long in float32
+FEW_KEYS, MANY_ROWS = 128 * 64, 2048
 
 
 def padded(size: int) -> int:
     """The next power of two, at least 16."""
     return max(LEAST_ROWS, 1 << (size - 1).bit_length())
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A shape and the nanoseconds that are expected of it, for one head of one batch element."""
-
-    shape: TileShape
-    nanoseconds: float
-    measured: bool
-    masked: float = 0.0  # nanoseconds of a step with a mask
-    left: float = 0.0  # steps that groups of warps leave out (group_steps.py)
-    sums: float = 0.0  # nanoseconds more of a program that goes on from the sums of another part
-    chunks: int = 0  # into which its tiles are cut (chunks.py)
 
 
 def choose(
@@ -65,7 +60,7 @@ def choose(
     """The shape with the least expected time for one part; `kernel` is forward, backward_dq or backward_dkdv.
 
     `hopper` says whether the call may take the kernels for Hopper, `tma` whether TMA can copy its rows, and
-    `shared` whether heads share keys: then no group of warps leaves out steps of queries (group_steps.py).
+    `shared` whether heads share keys: then no group of warps skips steps of queries (skippable_steps.py).
     """
     parts = plan.transposed if kernel == "backward_dkdv" else plan.parts
     part, best, least = parts[place], None, float("inf")
@@ -223,3 +218,45 @@ def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
     end = (table.column("full_end") - begin) // shape.step
     full = float(np.maximum(0, end - first).sum()) / heads
     return every - full, full
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """What a kernel chooses for each part of a plan, and which parts join others: at the others' places."""
+
+    choices: tuple[Choice, ...]
+    joined: dict[int, int]
+
+
+def arranged(
+    plan: Plan, kernel: str, head_dim: int, dtype: torch.dtype, *, hopper: Sequence[bool], tma: bool = True
+) -> Arranged:
+    """The choices for parts of queries; a part that joins has the other's shape, and all its steps masks.
+
+    `hopper` says of each part whether the kernels for Hopper may take it.
+    """
+    made = [
+        choose(plan, place, kernel, head_dim, dtype, hopper=may, tma=tma) for place, may in enumerate(hopper)
+    ]
+    joined = joined_parts(plan, lambda place: made[place].shape)
+    for place, guest in joined.items():
+        host = made[place]
+        masked, full = steps(plan.tiles(guest, host.shape.outer), plan.parts[guest], host.shape)
+        made[guest] = Choice(host.shape, (masked + full) * host.masked, host.measured, host.masked)
+        whole = host.nanoseconds + host.left * host.masked  # no step is left out where another part joins
+        made[place] = replace(host, nanoseconds=whole, left=0.0)
+    return Arranged(tuple(made), joined)
+
+
+def heads_apart(plan: Plan, q: Tensor, k: Tensor) -> bool:
+    """Whether heads that share keys have gradients of these of their own first: few keys, many queries.
+
+    >>> from lattend import rules
+    >>> from lattend.plans.plan import plan
+    >>> q, k = (torch.empty(1, heads, 4096, 64, device="meta") for heads in (8, 1))
+    >>> heads_apart(plan(rules.causal(), n=4096), q, k), heads_apart(plan(rules.strided(t=9), n=4096), q, k)
+    (True, False)
+    """
+    share = q.shape[1] // max(1, k.shape[1])
+    many = MANY_ROWS if q.dtype == torch.float32 else 4 * MANY_ROWS
+    return share > 1 and k.shape[:3].numel() < FEW_KEYS and share * most_queries(plan) >= many

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves
-from lattend.attend.tensor_terms import ELEMENT, evaluate
-from lattend.plans.magnitudes import largest
+from lattend.attend.call.tensor_terms import ELEMENT, evaluate
 from lattend.plans.part import Part
+from lattend.plans.plan import max_magnitude
+from lattend.plans.tables.adjacency import has_large_numbers, in_order
 from lattend.plans.tiles import (
     FULL_END,
     FULL_FIRST,
@@ -31,14 +32,12 @@ from lattend.plans.tiles import (
     Tiles,
 )
 from lattend.rules.axes import HEAD
-from lattend.rules.language import expr
-from lattend.rules.language.expr import Num, Term
+from lattend.rules.language.expr import Term
 from lattend.rules.language.intervals import Interval
 
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 OFFSET_BITS = 31
 OFFSET_HIGH = len(PER_AXIS)  # of a table with lists: the bits of an offset that the inner base does not hold
-BOXES = (1, 2, 4, 8, 16, 32, 64)  # rows that follow each other in a box
 RANGE = (INNER_FIRST, INNER_END, FULL_FIRST, FULL_END)  # columns of a tile on a line
 
 
@@ -79,43 +78,12 @@ def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
     )
 
 
-def in_order(part: Part) -> bool:
-    """Whether positions follow each other in its tiles, outer and inner ones."""
-    axis = part.axes[0]
-    return len(part.axes) == 1 and axis.outer_order.period == axis.inner_order.period == 1
-
-
-def in_boxes(part: Part, kernel: str) -> bool:
-    """Whether TMA can copy the positions of its tiles, every l-th or c of each l, as boxes of rows.
-
-    Numbers of queries are copied by themselves: those of every l-th query together, no others.
-    """
-    axis = part.axes[0]
-    if len(part.axes) > 1 or not part.exact or part.data or axis.class_slots is not None:
-        return False
-    outer = (axis.outer_order, axis.outer_bases, axis.outer_size)
-    inner = (axis.inner_order, axis.inner_bases, axis.inner_size)
-    for order, bases, size in (outer, inner):
-        whole = size % order.period == 0 and bases.min() >= 0 and bases.max() + order.group <= order.period
-        if order.period > 1 and not (whole and order.group in BOXES):
-            return False
-    lone = kernel != "backward_dkdv" or axis.inner_order.group == 1
-    return lone and not (axis.slots[0] % axis.outer_order.group).any()
-
-
-def has_large_numbers(part: Part) -> bool:
-    """Whether a number on the way to its bounds and conditions may need 64 bits."""
-    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
-    written = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
-    return written >= 1 << 28 or largest(part) >= 1 << 30
-
-
 def has_large_bias(part: Part, term: Term | None, tensors: Sequence[str], batch: int) -> bool:
     """The same on the way to a bias and to its slopes, as far as these are computed in whole numbers."""
     if term is None:
         return False
     slopes = (derivative(term, leaf) for leaf in leaves(term, tuple(tensors)))
-    return largest(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
+    return max_magnitude(part, term, *slopes, names={ELEMENT: Interval(0, batch)}) >= 1 << 30
 
 
 def is_wide(part: Part, arrays: Mapping[str, Tensor], *tensors: Tensor) -> bool:

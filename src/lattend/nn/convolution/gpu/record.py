@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Kind
-from lattend.attend.kinds import is_plain, kind_of_tensors
-from lattend.attend.tape import Steps, Tape
+from lattend.attend.call.attention_call import CallSignature
+from lattend.attend.replay.recorder import Recorder, Steps
+from lattend.attend.replay.signature import is_plain, tensor_signature
 from lattend.nn.convolution.geometry import Geometry
 from lattend.recent import Recent
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 NARROWEST = 16  # channels of a group: with fewer, most of a tile would be padding
 MAX_RECORDS = 256
-KNOWN: Recent[Kind, Steps] = Recent(MAX_RECORDS)
+KNOWN: Recent[CallSignature, Steps] = Recent(MAX_RECORDS)
 
 
 def fits(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> bool:
@@ -53,15 +53,15 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, 
     """The output of hard heads, [N, c_out, rows, cols]."""
     given = (x, weight) if bias is None else (x, weight, bias)
     exact = x.dtype == torch.float32 and not rounds_to_tf32()
-    kind = geometry, groups, exact, kind_of_tensors(*given)
+    kind = geometry, groups, exact, tensor_signature(*given)
     known = KNOWN.get(kind)
     if known is not None:
         return known(*given)[0]
     from lattend.nn.convolution.gpu import steps
 
-    tape = Tape(*given)
-    found = steps.forward(tape, x, weight, bias, geometry, groups, exact)
-    _remember(kind, tape.steps(found))
+    recorder = Recorder(*given)
+    found = steps.forward(recorder, x, weight, bias, geometry, groups, exact)
+    _remember(kind, recorder.steps(found))
     return found
 
 
@@ -70,19 +70,19 @@ def backward(
 ) -> list[Tensor | None]:
     """The gradients of x, the weights and the bias that are wanted."""
     exact = x.dtype == torch.float32 and not rounds_to_tf32()
-    kind = geometry, groups, exact, wanted, kind_of_tensors(grad, x, weight)
+    kind = geometry, groups, exact, wanted, tensor_signature(grad, x, weight)
     known = KNOWN.get(kind)
     if known is None:
         from lattend.nn.convolution.gpu import steps
 
-        tape = Tape(grad, x, weight)
-        found = steps.backward(tape, grad, x, weight, geometry, groups, exact, wanted)
-        _remember(kind, tape.steps(*[y for y in found if y is not None]))
+        recorder = Recorder(grad, x, weight)
+        found = steps.backward(recorder, grad, x, weight, geometry, groups, exact, wanted)
+        _remember(kind, recorder.steps(*[y for y in found if y is not None]))
         return [*found]
     left = iter(known(grad, x, weight))
     return [next(left) if want else None for want in wanted]
 
 
-def _remember(kind: Kind, steps: Steps | None) -> None:
+def _remember(kind: CallSignature, steps: Steps | None) -> None:
     if steps is not None:
         KNOWN.find(kind, lambda: steps)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lattend.attend.kernels.triton.launched import launch
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton.launch_replay import launch
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.convolution.geometry import Geometry
 from lattend.nn.convolution.gpu import looks, shapes
 from lattend.nn.convolution.gpu.kernels import channels_last_kernel, heads_kernel, weight_gradient_kernel
@@ -43,19 +43,25 @@ class Image(NamedTuple):
 
 
 def forward(
-    tape: Tape, x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, groups: int, exact: bool
+    recorder: Recorder,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    geometry: Geometry,
+    groups: int,
+    exact: bool,
 ) -> Tensor:
     """The output, [N, c_out, rows, cols], which lies in memory as x does."""
     y, across = looks.forward(geometry.y, x.shape[2]), looks.forward(geometry.x, x.shape[3])
-    keys = _channels_last(tape, x, groups, (y.edges(x.shape[2]), across.edges(x.shape[3])))
-    matrices = _columns_first(tape, weight, groups)
-    out = _empty_like(tape, x, (len(x), weight.shape[2], y.outputs, across.outputs))
-    _gather(tape, keys, matrices, bias, out, (y, across), geometry, groups, exact)
+    keys = _channels_last(recorder, x, groups, (y.edges(x.shape[2]), across.edges(x.shape[3])))
+    matrices = _columns_first(recorder, weight, groups)
+    out = _empty_like(recorder, x, (len(x), weight.shape[2], y.outputs, across.outputs))
+    _gather(recorder, keys, matrices, bias, out, (y, across), geometry, groups, exact)
     return out
 
 
 def backward(
-    tape: Tape, grad: Tensor, x: Tensor, weight: Tensor, geometry: Geometry, groups: int, exact: bool,
+    recorder: Recorder, grad: Tensor, x: Tensor, weight: Tensor, geometry: Geometry, groups: int, exact: bool,
     wanted: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradients of x, the weights and the bias that are wanted."""
@@ -64,18 +70,20 @@ def backward(
     by_channel = x.dtype != torch.float32  # TF32 is multiplied along rows of memory: there, along pixels
     grads = None
     if wanted[0] or (wanted[1] and by_channel):
-        grads = _channels_last(tape, grad, groups, edges if wanted[0] else ((0, 0), (0, 0)))
+        grads = _channels_last(recorder, grad, groups, edges if wanted[0] else ((0, 0), (0, 0)))
     grad_x = grad_weight = grad_bias = None
     if wanted[0] and grads is not None:
-        grad_x = _empty_like(tape, x, tuple(x.shape))
-        matrices = _channels_first(tape, weight, groups)
+        grad_x = _empty_like(recorder, x, tuple(x.shape))
+        matrices = _channels_first(recorder, weight, groups)
         for y in by_y:
             for across in by_x:
-                _gather(tape, grads, matrices, None, grad_x, (y, across), geometry, groups, exact)
+                _gather(recorder, grads, matrices, None, grad_x, (y, across), geometry, groups, exact)
     if wanted[1]:
-        grad_weight = _weight_gradient(tape, grads if by_channel else None, grad, x, geometry, groups, exact)
+        grad_weight = _weight_gradient(
+            recorder, grads if by_channel else None, grad, x, geometry, groups, exact
+        )
     if wanted[2]:
-        grad_bias = tape.do(_sum_of_pixels, grad)
+        grad_bias = recorder.do(_sum_of_pixels, grad)
     return grad_x, grad_weight, grad_bias
 
 
@@ -91,12 +99,12 @@ def _widest(classes: list[AxisTaps], size: int) -> tuple[int, int]:
 # Memory
 
 
-def _empty_like(tape: Tape, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _empty_like(recorder: Recorder, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Room that lies in memory as x does: channels last, or pixels."""
     if not is_channels_last(x):
-        return tape.empty(shape, x.dtype, x.device)
+        return recorder.empty(shape, x.dtype, x.device)
     _, channels, rows, cols = shape
-    return tape.empty(shape, x.dtype, x.device, (rows * cols * channels, 1, cols * channels, channels))
+    return recorder.empty(shape, x.dtype, x.device, (rows * cols * channels, 1, cols * channels, channels))
 
 
 def is_channels_last(x: Tensor) -> bool:
@@ -104,7 +112,7 @@ def is_channels_last(x: Tensor) -> bool:
     return not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last)
 
 
-def _channels_last(tape: Tape, x: Tensor, groups: int, edges: Edges) -> Image:
+def _channels_last(recorder: Recorder, x: Tensor, groups: int, edges: Edges) -> Image:
     """The image with its padding, [N, groups, rows, cols, depth]; x itself where it is that."""
     batch, channels, rows, cols = x.shape
     channels //= groups
@@ -112,8 +120,8 @@ def _channels_last(tape: Tape, x: Tensor, groups: int, edges: Edges) -> Image:
     depth, high, wide = padded(channels), rows + top + bottom, cols + left + right
     if _is_laid_out(x, channels, depth, (top, bottom, left, right)):
         return Image(x, x.stride(0), channels, x.stride(2), x.stride(3), 1, depth, 0)
-    laid = tape.empty((batch, groups, high, wide, depth), x.dtype, x.device)
-    _lay_out(tape, x, laid, rows, cols, (top, left, high, wide), channels, groups)
+    laid = recorder.empty((batch, groups, high, wide, depth), x.dtype, x.device)
+    _lay_out(recorder, x, laid, rows, cols, (top, left, high, wide), channels, groups)
     size = high * wide * depth
     return Image(laid, groups * size, size, wide * depth, depth, 1, depth, (top * wide + left) * depth)
 
@@ -125,7 +133,7 @@ def _is_laid_out(x: Tensor, channels: int, depth: int, edges: tuple[int, ...]) -
 
 
 def _lay_out(
-    tape: Tape, x: Tensor, laid: Tensor, rows: int, cols: int, frame: tuple[int, ...], channels: int,
+    recorder: Recorder, x: Tensor, laid: Tensor, rows: int, cols: int, frame: tuple[int, ...], channels: int,
     groups: int,
 ) -> None:  # fmt: skip
     """Writes x [N, channels, rows, cols] into `laid`, framed by top, left, and the size of the whole."""
@@ -134,7 +142,7 @@ def _lay_out(
     programs = len(x) * groups * (depth // most) * -(-high * wide // pixels)
     arguments = (x, laid, *x.stride(), rows, cols, *frame, channels, groups)
     constants = {"DEPTH": depth, "CHANNELS_LAST": x.stride(1) == 1, "PIXELS": pixels, "CHANNELS": most}
-    launch(tape, channels_last_kernel, programs, arguments, constants)
+    launch(recorder, channels_last_kernel, programs, arguments, constants)
 
 
 class Matrices(NamedTuple):
@@ -146,16 +154,16 @@ class Matrices(NamedTuple):
     depth: int
 
 
-def _columns_first(tape: Tape, weight: Tensor, groups: int) -> Matrices:
+def _columns_first(recorder: Recorder, weight: Tensor, groups: int) -> Matrices:
     """W^(h) with a key's channels last, [heads, c_out, depth]; the weights where they do as they are."""
     heads, channels, c_out = weight.shape
     depth = padded(channels)
     whole = depth == channels and (c_out // groups) % 16 == 0
     if whole and _is_aligned(weight) and weight.dtype != torch.float32:  # TF32 is multiplied along rows
         return Matrices(weight, channels * c_out, 1, c_out)
-    laid = tape.empty((heads, c_out, depth), weight.dtype, weight.device)
-    flat = tape.do(_as_images, weight)
-    _lay_out(tape, flat, laid, 1, c_out, (0, 0, 1, c_out), channels, 1)
+    laid = recorder.empty((heads, c_out, depth), weight.dtype, weight.device)
+    flat = recorder.do(_as_images, weight)
+    _lay_out(recorder, flat, laid, 1, c_out, (0, 0, 1, c_out), channels, 1)
     return Matrices(laid, c_out * depth, depth, 1)
 
 
@@ -163,14 +171,14 @@ def _as_images(weight: Tensor) -> Tensor:
     return weight[:, :, None]
 
 
-def _channels_first(tape: Tape, weight: Tensor, groups: int) -> Matrices:
+def _channels_first(recorder: Recorder, weight: Tensor, groups: int) -> Matrices:
     """W^(h) with a gradient's channels last, [heads, c_in, depth]; the weights where they are that."""
     _, channels, c_out = weight.shape
     columns = c_out // groups
     depth = padded(columns)
     if groups == 1 and depth == c_out and _is_aligned(weight):
         return Matrices(weight, channels * c_out, c_out, 1)
-    laid = tape.do(partial(_grouped, groups, depth), weight)
+    laid = recorder.do(partial(_grouped, groups, depth), weight)
     return Matrices(laid, groups * channels * depth, depth, 1)
 
 
@@ -187,7 +195,7 @@ def _grouped(groups: int, depth: int, weight: Tensor) -> Tensor:
 
 
 def _gather(
-    tape: Tape, keys: Image, matrices: Matrices, bias: Tensor | None, out: Tensor,
+    recorder: Recorder, keys: Image, matrices: Matrices, bias: Tensor | None, out: Tensor,
     sight: tuple[AxisTaps, AxisTaps], geometry: Geometry, groups: int, exact: bool,
 ) -> None:  # fmt: skip
     """Fills the outputs that `sight` speaks of."""
@@ -216,11 +224,17 @@ def _gather(
         **_named(tile, out, exact),
     }
     programs = groups * -(-columns // tile.columns) * -(-queries // tile.rows)
-    launch(tape, heads_kernel, programs, arguments, constants)
+    launch(recorder, heads_kernel, programs, arguments, constants)
 
 
 def _weight_gradient(
-    tape: Tape, grads: Image | None, grad: Tensor, x: Tensor, geometry: Geometry, groups: int, exact: bool
+    recorder: Recorder,
+    grads: Image | None,
+    grad: Tensor,
+    x: Tensor,
+    geometry: Geometry,
+    groups: int,
+    exact: bool,
 ) -> Tensor:
     """[heads, c_in / groups, c_out]: parts of the queries are summed apart, and then in their order."""
     y, across = looks.forward(geometry.y, x.shape[2]), looks.forward(geometry.x, x.shape[3])
@@ -228,9 +242,12 @@ def _weight_gradient(
     channels, columns = x.shape[1] // groups, grad.shape[1]
     by_pixel = grads is None
     if grads is None:
-        keys, grads = _pixels_last(tape, x, groups, edges), _pixels_last(tape, grad, groups, ((0, 0), (0, 0)))
+        keys, grads = (
+            _pixels_last(recorder, x, groups, edges),
+            _pixels_last(recorder, grad, groups, ((0, 0), (0, 0))),
+        )
     else:
-        keys = _channels_last(tape, x, groups, edges)
+        keys = _channels_last(recorder, x, groups, edges)
     heads, rows = geometry.heads, geometry.heads * keys.depth
     tile = shapes.gradient_tile(x.dtype, rows, columns // groups, across.outputs)
     turns = len(x) * y.outputs * -(-across.outputs // tile.length)
@@ -238,7 +255,7 @@ def _weight_gradient(
     each = -(-turns // max(1, shapes.PROGRAMS // blocks))
     splits = -(-turns // each)
     dtype = x.dtype if splits == 1 else torch.float32
-    sums = tape.empty((splits, heads, channels, columns), dtype, x.device)
+    sums = recorder.empty((splits, heads, channels, columns), dtype, x.device)
     begin = keys.begin + y.begin * keys.row + across.begin * keys.pixel
     arguments = (
         keys.tensor, grads.tensor, sums, y.outputs, across.outputs, columns // groups, groups, turns, each,
@@ -256,21 +273,21 @@ def _weight_gradient(
         "EVEN": across.outputs % tile.length == 0,
         **_named(tile, x, exact),
     }
-    launch(tape, weight_gradient_kernel, blocks * splits, arguments, constants)
-    return tape.do(partial(_summed, x.dtype), sums)
+    launch(recorder, weight_gradient_kernel, blocks * splits, arguments, constants)
+    return recorder.do(partial(_summed, x.dtype), sums)
 
 
 def _summed(dtype: torch.dtype, sums: Tensor) -> Tensor:
     return sums[0] if len(sums) == 1 else sums.sum(0).to(dtype)
 
 
-def _pixels_last(tape: Tape, x: Tensor, groups: int, edges: Edges) -> Image:
+def _pixels_last(recorder: Recorder, x: Tensor, groups: int, edges: Edges) -> Image:
     """The image with its padding, [N, channels, rows, cols]."""
     (top, bottom), (left, right) = edges
     if top or bottom or left or right:
-        x = tape.do(partial(_padded, (left, right, top, bottom)), x)
+        x = recorder.do(partial(_padded, (left, right, top, bottom)), x)
     elif not x.is_contiguous():
-        x = tape.do(Tensor.contiguous, x)
+        x = recorder.do(Tensor.contiguous, x)
     channels, (_, _, rows, cols) = x.shape[1] // groups, x.shape
     size = rows * cols
     return Image(x, x.shape[1] * size, channels * size, cols, 1, size, channels, top * cols + left)

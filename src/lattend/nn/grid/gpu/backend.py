@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.replay.recorder import Recorder, contiguous_strides
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import held
@@ -41,21 +41,21 @@ class BlockSizes(NamedTuple):
 
 
 def forward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges: Edges,
-    mask: Tensor | None, save_gates: bool,
+    recorder: Recorder, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges:
+    Edges, mask: Tensor | None, save_gates: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
-    left, top = contiguous(tape, left), contiguous(tape, top)
+    left, top = contiguous(recorder, left), contiguous(recorder, top)
     size, sides = left.shape[-1], cast("Any", edges)
-    h = tape.do(partial(framed, layout, size), pre, *sides[:2])
-    c = tape.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
-    gates = empty(tape, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
-    run_forward(tape, cell, layout, pre, h, c, gates, left, top, mask)
+    h = recorder.do(partial(framed, layout, size), pre, *sides[:2])
+    c = recorder.do(partial(framed, layout, size), pre, *sides[2:]) if cell.name == "lstm" else None
+    gates = empty(recorder, layout, pre, 5 * size) if save_gates and cell.name != "rnn" else None
+    run_forward(recorder, cell, layout, pre, h, c, gates, left, top, mask)
     return h, c, gates
 
 
 def run_forward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, pre: Tensor, h: Tensor, c: Tensor | None,
+    recorder: Recorder, cell: CellKind, layout: RowMajorLayout, pre: Tensor, h: Tensor, c: Tensor | None,
     gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None,
 ) -> None:  # fmt: skip
     """Fills the states, in which the edges are, and the gates if there are any; weights are contiguous."""
@@ -63,49 +63,49 @@ def run_forward(
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
         constants |= {"BACKWARD": False, "HP": padded(size), "num_warps": 8 if size > 64 else 4}
-        launch(tape, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
+        launch(recorder, grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
         return
     if held.fits(cell, layout, left):
-        held.forward(tape, cell, grid, pre, h, c, gates, left, top, mask)
+        held.forward(recorder, cell, grid, pre, h, c, gates, left, top, mask)
         return
     blocks = _blocks(size, size, 2 * cell.gates, pre)
     constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": gates is not None, **_named(blocks)}
-    launch(tape, grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
+    launch(recorder, grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
 
 
 def backward(
-    tape: Tape, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left: Tensor,
-    top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
+    recorder: Recorder, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left:
+    Tensor, top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
-    grad_h, left, top = (contiguous(tape, x) for x in (grad_h, left, top))
-    grad_c = None if grad_c is None else contiguous(tape, grad_c)
+    grad_h, left, top = (contiguous(recorder, x) for x in (grad_h, left, top))
+    grad_c = None if grad_c is None else contiguous(recorder, grad_c)
     size, grid = left.shape[-1], GridShape.of(layout)
     constants = _constants(cell, size, grad_h, mask)
     if _on_chip(cell, size, grad_h):
-        d_pre = empty(tape, layout, grad_h, size)
+        d_pre = empty(recorder, layout, grad_h, size)
         constants |= {"BACKWARD": True, "HP": padded(size), "num_warps": 4}
-        launch(tape, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
+        launch(recorder, grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
         return d_pre, d_pre, None
     height = shape_of(layout, cell.gates * size)
     of_hidden, of_state = cell.name == "gru", cell.name != "rnn"
     shapes = (height, height if of_hidden else None, shape_of(layout, size) if of_state else None)
-    parts: Any = parts_of(tape, room_of(tape, grad_h, shapes), shapes)
+    parts: Any = parts_of(recorder, room_of(recorder, grad_h, shapes), shapes)
     d_pre, d_hidden, d_state = parts[0], parts[1] if of_hidden else parts[0], parts[2]
     if held.fits(cell, layout, left):
         tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
-        held.backward(tape, cell, grid, *tensors)
+        held.backward(recorder, cell, grid, *tensors)
         return d_pre, d_hidden, d_state
     blocks = _blocks(size, cell.gates * size, 2, grad_h)
     constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
-    launch(tape, grid_bwd_kernel, tensors, grid, constants)
+    launch(recorder, grid_bwd_kernel, tensors, grid, constants)
     return d_pre, d_hidden, d_state
 
 
-def contiguous(tape: Tape, x: Tensor) -> Tensor:
+def contiguous(recorder: Recorder, x: Tensor) -> Tensor:
     """The same numbers, contiguous."""
-    return x if x.is_contiguous() else tape.do(Tensor.contiguous, x)
+    return x if x.is_contiguous() else recorder.do(Tensor.contiguous, x)
 
 
 def shape_of(layout: RowMajorLayout, width: int) -> Shape:
@@ -114,22 +114,22 @@ def shape_of(layout: RowMajorLayout, width: int) -> Shape:
     return directions, prod(images), width
 
 
-def empty(tape: Tape, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
+def empty(recorder: Recorder, layout: RowMajorLayout, like: Tensor, width: int) -> Tensor:
     """Room for so many numbers a pixel."""
-    return tape.empty(shape_of(layout, width), like.dtype, like.device)
+    return recorder.empty(shape_of(layout, width), like.dtype, like.device)
 
 
-def room_of(tape: Tape, like: Tensor, shapes: Sequence[Shape | None]) -> Tensor:
+def room_of(recorder: Recorder, like: Tensor, shapes: Sequence[Shape | None]) -> Tensor:
     """One tensor with room for tensors of these shapes, which takes the host less than several."""
-    return tape.empty((sum(_rounded(shape) for shape in shapes if shape),), like.dtype, like.device)
+    return recorder.empty((sum(_rounded(shape) for shape in shapes if shape),), like.dtype, like.device)
 
 
-def parts_of(tape: Tape, room: Tensor, shapes: Sequence[Shape | None]) -> list[Tensor | None]:
+def parts_of(recorder: Recorder, room: Tensor, shapes: Sequence[Shape | None]) -> list[Tensor | None]:
     """The tensors of these shapes in a room for them."""
     found: list[Tensor | None] = []
     begin = 0
     for shape in shapes:
-        found.append(tape.part(room, shape, contiguous_strides(shape), begin) if shape else None)
+        found.append(recorder.part(room, shape, contiguous_strides(shape), begin) if shape else None)
         begin += _rounded(shape) if shape else 0
     return found
 

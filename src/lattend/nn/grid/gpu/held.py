@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.kernels.triton.kernel import has_gluon
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.layout import RowMajorLayout
@@ -43,38 +43,40 @@ def on_hopper(x: Tensor) -> bool:
 
 
 def forward(
-    tape: Tape, cell: CellKind, grid: GridShape, pre: Tensor, h: Tensor, c: Tensor | None,
+    recorder: Recorder, cell: CellKind, grid: GridShape, pre: Tensor, h: Tensor, c: Tensor | None,
     gates: Tensor | None, left: Tensor, top: Tensor, mask: Tensor | None,
 ) -> None:  # fmt: skip
     """Fills the states, in which the edges are, and the gates if there are any."""
     from lattend.nn.grid.gpu.hopper_forward import grid_hopper_fwd_kernel  # not every Triton has Gluon
 
     constants = _constants(cell, left.shape[-1], mask) | {"SAVE": gates is not None}
-    hand = _hand(tape, cell, grid, h, h.dtype)
-    launch(tape, grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top, hand), grid, constants)
+    hand = _hand(recorder, cell, grid, h, h.dtype)
+    launch(recorder, grid_hopper_fwd_kernel, (pre, h, c, gates, mask, left, top, hand), grid, constants)
 
 
 def backward(
-    tape: Tape, cell: CellKind, grid: GridShape, grad_h: Tensor, grad_c: Tensor | None, h: Tensor,
+    recorder: Recorder, cell: CellKind, grid: GridShape, grad_h: Tensor, grad_c: Tensor | None, h: Tensor,
     c: Tensor | None, gates: Tensor | None, mask: Tensor | None, left: Tensor, top: Tensor, d_pre: Tensor,
     d_hidden: Tensor, d_state: Tensor,
 ) -> None:  # fmt: skip
     """Fills the gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
     from lattend.nn.grid.gpu.hopper_backward import grid_hopper_bwd_kernel
 
-    hand = _hand(tape, cell, grid, h, torch.float32)
+    hand = _hand(recorder, cell, grid, h, torch.float32)
     tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state, hand)
-    launch(tape, grid_hopper_bwd_kernel, tensors, grid, _constants(cell, left.shape[-1], mask))
+    launch(recorder, grid_hopper_bwd_kernel, tensors, grid, _constants(cell, left.shape[-1], mask))
 
 
-def _hand(tape: Tape, cell: CellKind, grid: GridShape, h: Tensor, dtype: torch.dtype) -> Tensor | None:
+def _hand(
+    recorder: Recorder, cell: CellKind, grid: GridShape, h: Tensor, dtype: torch.dtype
+) -> Tensor | None:
     """Room for what row blocks hand on, all bits set; None where there is one row block."""
     row_blocks = -(-grid.rows // ROW_BLOCK)
     if row_blocks == 1:
         return None
     whole = {2: torch.int16, 4: torch.int32}[dtype.itemsize]
     shape = grid.images, row_blocks, grid.cols, (2 if cell.name == "lstm" else 1) * h.shape[-1]
-    return tape.do(partial(_all_bits, shape, whole, dtype, h.device))
+    return recorder.do(partial(_all_bits, shape, whole, dtype, h.device))
 
 
 def _all_bits(shape: tuple[int, ...], whole: torch.dtype, dtype: torch.dtype, device: torch.device) -> Tensor:

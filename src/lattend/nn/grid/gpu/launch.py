@@ -19,8 +19,8 @@ import triton
 from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
-from lattend.attend.kernels.triton import launched
-from lattend.attend.tape import Tape
+from lattend.attend.kernels.triton import launch_replay
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 from lattend.nn.grid.layout import RowMajorLayout
 from lattend.recent import Recent
@@ -76,7 +76,11 @@ def groups(row_blocks: int, images: int, room: int) -> Iterator[LaunchGroup]:
 
 
 def launch(
-    tape: Tape, kernel: Any, tensors: tuple[Tensor | None, ...], grid: GridShape, constants: dict[str, Any]
+    recorder: Recorder,
+    kernel: Any,
+    tensors: tuple[Tensor | None, ...],
+    grid: GridShape,
+    constants: dict[str, Any],
 ) -> None:
     """Runs the kernel over all row blocks and images, as many at a time as the GPU holds, and notes it."""
     device = next(x.device for x in tensors if x is not None)
@@ -84,7 +88,7 @@ def launch(
     flags = None
     if row_blocks > 1:
         count = grid.images * row_blocks + 1
-        flags = tape.do(partial(torch.zeros, count, dtype=torch.int32, device=device))
+        flags = recorder.do(partial(torch.zeros, count, dtype=torch.int32, device=device))
 
     def arguments(group: LaunchGroup) -> tuple[Any, ...]:
         where = (group.first_image, group.images, group.first_block, grid.batch, grid.rows, grid.cols)
@@ -93,14 +97,16 @@ def launch(
     try:
         room = _fits(kernel, arguments(LaunchGroup(0, row_blocks, 0, grid.images)), constants, device)
         for group in groups(row_blocks, grid.images, room):
-            launched.launch(tape, kernel, group.row_blocks * group.images, arguments(group), constants)
+            launch_replay.launch(
+                recorder, kernel, group.row_blocks * group.images, arguments(group), constants
+            )
     except OutOfResources as error:
         raise LattendError(
             f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "
             f'{error}; take a smaller h, or kernel="diagonals"'
         ) from None
     if spins != FOR_EVER and flags is not None:
-        tape.do(partial(_check_stuck, spins), flags)
+        recorder.do(partial(_check_stuck, spins), flags)
 
 
 def _check_stuck(spins: int, flags: Tensor) -> None:

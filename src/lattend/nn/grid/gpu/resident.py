@@ -14,6 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lattend.nn.grid.gpu.tile_product import product
 from lattend.nn.grid.gpu.wavefront import (
     activation,
     announce,
@@ -22,7 +23,6 @@ from lattend.nn.grid.gpu.wavefront import (
     slope,
     wait_for,
 )
-from lattend.nn.tile_product import product
 
 
 @triton.jit

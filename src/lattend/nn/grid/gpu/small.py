@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launched
-from lattend.attend.tape import Tape, contiguous_strides
+from lattend.attend.kernels.triton import launch_replay
+from lattend.attend.replay.recorder import Recorder, contiguous_strides
 from lattend.nn.grid.call import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,
@@ -45,32 +45,32 @@ def fits(how: GridOptions, x: Tensor, left: Tensor) -> bool:
 
 
 def forward(
-    tape: Tape, how: GridOptions, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None,
-    left: Tensor, top: Tensor, edges: Edges, mask: Tensor | None,
+    recorder: Recorder, how: GridOptions, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor |
+    None, left: Tensor, top: Tensor, edges: Edges, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """One tensor with the states h and c, their edges, and the gates if they are to be saved; see `parts`."""
-    into, left, top = (contiguous(tape, w) for w in (into, left, top))
-    bias, *sides = (None if e is None else contiguous(tape, e) for e in (bias, *edges))
+    into, left, top = (contiguous(recorder, w) for w in (into, left, top))
+    bias, *sides = (None if e is None else contiguous(recorder, e) for e in (bias, *edges))
     directions, batch, rows, cols = layout.shape
     size, height = left.shape[-1], how.cell.gates * left.shape[-1]
-    pre = empty(tape, layout, x, height)
-    room = room_of(tape, x, _shapes(how, layout, size))
-    h, c, gates = parts(tape, how, layout, size, room)
+    pre = empty(recorder, layout, x, height)
+    room = room_of(recorder, x, _shapes(how, layout, size))
+    h, c, gates = parts(recorder, how, layout, size, room)
     constants = _constants(how, x, size)
     wide = constants["BN"]
     tiles = directions * cdiv(batch * rows * cols, TILE) * cdiv(height, wide)
     around = cdiv(directions * batch * (rows + cols + 1), TILE)
     sums = (x, into, bias, pre, h, c, *sides, *_pixels(how, x), tiles)
-    launched.launch(tape, grid_inputs_kernel, tiles + around, sums, constants)
-    run_forward(tape, how.cell, layout, pre, h, c, gates, left, top, mask)
+    launch_replay.launch(recorder, grid_inputs_kernel, tiles + around, sums, constants)
+    run_forward(recorder, how.cell, layout, pre, h, c, gates, left, top, mask)
     return room
 
 
 def parts(
-    tape: Tape, how: GridOptions, layout: RowMajorLayout, size: int, room: Tensor
+    recorder: Recorder, how: GridOptions, layout: RowMajorLayout, size: int, room: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The states h and c with their edges, and the gates, of what forward gave."""
-    found: Any = parts_of(tape, room, _shapes(how, layout, size))
+    found: Any = parts_of(recorder, room, _shapes(how, layout, size))
     return found
 
 
@@ -82,14 +82,14 @@ def _shapes(how: GridOptions, layout: RowMajorLayout, size: int) -> list[Shape |
 
 
 def gradients(
-    tape: Tape, how: GridOptions, wanted: tuple[bool, ...], x: Tensor, into: Tensor, bias: Tensor | None,
-    left: Tensor, top: Tensor, h: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    recorder: Recorder, how: GridOptions, wanted: tuple[bool, ...], x: Tensor, into: Tensor, bias: Tensor |
+    None, left: Tensor, top: Tensor, h: Tensor, d_pre: Tensor, d_hidden: Tensor,
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients of x, into, bias, left and top; None where none is wanted."""
-    into = contiguous(tape, into)
+    into = contiguous(recorder, into)
     size, channels = left.shape[-1], x.shape[-1]
     found = [
-        tape.empty(of.shape, of.dtype, of.device) if asked and of is not None else None
+        recorder.empty(of.shape, of.dtype, of.device) if asked and of is not None else None
         for of, asked in zip((x, into, bias, left, top), wanted, strict=False)
     ]
     constants = _constants(how, x, size)
@@ -107,38 +107,38 @@ def gradients(
             "PARTS": max(1, parts)
         }
         given = (x, into, h, d_pre, d_hidden, *found, *_pixels(how, x), tiles)
-        launched.launch(tape, grid_gradients_kernel, tiles + of_x, given, constants)
+        launch_replay.launch(recorder, grid_gradients_kernel, tiles + of_x, given, constants)
     return found
 
 
-def joined(tape: Tape, flips: Flips, layout: RowMajorLayout, size: int, room: Tensor) -> Tensor:
+def joined(recorder: Recorder, flips: Flips, layout: RowMajorLayout, size: int, room: Tensor) -> Tensor:
     """The maps of all directions side by side in the order of the image, [batch, rows, cols, D*h]."""
     directions, batch, rows, cols = layout.shape
     strides, first = contiguous_strides((directions, batch, rows + 1, cols + 1, size)), (cols + 2) * size
     if flips == ((),):
-        return tape.part(room, (batch, rows, cols, size), strides[1:], first)
-    maps = tape.part(room, (directions, batch, rows, cols, size), strides, first)
-    found = tape.empty((batch, rows, cols, directions * size), maps.dtype, maps.device)
-    _join(tape, flips, maps, found, apart=False)
+        return recorder.part(room, (batch, rows, cols, size), strides[1:], first)
+    maps = recorder.part(room, (directions, batch, rows, cols, size), strides, first)
+    found = recorder.empty((batch, rows, cols, directions * size), maps.dtype, maps.device)
+    _join(recorder, flips, maps, found, apart=False)
     return found
 
 
-def parted(tape: Tape, flips: Flips, grad: Tensor) -> Tensor:
+def parted(recorder: Recorder, flips: Flips, grad: Tensor) -> Tensor:
     """The gradient at `joined` as each direction meets it, [D, batch, rows, cols, h]."""
     if flips == ((),):
         return grad  # whose first axis nobody asks for
     *images, width = grad.shape
-    found = tape.empty((len(flips), *images, width // len(flips)), grad.dtype, grad.device)
-    _join(tape, flips, found, grad, apart=True)
+    found = recorder.empty((len(flips), *images, width // len(flips)), grad.dtype, grad.device)
+    _join(recorder, flips, found, grad, apart=True)
     return found
 
 
-def _join(tape: Tape, flips: Flips, maps: Tensor, joint: Tensor, *, apart: bool) -> None:
+def _join(recorder: Recorder, flips: Flips, maps: Tensor, joint: Tensor, *, apart: bool) -> None:
     directions, *images, size = maps.shape
     constants = {"H": size, "APART": apart, "BM": TILE, "BN": min(64, padded(size)), "num_warps": 4}
     numbers = (*images, _flip_bits(flips), *maps.stride()[:3], *joint.stride())
-    launched.launch(
-        tape, grid_join_kernel, directions * cdiv(prod(images), TILE), (maps, joint, *numbers), constants
+    launch_replay.launch(
+        recorder, grid_join_kernel, directions * cdiv(prod(images), TILE), (maps, joint, *numbers), constants
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from lattend.nn.grid.gpu.tile_product import product
 from lattend.nn.grid.gpu.wavefront import (
     activation,
     announce,
@@ -19,7 +20,6 @@ from lattend.nn.grid.gpu.wavefront import (
     tanh,
     wait_for,
 )
-from lattend.nn.tile_product import product
 
 
 @triton.jit

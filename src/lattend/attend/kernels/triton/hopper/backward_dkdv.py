@@ -309,8 +309,8 @@ def attention_bwd_dkdv_hopper_kernel(
     """The gradients of tiles of keys and values; all query heads that share them are taken in turn.
 
     CHUNKED, tiles are chunks of others (chunks.py), whose sums have places of their own. If so many groups
-    LEAVE out steps, the table says which (group_steps.py). OUTER and INNER are the orders of keys and queries
-    (orders.py).
+    LEAVE out steps, the table says which (skippable_steps.py). OUTER and INNER are the orders of keys and
+    queries (orders.py).
     """
     buffers, barriers = rooms_of(K, V, Q, G, Lse, Delta, STEP, STAGES, CHUNKED, GROUPS, OUTER, INNER, LEAVES)
     k_strides, v_strides = (k_batch, k_head, k_row), (v_batch, v_head, v_row)

@@ -280,7 +280,7 @@ def attention_bwd_dq_hopper_kernel(
 
     Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
     are the orders of queries and keys (orders.py). If so many groups LEAVE out steps, the table says which
-    (group_steps.py).
+    (skippable_steps.py).
     """
     q_buffer, g_buffer = room(Q, TILES * GROUPS), room(G, TILES * GROUPS)
     k_buffer, v_buffer = room(K, STAGES), room(V, STAGES)

@@ -308,7 +308,8 @@ def attention_fwd_hopper_kernel(
 
     Where JOINED_BOUNDS are given, those of another part, its steps come before a tile's own. OUTER and INNER
     are the orders of queries and keys (orders.py). If so many groups LEAVE out steps, the table says which
-    (group_steps.py). Of a wide head one tile's queries have room beside keys, and there is some for values.
+    (skippable_steps.py). Of a wide head one tile's queries have room beside keys, and there is some for
+    values.
     """
     TILES: gl.constexpr = 2 if DP <= 128 else 1
     VALUES: gl.constexpr = STAGES if DP <= 128 else STAGES + 1

@@ -11,8 +11,9 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import pad
 
-from lattend.attend.call import BackwardInputs, Scales
-from lattend.attend.kernels.triton import launched
+from lattend.attend.call.attention_call import BackwardInputs, Scales
+from lattend.attend.call.tensors import row_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.hopper.backward_dkdv import attention_bwd_dkdv_hopper_kernel
 from lattend.attend.kernels.triton.hopper.backward_dkdv_narrow import (
     attention_bwd_dkdv_narrow_hopper_kernel,
@@ -38,10 +39,9 @@ from lattend.attend.kernels.triton.hopper.images_dq import attention_bwd_dq_imag
 from lattend.attend.kernels.triton.hopper.images_forward import attention_fwd_images_kernel
 from lattend.attend.kernels.triton.hopper.tiles import ROWS
 from lattend.attend.kernels.triton.hopper.transposed import transposed
-from lattend.attend.kernels.triton.prepared import Prepared
+from lattend.attend.kernels.triton.launch_arguments import LaunchArguments
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 from lattend.plans.order import Order
 
 Constants = dict[str, Any]
@@ -53,8 +53,8 @@ __all__ = [
 
 
 def forward(
-    tape: Tape, ready: Prepared, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor,
-    lse: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
+    sums: Tensor, lse: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of a forward pass: adds to the sums and the log-sum-exp of earlier ones, or ends them."""
     (batch, heads, rows, _), (outer, inner) = q.shape, _orders(ready)
@@ -72,12 +72,12 @@ def forward(
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    _launch(tape, kernel, works, arguments, ready, constants | widths | more, q)
+    _launch(recorder, kernel, works, arguments, ready, constants | widths | more, q)
 
 
 def forward_fp8(
-    tape: Tape, ready: Prepared, scale: float, scales: Scales, q: Tensor, k: Tensor, values: Tensor,
-    out: Tensor, sums: Tensor, lse: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, scales: Scales, q: Tensor, k: Tensor, values:
+    Tensor, out: Tensor, sums: Tensor, lse: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """The same of queries and keys of 8 bits, and values that are transposed (transposed.py)."""
     (batch, heads, rows, _), step, width = q.shape, ready.shape.step, out.shape[-1]
@@ -89,12 +89,12 @@ def forward_fp8(
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": width, "DVP": padded(width)}
-    _launch(tape, attention_fwd_fp8_hopper_kernel, works, arguments, ready, constants | widths, q)
+    _launch(recorder, attention_fwd_fp8_hopper_kernel, works, arguments, ready, constants | widths, q)
 
 
 def backward_dq(
-    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    sums: Tensor, found: Tensor, of_rows: OfRows, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, grad_lse: Tensor, delta:
+    Tensor, sums: Tensor, found: Tensor, of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of queries, and delta if it is the first of its queries."""
     grad, _, q, k, v, out, lse = given
@@ -114,18 +114,18 @@ def backward_dq(
         heads, heads // k.shape[1], rows, ready.tiles, *ready.strides, works,
     )  # fmt: skip
     constants = constants | _widths(q, v) | more
-    _launch(tape, kernel, works, arguments, ready, constants, q)
+    _launch(recorder, kernel, works, arguments, ready, constants, q)
 
 
 def backward_dkdv(
-    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, delta: Tensor,
     sums: tuple[Tensor, ...], found: tuple[Tensor, ...], of_rows: OfRows, constants: Constants,
 ) -> None:  # fmt: skip
     """One part of the gradients of keys and values."""
     grad, _, q, k, v, _, lse = given
     (batch, heads, _, _), kv_heads, keys = q.shape, k.shape[1], k.shape[2]
     works, step, (outer, inner) = ready.tiles * batch * kv_heads, ready.shape.step, _orders(ready)
-    lse, delta = (_by_fours(tape, _by_residue(tape, x, inner)) for x in (lse, delta))
+    lse, delta = (_by_fours(recorder, _by_residue(recorder, x, inner)) for x in (lse, delta))
     arguments = (
         *described(ROWS.value, k, v, order=outer), *described(step, q, grad, order=inner),
         *(described_numbers(step, x) for x in (lse, delta)),
@@ -142,11 +142,18 @@ def backward_dkdv(
         kernel = attention_bwd_dkdv_hopper_kernel
         constants |= {"CHUNKED": ready.chunks is not None, "LEAVES": ready.leaves}
         constants |= {"BY_HEAD": ready.even, **_groups(ready)}
-    _launch(tape, kernel, works, arguments, ready, constants, q)
+    _launch(recorder, kernel, works, arguments, ready, constants, q)
 
 
 def images_forward(
-    tape: Tape, ready: Prepared, scale: float, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor
+    recorder: Recorder,
+    ready: LaunchArguments,
+    scale: float,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
 ) -> None:
     """The forward pass on images."""
     arguments = (
@@ -155,12 +162,12 @@ def images_forward(
         q.shape[1], q.shape[1] // k.shape[1],
     )  # fmt: skip
     widths = {"DP": padded(q.shape[-1]), "DV": v.shape[-1], "DVP": padded(v.shape[-1])}
-    _launch_images(tape, attention_fwd_images_kernel, arguments, ready, widths)
+    _launch_images(recorder, attention_fwd_images_kernel, arguments, ready, widths)
 
 
 def images_dq(
-    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, grad_lse: Tensor, delta: Tensor,
-    found: Tensor, constants: Constants,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, grad_lse: Tensor, delta:
+    Tensor, found: Tensor, constants: Constants,
 ) -> None:  # fmt: skip
     """The gradients of queries on images, and delta."""
     grad, _, q, k, v, out, lse = given
@@ -169,11 +176,11 @@ def images_dq(
         out, grad_lse, lse, delta, found, ready.table, ready.shares, ready.header, ready.data or (lse,),
         scale, *row_strides(out), *row_strides(found), q.shape[1], q.shape[1] // k.shape[1],
     )  # fmt: skip
-    _launch_images(tape, attention_bwd_dq_images_kernel, arguments, ready, constants | _widths(q, v))
+    _launch_images(recorder, attention_bwd_dq_images_kernel, arguments, ready, constants | _widths(q, v))
 
 
 def images_dkdv(
-    tape: Tape, ready: Prepared, scale: float, given: BackwardInputs, delta: Tensor,
+    recorder: Recorder, ready: LaunchArguments, scale: float, given: BackwardInputs, delta: Tensor,
     found: tuple[Tensor, Tensor],
 ) -> None:  # fmt: skip
     """The gradients of keys and values on images."""
@@ -183,34 +190,34 @@ def images_dkdv(
         *_rows_in_boxes(ready, *found), *found, ready.table, ready.shares, ready.header,
         ready.data or (lse,), scale, *row_strides(found[0]), *row_strides(found[1]), k.shape[1],
     )  # fmt: skip
-    _launch_images(tape, attention_bwd_dkdv_images_kernel, arguments, ready, _widths(q, v))
+    _launch_images(recorder, attention_bwd_dkdv_images_kernel, arguments, ready, _widths(q, v))
 
 
 def _launch_images(
-    tape: Tape, kernel: Any, arguments: tuple[Any, ...], ready: Prepared, constants: Constants
+    recorder: Recorder, kernel: Any, arguments: tuple[Any, ...], ready: LaunchArguments, constants: Constants
 ) -> None:
     assert ready.shares is not None
     (down, across), inner, programs = ready.shape.outer, ready.shape.inner, len(ready.shares[0]) - 1
     constants |= {"TY": down // 2, "TX": across, "BY": inner[0], "BX": inner[1]}
     constants |= {"BOUNDS": ready.functions.bounds, "STAGES": ready.shape.stages, **OPTIONS}
-    launched.launch(tape, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
+    launch_replay.launch(recorder, kernel, programs, (*arguments, ready.tiles, *ready.strides), constants)
 
 
-def _rows_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+def _rows_in_boxes(ready: LaunchArguments, *tensors: Tensor) -> list[Any]:
     """The tensors as TMA copies the boxes of a tile, one for each group of warps."""
     (down, across), sizes = ready.shape.outer, tuple(axis.outer_size for axis in ready.part.axes)
     return [described_boxes(x, sizes, (down // 2, across)) for x in tensors]
 
 
-def _steps_in_boxes(ready: Prepared, *tensors: Tensor) -> list[Any]:
+def _steps_in_boxes(ready: LaunchArguments, *tensors: Tensor) -> list[Any]:
     """The tensors as TMA copies the boxes of steps."""
     sizes = tuple(axis.inner_size for axis in ready.part.axes)
     return [described_boxes(x, sizes, ready.shape.inner) for x in tensors]
 
 
 def _launch(
-    tape: Tape, kernel: Any, works: int, arguments: tuple[Any, ...], ready: Prepared, constants: Constants,
-    q: Tensor,
+    recorder: Recorder, kernel: Any, works: int, arguments: tuple[Any, ...], ready: LaunchArguments,
+    constants: Constants, q: Tensor,
 ) -> None:  # fmt: skip
     constants |= {
         "BOUNDS": ready.functions.bounds,
@@ -222,36 +229,36 @@ def _launch(
         "ROW_BOUNDS": ready.row_bounds is not None,
         **(NARROW_OPTIONS if _is_narrow(ready) else OPTIONS),
     }
-    launched.launch(tape, kernel, min(works, processors(q.device)), arguments, constants)
+    launch_replay.launch(recorder, kernel, min(works, processors(q.device)), arguments, constants)
 
 
-def _tables(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+def _tables(ready: LaunchArguments, unused: Tensor) -> tuple[Any, ...]:
     bounds = ready.table if ready.row_bounds is None else ready.row_bounds
     return ready.table, ready.header, ready.data or (unused,), bounds
 
 
-def _tables_of_queries(ready: Prepared, unused: Tensor) -> tuple[Any, ...]:
+def _tables_of_queries(ready: LaunchArguments, unused: Tensor) -> tuple[Any, ...]:
     table, header, *others = _tables(ready, unused)
     return table, header, header if ready.joined is None else ready.joined.header, *others
 
 
-def _several(ready: Prepared) -> Constants:
+def _several(ready: LaunchArguments) -> Constants:
     """What the kernels are told that take parts that join, and orders of positions."""
     return {"JOINED_BOUNDS": None if ready.joined is None else ready.joined.bounds, **_groups(ready)}
 
 
-def _orders(ready: Prepared) -> tuple[Order, Order]:
+def _orders(ready: LaunchArguments) -> tuple[Order, Order]:
     """In which order the positions of rows lie, and those of columns."""
     return ready.part.axes[0].outer_order, ready.part.axes[0].inner_order
 
 
-def _groups(ready: Prepared) -> Constants:
+def _groups(ready: LaunchArguments) -> Constants:
     """How many positions of each period follow each other, 0 where all do: of rows, and of columns."""
     outer, inner = (order.group if order.period > 1 else 0 for order in _orders(ready))
     return {"OUTER": outer, "INNER": inner}
 
 
-def _joined_columns(ready: Prepared, k: Tensor, v: Tensor) -> list[Any]:
+def _joined_columns(ready: LaunchArguments, k: Tensor, v: Tensor) -> list[Any]:
     """The keys and values of a part that joins, which follow each other, in boxes as large as the others'."""
     step, (_, inner) = ready.shape.step, _orders(ready)
     if ready.joined is None or inner.period == 1:
@@ -263,7 +270,7 @@ def _widths(q: Tensor, v: Tensor) -> Constants:
     return {"D": q.shape[-1], "DV": v.shape[-1], "DP": padded(q.shape[-1])}
 
 
-def _is_narrow(ready: Prepared) -> bool:
+def _is_narrow(ready: LaunchArguments) -> bool:
     """Whether three groups of warps compute, each with fewer registers."""
     return ready.shape.rows == 3 * ROWS.value
 
@@ -273,15 +280,15 @@ def _is_wide(q: Tensor) -> bool:
     return padded(q.shape[-1]) > 128
 
 
-def _by_residue(tape: Tape, x: Tensor, order: Order) -> Tensor:
+def _by_residue(recorder: Recorder, x: Tensor, order: Order) -> Tensor:
     """Numbers of queries [batch, heads, queries]; if every l-th is taken, those of a class together."""
-    return x if order.period == 1 else tape.do(partial(_residues_apart, order.period), x)
+    return x if order.period == 1 else recorder.do(partial(_residues_apart, order.period), x)
 
 
 def _residues_apart(period: int, x: Tensor) -> Tensor:
     return x.unflatten(-1, (-1, period)).transpose(-1, -2).contiguous()
 
 
-def _by_fours(tape: Tape, x: Tensor) -> Tensor:
+def _by_fours(recorder: Recorder, x: Tensor) -> Tensor:
     """Numbers of queries, so many for each head that TMA can begin with the first: a multiple of 16 bytes."""
-    return tape.do(partial(pad, pad=(0, -x.shape[-1] % 4)), x) if x.shape[-1] % 4 else x
+    return recorder.do(partial(pad, pad=(0, -x.shape[-1] % 4)), x) if x.shape[-1] % 4 else x

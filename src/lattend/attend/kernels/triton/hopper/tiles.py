@@ -172,7 +172,7 @@ def early_of(tile):
     return gl.minimum(tile[6] - 1, EARLY)
 
 
-# Noted in shared memory
+# RecordedStep in shared memory
 
 
 @gluon.jit

@@ -13,10 +13,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lattend.attend.kernels.triton import launched
+from lattend.attend.call.tensors import row_strides
+from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.memory import row_strides
-from lattend.attend.tape import Tape
+from lattend.attend.replay.recorder import Recorder
 
 TOGETHER = 16  # keys, whose order is another
 KEYS = 128  # of a program
@@ -53,13 +53,13 @@ def transposed_values_kernel(
         tl.store(to + byte * (room // 4), tl.trans(low | high), mask=here)
 
 
-def transposed(tape: Tape, v: Tensor) -> Tensor:
+def transposed(recorder: Recorder, v: Tensor) -> Tensor:
     """The values [batch, kv_heads, Dv, keys, and zeros up to a multiple of 16]."""
     batch, heads, keys, width = v.shape
     room = -(-keys // TOGETHER) * TOGETHER
-    found = tape.empty((batch, heads, width, room), v.dtype, v.device)
+    found = recorder.empty((batch, heads, width, room), v.dtype, v.device)
     blocks = -(-room // KEYS)
     arguments = (v, found, *row_strides(v), heads, keys, room, blocks)
     constants = {"KEYS": KEYS, "DV": width, "DVP": padded(width), "num_warps": 4}
-    launched.launch(tape, transposed_values_kernel, batch * heads * blocks, arguments, constants)
+    launch_replay.launch(recorder, transposed_values_kernel, batch * heads * blocks, arguments, constants)
     return found

@@ -1,0 +1,1 @@
+"""Attention as operators of torch: what torch.compile, torch.func and torch.export see."""
