@@ -1,4 +1,4 @@
-"""A reference against torch in float64: the same outputs, and the same gradients by the recorder."""
+"""A reference against torch in float64: the same outputs, and the same gradients by the tape."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def check(
     gradients = torch.autograd.grad(expected, [x, *tensors.values()], seeds)
 
     same(result(x.tolist(), lists), expected)
-    recorder = CountingTape()
-    inputs, counted = counting(x.tolist(), recorder), counting(lists, recorder)
+    tape = CountingTape()
+    inputs, counted = counting(x.tolist(), tape), counting(lists, tape)
     outputs = result(inputs, counted)
     same(floats(outputs), expected)
     back = backward(outputs, seeds.flatten().tolist())

@@ -220,9 +220,9 @@ def test_which_layers_mix_tokens(name: str) -> None:
             lt.cost.attention("causal" if rule == "causal" else "k == q"),
         )
     layer, weights, cost = layers[name]
-    source, recorder = Random(3), CountingTape()
-    tokens = counting(shapes.fill((n, d), source), recorder)
-    outputs = layer(tokens, counting(shapes.filled(weights, source), recorder))
+    source, tape = Random(3), CountingTape()
+    tokens = counting(shapes.fill((n, d), source), tape)
+    outputs = layer(tokens, counting(shapes.filled(weights, source), tape))
     back = backward(outputs, [0.0] * (n - 1) * d + [source.uniform(1, 2) for _ in range(d)])
     reached = any(gradient != 0 for token in back.of(tokens[:-1]) for gradient in token)
     assert list(cost.mixes_tokens.values()) == [reached]

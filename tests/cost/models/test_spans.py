@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.cost.models import config
-from lattend.cost.models.spans import AttentionSpan, CallSignature, Windows
+from lattend.cost.models.spans import AttentionSpan, Kind, Windows
 
 
 @pytest.mark.parametrize("name", TEXT)
@@ -67,11 +67,11 @@ def test_swin_squares_one_by_one(rows: int, cols: int, window: int, data: st.Dat
     assert span.needed(rows * cols) == result <= span.executed(rows * cols, 1)
 
 
-KINDS: list[CallSignature] = ["full", "causal", "window", "chunk", "band"]
+KINDS: list[Kind] = ["full", "causal", "window", "chunk", "band"]
 
 
 @given(st.sampled_from(KINDS), st.integers(1, 40), st.integers(1, 70), st.integers(1, 9))
-def test_tiles_one_by_one(kind: CallSignature, keys: int, length: int, tile: int) -> None:
+def test_tiles_one_by_one(kind: Kind, keys: int, length: int, tile: int) -> None:
     span = AttentionSpan(kind, keys)
     mask = span.rule.mask(n=length)
     assert span.needed(length) == mask.sum()
