@@ -27,6 +27,8 @@ ORDER = (
     "cli",
     "tour",
 )
+# Nobody else imports study/: it can go without taking anything along
+STUDY_READERS = {"study", "ask", "web", "cli", "tour"}
 # What serves all, and what it may import itself
 SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", "report", "draw"}}
 # These run; the others count, draw and plan
@@ -34,7 +36,7 @@ TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "st
 # Loaded when tensors are given
 TORCH_FILES = {
     *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),
-    *("study/images/handwritten.py", "study/heads/network.py", "study/heads/training.py"),
+    *("study/images/handwritten.py", "study/heads/training.py"),
     # shards that run; their plans count
     *(
         f"parallel/{name}.py"
@@ -105,6 +107,7 @@ def test_imports_follow_the_order(path: Path) -> None:
         assert parts[0] != "sympy" or name.startswith("study/exact/"), (
             f"{name} imports sympy: study/exact/ and counts/algebra.py may"
         )
+        assert parts[:2] != ["lattend", "study"] or folder in STUDY_READERS, f"{name} imports {module}"
         if parts[0] == "lattend" and len(parts) > 1 and parts[1] in {*ORDER, *SERVE_ALL}:
             assert parts[1] in before, f"{name} imports {module}"
 

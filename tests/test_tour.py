@@ -12,10 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from lattend.cli import app
+from lattend.counts.terms.typeset import condition, count, formula
 from lattend.draw.grid.samples import SAMPLES, catalogue, sample
 from lattend.rules import CATALOGUE
-from lattend.study.derivations.mathml import formula
-from lattend.study.derivations.typeset import condition, count
 from lattend.tour.__main__ import main
 from lattend.tour.topics import TOPICS, Topic
 

@@ -1,4 +1,4 @@
-"""A reference against torch in float64: the same outputs, and the same gradients by the recorder."""
+"""A reference against torch in float64: the same outputs, and the same gradients by the tape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drawn(*shape: int) -> Tensor:
 
 def check(
     wanted: Callable[[Tensor, Tensors], Tensor],
-    found: Callable[[Any, Any], Any],
+    result: Callable[[Any, Any], Any],
     x: Tensor,
     weights: Shapes,
 ) -> None:
@@ -37,18 +37,18 @@ def check(
     seeds = drawn(*expected.shape)
     gradients = torch.autograd.grad(expected, [x, *tensors.values()], seeds)
 
-    same(found(x.tolist(), lists), expected)
-    recorder = CountingTape()
-    inputs, counted = counting(x.tolist(), recorder), counting(lists, recorder)
-    outputs = found(inputs, counted)
+    same(result(x.tolist(), lists), expected)
+    tape = CountingTape()
+    inputs, counted = counting(x.tolist(), tape), counting(lists, tape)
+    outputs = result(inputs, counted)
     same(floats(outputs), expected)
     back = backward(outputs, seeds.flatten().tolist())
     for ours, theirs in zip([inputs, *counted.values()], gradients, strict=True):
         same(back.of(ours), theirs)
 
 
-def same(found: Any, expected: Tensor) -> None:
-    ours = torch.tensor(found, dtype=torch.float64)
+def same(result: Any, expected: Tensor) -> None:
+    ours = torch.tensor(result, dtype=torch.float64)
     torch.testing.assert_close(ours, expected.detach(), rtol=CLOSE, atol=CLOSE)
 
 

@@ -27,16 +27,16 @@ TRIES = settings(max_examples=40)
 @TRIES
 @given(SIZE, SIZE, SIZE, st.booleans())
 def test_linear(n: int, d_in: int, d_out: int, bias: bool) -> None:
-    found = run(one(plain.linear), shapes.linear(d_in, d_out, bias), (n, d_in))
-    check(found, "linear", {"n": n, "d_in": d_in, "d_out": d_out}, bias=bias)
+    result = run(one(plain.linear), shapes.linear(d_in, d_out, bias), (n, d_in))
+    check(result, "linear", {"n": n, "d_in": d_in, "d_out": d_out}, bias=bias)
 
 
 @TRIES
 @given(SMALL, SMALL, SIZE, st.booleans(), st.booleans())
 def test_feed_forward(n: int, d: int, hidden: int, bias: bool, gated: bool) -> None:
     layer = one(lambda x, w: plain.feed_forward(x, w, "gelu"))
-    found = run(layer, shapes.feed_forward(d, hidden, bias, gated), (n, d))
-    check(found, "feed_forward", {"n": n, "d": d, "hidden": hidden}, bias=bias, gated=gated)
+    result = run(layer, shapes.feed_forward(d, hidden, bias, gated), (n, d))
+    check(result, "feed_forward", {"n": n, "d": d, "hidden": hidden}, bias=bias, gated=gated)
 
 
 @TRIES
@@ -50,8 +50,8 @@ def test_norm(n: int, d: int, kind: str) -> None:
 @given(SMALL, SIZE, SMALL)
 def test_embedding(n: int, more: int, d: int) -> None:
     """Of different words; those that come twice would have their gradients added."""
-    found = run(one(lambda w: plain.embedding(range(n), w)), {"weight": (n + more, d)})
-    check(found, "embedding", {"n": n, "vocabulary": n + more, "d": d})
+    result = run(one(lambda w: plain.embedding(range(n), w)), {"weight": (n + more, d)})
+    check(result, "embedding", {"n": n, "vocabulary": n + more, "d": d})
 
 
 @settings(max_examples=25)
@@ -59,18 +59,18 @@ def test_embedding(n: int, more: int, d: int) -> None:
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_rnn2d(cell: str, rows: int, cols: int, h: int, c: int, bias: bool) -> None:
     layer = partial(plain.rnn2d, cell=cell)
-    found = run(layer, shapes.rnn2d(h, c, cell, bias), (rows, cols, c))
-    assert found["depth"] == rows + cols - 1
-    check(found, "rnn2d", {"rows": rows, "cols": cols, "h": h, "c": c}, cell=cell, bias=bias)
+    result = run(layer, shapes.rnn2d(h, c, cell, bias), (rows, cols, c))
+    assert result["depth"] == rows + cols - 1
+    check(result, "rnn2d", {"rows": rows, "cols": cols, "h": h, "c": c}, cell=cell, bias=bias)
 
 
 @TRIES
 @given(SMALL, SMALL, SMALL)
 def test_rnn2d_on_a_square(n: int, h: int, c: int) -> None:
-    found = run(plain.rnn2d, shapes.rnn2d(h, c), (n, n, c))
-    assert found["multiplies"] == n * n * h * c + 2 * n * (n - 1) * h * h
-    assert found["adds"] == n * n * h * (c - 1) + 2 * n * (n - 1) * h * h
-    check(found, "rnn2d", {"n": n, "h": h, "c": c})
+    result = run(plain.rnn2d, shapes.rnn2d(h, c), (n, n, c))
+    assert result["multiplies"] == n * n * h * c + 2 * n * (n - 1) * h * h
+    assert result["adds"] == n * n * h * (c - 1) + 2 * n * (n - 1) * h * h
+    check(result, "rnn2d", {"n": n, "h": h, "c": c})
 
 
 @settings(max_examples=12)
@@ -88,11 +88,11 @@ def test_directions_and_layers_of_rnn2d(
 ) -> None:
     """Layers overlap as far as the directions let them."""
     weights = shapes.rnn2d_stack(h, c, cell, directions, layers, bias=False)
-    found = run(partial(plain.rnn2d_stack, cell=cell, directions=directions), weights, (rows, cols, c))
+    result = run(partial(plain.rnn2d_stack, cell=cell, directions=directions), weights, (rows, cols, c))
     later = {1: 1, 2: cols, 4: rows + cols - 1}[directions]
-    assert found["depth"] == rows + cols - 1 + (layers - 1) * later
+    assert result["depth"] == rows + cols - 1 + (layers - 1) * later
     sizes = {"rows": rows, "cols": cols, "h": h, "c": c, "layers": layers}
-    check(found, "rnn2d", sizes, cell=cell, directions=directions)
+    check(result, "rnn2d", sizes, cell=cell, directions=directions)
 
 
 @TRIES
@@ -102,10 +102,10 @@ def test_recurrent(
     kind: str, steps: int, inputs: int, hidden: int, layers: int, bias: bool, initial: bool
 ) -> None:
     weights = shapes.recurrent(kind, inputs, hidden, layers, bias)
-    found = run(lambda x, w: plain.recurrent(kind, x, w, initial=initial), weights, (steps, inputs))
-    assert found["depth"] == steps + layers - 1
+    result = run(lambda x, w: plain.recurrent(kind, x, w, initial=initial), weights, (steps, inputs))
+    assert result["depth"] == steps + layers - 1
     sizes = {"steps": steps, "inputs": inputs, "hidden": hidden, "layers": layers}
-    check(found, kind, sizes, bias=bias, initial=initial)
+    check(result, kind, sizes, bias=bias, initial=initial)
 
 
 def test_recurrent_cells_in_turn() -> None:
@@ -151,12 +151,12 @@ def test_conv(
     def layer(x: Any, w: Any) -> Any:
         return plain.conv2d(x, w, stride, dilation, padding, groups)
 
-    found = run(one(layer), shapes.conv2d(c_in, c_out, kernel, groups, bias), (c_in, rows, cols))
+    result = run(one(layer), shapes.conv2d(c_in, c_out, kernel, groups, bias), (c_in, rows, cols))
     options: dict[str, Any] = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding}
     options |= {"groups": groups, "bias": bias}
     sizes = {"rows": rows, "cols": cols, "c_in": c_in, "c_out": c_out}
     cost = lt.cost.conv(**sizes, **options)
-    check_numbers(found, cost)
+    check_numbers(result, cost)
 
     def padded(x: Any, w: Any) -> Any:
         """The image in a frame of zeros that are multiplied like everything else."""
@@ -181,17 +181,17 @@ def framed(plane: vectors.Matrix, padding: tuple[int, int]) -> vectors.Matrix:
 @given(st.integers(2, 6), st.integers(2, 6), SMALL, SMALL, st.booleans())
 def test_conv_as_a_formula(rows: int, cols: int, c_in: int, c_out: int, bias: bool) -> None:
     weights = shapes.conv2d(c_in, c_out, (3, 3), 1, bias)
-    found = run(one(lambda x, w: plain.conv2d(x, w, padding=(1, 1))), weights, (c_in, rows, cols))
+    result = run(one(lambda x, w: plain.conv2d(x, w, padding=(1, 1))), weights, (c_in, rows, cols))
     sizes = {"rows": rows, "cols": cols, "c_in": c_in, "c_out": c_out}
-    check(found, "conv", sizes, kernel=3, padding=1, bias=bias)
+    check(result, "conv", sizes, kernel=3, padding=1, bias=bias)
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 3), st.data(), SMALL, SMALL)
 def test_patch_embedding(patch: int, data: st.DataObject, c: int, d: int) -> None:
     rows, cols = (data.draw(st.integers(patch, 6)) for _ in range(2))
-    found = run(one(plain.patch_embedding), shapes.conv2d(c, d, (patch, patch)), (c, rows, cols))
-    check(found, "patch_embedding", {"rows": rows, "cols": cols, "c": c, "d": d}, patch=patch)
+    result = run(one(plain.patch_embedding), shapes.conv2d(c, d, (patch, patch)), (c, rows, cols))
+    check(result, "patch_embedding", {"rows": rows, "cols": cols, "c": c, "d": d}, patch=patch)
 
 
 @pytest.mark.parametrize("name", ["linear", "feed_forward", "norm", "rnn", "causal", "own token"])
@@ -220,9 +220,9 @@ def test_which_layers_mix_tokens(name: str) -> None:
             lt.cost.attention("causal" if rule == "causal" else "k == q"),
         )
     layer, weights, cost = layers[name]
-    source, recorder = Random(3), CountingTape()
-    tokens = counting(shapes.fill((n, d), source), recorder)
-    outputs = layer(tokens, counting(shapes.filled(weights, source), recorder))
+    source, tape = Random(3), CountingTape()
+    tokens = counting(shapes.fill((n, d), source), tape)
+    outputs = layer(tokens, counting(shapes.filled(weights, source), tape))
     back = backward(outputs, [0.0] * (n - 1) * d + [source.uniform(1, 2) for _ in range(d)])
     reached = any(gradient != 0 for token in back.of(tokens[:-1]) for gradient in token)
     assert list(cost.mixes_tokens.values()) == [reached]

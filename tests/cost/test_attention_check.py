@@ -23,8 +23,8 @@ def test_encodings_and_projections(encoding: str | None, projections: str | None
     shape: dict[str, Any] = {**SIZES, "encoding": encoding, "projections": projections}
     shape |= {"D_p": 2} if encoding == "relative" else {}
     for rule, kv_heads, scaled in product(("causal", "full", "k < q"), (1, 2), (False, True)):
-        found = C.attention(rule, **shape, kv_heads=kv_heads, scaled=scaled).check()
-        assert found, str(found)
+        result = C.attention(rule, **shape, kv_heads=kv_heads, scaled=scaled).check()
+        assert result, str(result)
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_encodings_and_projections(encoding: str | None, projections: str | None
     ids=lambda cost: cost.name,
 )
 def test_it_is_what_a_run_counts(cost: Any) -> None:
-    found = cost.check()
-    assert found, str(found)
+    result = cost.check()
+    assert result, str(result)
 
 
 def test_formulas_are_given_numbers_after() -> None:
-    found = C.attention("strided").check(n=5, t=2, heads=1, D_i=2, D_hid=2)
-    assert found
-    assert str(found.rows[0].formula) == "D_i*(4heads*D_hid + 1)"
+    result = C.attention("strided").check(n=5, t=2, heads=1, D_i=2, D_hid=2)
+    assert result
+    assert str(result.rows[0].formula) == "D_i*(4heads*D_hid + 1)"
     assert C.encoder("causal", layers="l").check(n=3, d=4, heads=2, D=2, l=2)
 
 
@@ -69,6 +69,6 @@ def test_a_wrong_count_is_found() -> None:
 
     right = C.attention("causal", **SIZES)
     ((times, layer),) = right.parts
-    found = replace(right, parts=((times, replace(layer, statements=layer.statements[1:])),)).check()
-    assert not found
-    assert "multiplies" in [row.quantity for row in found.rows if not row.equal]
+    result = replace(right, parts=((times, replace(layer, statements=layer.statements[1:])),)).check()
+    assert not result
+    assert "multiplies" in [row.quantity for row in result.rows if not row.equal]

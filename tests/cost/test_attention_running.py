@@ -52,9 +52,9 @@ def test_attention(text: str, n: int, t: int, data: st.DataObject, bias: bool, o
     values = dict.fromkeys(RULES[text], t)
     masks = masks_of(text, n, n, sizes["heads"], **values)
     weights = shapes.attention(*sizes.values(), bias=bias, out_bias=out_bias)
-    found = run(one(lambda x, w: attended.attention(x, x, w, masks)), weights, (n, sizes["D_i"]))
+    result = run(one(lambda x, w: attended.attention(x, x, w, masks)), weights, (n, sizes["D_i"]))
     sizes = {"n": n, **values, **sizes}
-    check(found, "attention", sizes, rule=text, bias=bias, out_bias=out_bias)
+    check(result, "attention", sizes, rule=text, bias=bias, out_bias=out_bias)
 
 
 @settings(max_examples=25)
@@ -76,11 +76,11 @@ def test_attention_under_any_rule(text: str, n: int, t: int, w: int) -> None:
 @given(LENGTH, st.integers(1, 3), st.sampled_from(["k <= q + head", "q % heads == head", "k <= q"]))
 def test_heads_that_differ(n: int, heads: int, text: str) -> None:
     masks = masks_of(text, n, n, heads)
-    found = run(
+    result = run(
         one(lambda x, w: attended.attention(x, x, w, masks)), shapes.attention(heads, 2, 2, 3, 2), (n, 2)
     )
     text = text.replace("heads", str(heads))
-    check_numbers(found, lt.cost.attention(text, n=n, heads=heads, D_i=2, D_hid=2, D_o=3, D_out=2))
+    check_numbers(result, lt.cost.attention(text, n=n, heads=heads, D_i=2, D_hid=2, D_o=3, D_out=2))
 
 
 @settings(max_examples=30)
@@ -89,9 +89,9 @@ def test_attention_on_an_image(rows: int, cols: int, t: int) -> None:
     places = [(y, x) for y in range(rows) for x in range(cols)]
     masks = [[[abs(a - c) <= t and abs(b - d) <= t for c, d in places] for a, b in places]]
     weights = shapes.attention(1, 2, 2, 2, 2)
-    found = run(one(lambda x, w: attended.attention(x, x, w, masks)), weights, (rows * cols, 2))
+    result = run(one(lambda x, w: attended.attention(x, x, w, masks)), weights, (rows * cols, 2))
     sizes = {"rows": rows, "cols": cols, "t": t, "heads": 1, "D_i": 2, "D_hid": 2, "D_o": 2, "D_out": 2}
-    check(found, "attention", sizes, rule="abs(qy - ky) <= t and abs(qx - kx) <= t")
+    check(result, "attention", sizes, rule="abs(qy - ky) <= t and abs(qx - kx) <= t")
 
 
 @settings(max_examples=30)
@@ -103,9 +103,9 @@ def test_attention_to_other_tokens(n: int, m: int, heads: int, D: int, text: str
     if absolute:
         weights["p_keys"] = (m, D)
     layer = one(lambda x, y, w: attended.attention(x, y, w, masks, encoding=encoding))
-    found = run(layer, weights, (n, D), (m, D))
+    result = run(layer, weights, (n, D), (m, D))
     sizes = {"n": n, "m": m, "heads": heads, "D_i": D, "D_hid": D}
-    check(found, "attention", sizes, rule=text, encoding=encoding)
+    check(result, "attention", sizes, rule=text, encoding=encoding)
 
 
 @settings(max_examples=30)
@@ -119,9 +119,9 @@ def test_given_queries_keys_and_values(
     def layer(q: Any, k: Any, v: Any, _: Any) -> Any:
         return attended.attention(q, k, {}, masks, scale=0.5 if scaled else None, valued=v)
 
-    found = run(one(layer), {}, (heads, n, D_hid), (kv_heads, n, D_hid), (kv_heads, n, D_o))
+    result = run(one(layer), {}, (heads, n, D_hid), (kv_heads, n, D_hid), (kv_heads, n, D_o))
     sizes = {"n": n, "heads": heads, "kv_heads": kv_heads, "D_hid": D_hid, "D_o": D_o}
-    check(found, "attention", sizes, rule=text, projections=None, scaled=scaled)
+    check(result, "attention", sizes, rule=text, projections=None, scaled=scaled)
 
 
 @settings(max_examples=40)
@@ -140,9 +140,9 @@ def test_encodings(n: int, data: st.DataObject, text: str, encoding: str, bias: 
     weights = shapes.attention(*sizes.values(), bias=bias, encoding=encoding, D_p=D_p, positions=n)
     shifts = shifts_of(n, n, 3 if encoding == "quadratic" else D_p)
     options: dict[str, Any] = {"scale": 0.5 if scaled else None, "encoding": encoding, "shifts": shifts}
-    found = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
+    result = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
     sizes = {"n": n, "D_p": D_p, **sizes} if encoding == "relative" else {"n": n, **sizes}
-    check(found, "attention", sizes, rule=text, encoding=encoding, bias=bias, scaled=scaled)
+    check(result, "attention", sizes, rule=text, encoding=encoding, bias=bias, scaled=scaled)
 
 
 @settings(max_examples=30)
@@ -154,9 +154,9 @@ def test_quadratic_beside_content(n: int, data: st.DataObject, text: str, bias: 
     weights = shapes.attention(*sizes.values(), bias=bias, encoding="quadratic", content=content, form=D_p)
     options: dict[str, Any] = {"encoding": "quadratic", "content": content, "shifts": shifts_of(n, n, D_p)}
     masks = masks_of(text, n, n, sizes["heads"])
-    found = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
+    result = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
     sizes = {"n": n, "D_p": D_p, **sizes}
-    check(found, "attention", sizes, rule=text, encoding="quadratic", content=content, bias=bias)
+    check(result, "attention", sizes, rule=text, encoding="quadratic", content=content, bias=bias)
 
 
 @settings(max_examples=30)
@@ -191,11 +191,11 @@ def test_tables_on_an_image(rows: int, cols: int, t: int, radius: tuple[int, int
 
     weights = shapes.attention(1, 2, 2, 2, 2, encoding="tables", entries=(2 * down + 1) * (2 * across + 1))
     layer = one(lambda x, w: attended.attention(x, x, w, masks, entry=entry))
-    found = run(layer, weights, (rows * cols, 2))
+    result = run(layer, weights, (rows * cols, 2))
     sizes: dict[str, Any] = {"rows": rows, "cols": cols, "t": t, "heads": 1, "D_i": 2, "D_hid": 2}
     text = "abs(qy - ky) <= t and qx <= kx"
     cost = lt.cost.attention(text, encoding="tables", radius=radius, **sizes)
-    check_numbers(found, cost)
+    check_numbers(result, cost)
 
 
 @settings(max_examples=20)
@@ -228,8 +228,8 @@ def test_sinusoids_are_no_parameters(n: int, text: str) -> None:
         return attended.attention(x, x, w, masks, encoding="sinusoidal", fixed=fixed)
 
     sizes = {"n": n, "heads": 2, "D_i": 3, "D_hid": 2, "D_o": 1, "D_out": 2}
-    found = run(one(layer), shapes.attention(2, 3, 2, 1, 2), (n, 3))
-    check(found, "attention", sizes, rule=text, encoding="sinusoidal")
+    result = run(one(layer), shapes.attention(2, 3, 2, 1, 2), (n, 3))
+    check(result, "attention", sizes, rule=text, encoding="sinusoidal")
 
 
 @settings(max_examples=20)
@@ -245,8 +245,8 @@ def test_encodings_that_are_given_and_not_learned(n: int, text: str, content: bo
         return attended.attention(x, x, {**w, "v": v}, masks, **options)
 
     sizes = {"n": n, "heads": 2, "D_i": 3, "D_hid": 2, "D_o": 1, "D_out": 2}
-    found = run(one(layer), weights, (n, 3), given_form)
-    check(found, "attention", sizes, rule=text, encoding="quadratic", content=content, learned=False)
+    result = run(one(layer), weights, (n, 3), given_form)
+    check(result, "attention", sizes, rule=text, encoding="quadratic", content=content, learned=False)
 
 
 @settings(max_examples=20)
@@ -264,8 +264,8 @@ def test_keys_and_values_of_other_widths(n: int, m: int, D_keys: int, D_values: 
         "D_values": D_values,
     }
     if D_keys == D_values:  # one array gives both
-        found = run(one(lambda x, y, w: attended.attention(x, y, w, masks)), weights, (n, 3), (m, D_keys))
-        check_numbers(found, lt.cost.attention(**sizes))
+        result = run(one(lambda x, y, w: attended.attention(x, y, w, masks)), weights, (n, 3), (m, D_keys))
+        check_numbers(result, lt.cost.attention(**sizes))
         return
     layer = one(lambda x, y, z, w: attended.attention(x, y, w, masks, valued=z))
     check(run(layer, weights, (n, 3), (m, D_keys), (m, D_values)), "attention", sizes)
@@ -278,8 +278,8 @@ def test_naive_projections(n: int, data: st.DataObject, text: str) -> None:
     masks = masks_of(text, n, n, sizes["heads"])
     weights = shapes.attention(*sizes.values(), encoding="absolute", positions=n)
     layer = one(lambda x, w: attended.attention(x, x, w, masks, encoding="absolute", naive=True))
-    found = run(layer, weights, (n, sizes["D_i"]))
-    check(found, "attention", {"n": n, **sizes}, rule=text, encoding="absolute", projections="naive")
+    result = run(layer, weights, (n, sizes["D_i"]))
+    check(result, "attention", {"n": n, **sizes}, rule=text, encoding="absolute", projections="naive")
 
 
 @settings(max_examples=30)
@@ -291,9 +291,9 @@ def test_naive_projections_of_relative_scores(n: int, data: st.DataObject, text:
     weights = shapes.attention(*sizes.values(), encoding="relative", D_p=D_p)
     far = {shift: [0.1] * D_p for shift in range(-n, n)}
     options: dict[str, Any] = {"encoding": "relative", "naive": True, "shifts": far}
-    found = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
+    result = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
     layer = {"rule": text, "encoding": "relative", "projections": "naive"}
-    check(found, "attention", {"n": n, "D_p": D_p, **sizes}, **layer)
+    check(result, "attention", {"n": n, "D_p": D_p, **sizes}, **layer)
 
 
 def test_relative_scores_are_the_same_projected_once_or_for_every_pair() -> None:
@@ -315,8 +315,8 @@ def test_relative_scores_are_the_same_projected_once_or_for_every_pair() -> None
 def test_a_naive_score_takes_four_terms(D: int) -> None:
     """Four terms of 2D(2D - 1) + 2D - 1 operations, and 3 adds between them."""
     weights = {"W_q": (1, D, D), "W_k": (1, D, D), "p": (1, D)}
-    found = run(lambda x, w: [attended.naive_score(x, x, w, 0, "absolute")(0, 0)], weights, (1, D))
-    assert found["multiplies"] + found["adds"] == 16 * D * D - 1
+    result = run(lambda x, w: [attended.naive_score(x, x, w, 0, "absolute")(0, 0)], weights, (1, D))
+    assert result["multiplies"] + result["adds"] == 16 * D * D - 1
 
 
 def test_a_formula_takes_every_size_that_any_quantity_has() -> None:

@@ -36,10 +36,10 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", [name for name in layer_names() if name != "vit"])  # whose sizes are numbers
 def test_every_layer_that_runs(name: str) -> None:
-    found = getattr(C, name)().check(**SMALL[name])
-    assert found, str(found)
-    assert SMALL[name].items() <= found.values.items()
-    assert [row.quantity for row in found.rows][:2] == ["parameters", "sequential depth"]
+    result = getattr(C, name)().check(**SMALL[name])
+    assert result, str(result)
+    assert SMALL[name].items() <= result.values.items()
+    assert [row.quantity for row in result.rows][:2] == ["parameters", "sequential depth"]
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_every_layer_that_runs(name: str) -> None:
     ids=lambda cost: cost.name,
 )
 def test_options_sums_and_repeats(cost: lt.cost.Cost) -> None:
-    found = cost.check()
-    assert found, str(found)
-    assert found.rows[0].counted == cost.total("parameters") > 0
+    result = cost.check()
+    assert result, str(result)
+    assert result.rows[0].counted == cost.total("parameters") > 0
 
 
 @settings(max_examples=25)
@@ -83,8 +83,8 @@ def test_convolutions(
         assume(size + 2 * pad > apart * (taps - 1))
     sizes: dict[str, Any] = {"rows": image[0], "cols": image[1], "c_in": 2, "c_out": 2, "groups": groups}
     options: dict[str, Any] = {"padding": padding, "padding_mode": mode, "dilation": dilation}
-    found = C.conv(kernel=kernel, **sizes, **options).check()
-    assert found, str(found)
+    result = C.conv(kernel=kernel, **sizes, **options).check()
+    assert result, str(result)
 
 
 def test_the_table() -> None:
@@ -104,13 +104,13 @@ def test_a_wrong_formula_is_found() -> None:
     right = C.rnn2d()
     ((times, layer),) = right.parts
     wrong = replace(right, parts=((times, replace(layer, statements=layer.statements[:-1])),))
-    found = wrong.check(n=3, h=2, c=2)
-    assert not found
-    different = {row.quantity for row in found.rows if not row.equal}
+    result = wrong.check(n=3, h=2, c=2)
+    assert not result
+    different = {row.quantity for row in result.rows if not row.equal}
     assert different == {"functions", "backward functions", "backward multiplies"}
-    line = next(line for line in str(found).splitlines() if line.startswith("functions"))
+    line = next(line for line in str(result).splitlines() if line.startswith("functions"))
     assert line.split() == ["functions", "0", "18", "differs"]
-    data = found.json()
+    data = result.json()
     assert data["equal"] is False
     assert {"quantity": "functions", "formula": "0", "number": 0, "counted": 18, "equal": False} in data[
         "rows"
@@ -118,10 +118,10 @@ def test_a_wrong_formula_is_found() -> None:
 
 
 def test_numbers_may_come_in_parts() -> None:
-    found = C.rnn2d().at(n=3).backward.dense.check(h=2, c=1)
-    assert found
-    assert found.values == {"n": 3, "h": 2, "c": 1}
-    assert str(found.rows[0].formula) == "h(2h + c)"
+    result = C.rnn2d().at(n=3).backward.dense.check(h=2, c=1)
+    assert result
+    assert result.values == {"n": 3, "h": 2, "c": 1}
+    assert str(result.rows[0].formula) == "h(2h + c)"
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_what_cannot_be_run_is_said(make: Any, error: type[Exception], message: 
 
 
 def test_sizes_given_when_the_cost_was_made_are_said() -> None:
-    found = C.rnn2d(rows=2, cols=3).check(h=2, c=1)
-    assert str(found).splitlines()[0].startswith("rnn2d at rows = 2, cols = 3, h = 2, c = 1, run on")
+    result = C.rnn2d(rows=2, cols=3).check(h=2, c=1)
+    assert str(result).splitlines()[0].startswith("rnn2d at rows = 2, cols = 3, h = 2, c = 1, run on")

@@ -158,8 +158,8 @@ def test_memory() -> None:
 
 
 def test_what_mixes_tokens() -> None:
-    found = C.transformer_block(heads=1).mixes_tokens
-    assert found == {"layer norm": False, "attention": True, "residual": False, "feed-forward": False}
+    result = C.transformer_block(heads=1).mixes_tokens
+    assert result == {"layer norm": False, "attention": True, "residual": False, "feed-forward": False}
     assert C.attention("q == k", n="n", heads=1).mixes_tokens == {"attention": False}
     assert C.rnn().mixes_tokens == {"rnn": True}
 

@@ -26,11 +26,11 @@ def kept(run: Callable[[], Tensor], parameters: list[Tensor]) -> int:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
         out = run()
     learned = {p.untyped_storage().data_ptr() for p in parameters}
-    found = sum(
+    result = sum(
         x.untyped_storage().nbytes() // x.element_size() for at, x in held.items() if at not in learned
     )
     out.sum()  # alive until here, so that no storage was used twice
-    return found
+    return result
 
 
 def weights(*shapes: tuple[int, ...]) -> list[Tensor]:
@@ -60,8 +60,8 @@ def test_attention(n: int, heads: int, d: int, wide: int) -> None:
         mixed = torch.softmax(a @ b.mT, -1) @ c
         return mixed.transpose(0, 1).reshape(n, heads * wide) @ o
 
-    found = lt.cost.attention("full", n=n, heads=heads, D_i=d, D_hid=wide, out_bias=False).saved_activations
-    assert kept(run, [q, k, v, o]) == found
+    result = lt.cost.attention("full", n=n, heads=heads, D_i=d, D_hid=wide, out_bias=False).saved_activations
+    assert kept(run, [q, k, v, o]) == result
 
 
 @settings(max_examples=10)
@@ -109,8 +109,8 @@ def test_grid_rnn_of_lt_nn(
     made = lt.nn.GridRNN(c, h, cell, directions, layers=layers)
     image = torch.randn(1, rows, cols, c, requires_grad=True)
     frame = (2 if cell == "lstm" else 1) * directions * layers * h * (rows + cols + 1)
-    found = kept(lambda: made(image), list(made.parameters()))
-    assert found == made.cost(rows=rows, cols=cols).total("saved_activations") + frame
+    result = kept(lambda: made(image), list(made.parameters()))
+    assert result == made.cost(rows=rows, cols=cols).total("saved_activations") + frame
 
 
 @settings(max_examples=20)
@@ -132,8 +132,8 @@ def test_a_stacked_rnn(steps: int, layers: int, h: int, c: int) -> None:
                 state[layer] = seen = torch.tanh(total)
         return seen
 
-    found = lt.cost.rnn(steps=steps, inputs=c, hidden=h, layers=layers, initial=False).saved_activations
-    assert kept(run, [*into, *back]) == found
+    result = lt.cost.rnn(steps=steps, inputs=c, hidden=h, layers=layers, initial=False).saved_activations
+    assert kept(run, [*into, *back]) == result
 
 
 def test_one_cell_is_alive_at_a_time() -> None:

@@ -49,10 +49,10 @@ def test_transformer_block(
     d = D * heads
     weights = shapes.block(d, heads, hidden, kv_heads=kv_heads, bias=bias, norms=norms, gated=gated)
     masks, scale = [causal(n)] * heads, 0.5 if scaled else None
-    found = run(lambda x, w: whole.block(x, w, masks, norm_first=norm_first, scale=scale), weights, (n, d))
+    result = run(lambda x, w: whole.block(x, w, masks, norm_first=norm_first, scale=scale), weights, (n, d))
     sizes = {"n": n, "d": d, "heads": heads, "kv_heads": kv_heads, "D": D, "hidden": hidden}
     check(
-        found, "transformer_block", sizes, rule="causal", bias=bias, norms=norms, gated=gated, scaled=scaled
+        result, "transformer_block", sizes, rule="causal", bias=bias, norms=norms, gated=gated, scaled=scaled
     )
 
 
@@ -61,9 +61,9 @@ def test_transformer_block(
 def test_block_that_looks_at_an_encoder(n: int, m: int, D: int, heads: int, hidden: int) -> None:
     d, masks = D * heads, [causal(n)] * heads
     weights = shapes.block(d, heads, hidden, cross=True)
-    found = run(lambda x, y, w: whole.block(x, w, masks, memory=y), weights, (n, d), (m, d))
+    result = run(lambda x, y, w: whole.block(x, w, masks, memory=y), weights, (n, d), (m, d))
     sizes = {"n": n, "cross": m, "d": d, "heads": heads, "D": D, "hidden": hidden}
-    check(found, "transformer_block", sizes, rule="causal")
+    check(result, "transformer_block", sizes, rule="causal")
 
 
 @FEW
@@ -71,9 +71,9 @@ def test_block_that_looks_at_an_encoder(n: int, m: int, D: int, heads: int, hidd
 def test_encoder(layers: int, n: int, D: int, heads: int, hidden: int) -> None:
     d, masks = D * heads, [[[True] * n] * n] * heads
     weights = shapes.stack(layers, shapes.block(d, heads, hidden))
-    found = run(lambda x, w: whole.stack(x, w, masks), weights, (n, d))
+    result = run(lambda x, w: whole.stack(x, w, masks), weights, (n, d))
     sizes = {"layers": layers, "n": n, "d": d, "heads": heads, "D": D, "hidden": hidden}
-    check(found, "encoder", sizes)
+    check(result, "encoder", sizes)
 
 
 @FEW
@@ -82,8 +82,8 @@ def test_decoder_that_looks_at_an_encoder(layers: int, n: int, m: int, D: int, h
     """All layers attend to the same tokens of the encoder, whose gradients meet."""
     d, masks = D * heads, [causal(n)] * heads
     weights = shapes.stack(layers, shapes.block(d, heads, 2, cross=True))
-    found = run(lambda x, y, w: whole.stack(x, w, masks, memory=y), weights, (n, d), (m, d))
-    check(found, "decoder", {"layers": layers, "n": n, "cross": m, "d": d, "heads": heads, "D": D}, hidden=2)
+    result = run(lambda x, y, w: whole.stack(x, w, masks, memory=y), weights, (n, d), (m, d))
+    check(result, "decoder", {"layers": layers, "n": n, "cross": m, "d": d, "heads": heads, "D": D}, hidden=2)
 
 
 @FEW
@@ -96,9 +96,9 @@ def test_decoder(layers: int, n: int, D: int, heads: int, more: int, tied: bool,
     weights |= shapes.within("norm", shapes.norm(d, norms))
     if not tied:
         weights["output.weight"] = (vocabulary, d)
-    found = run(lambda w: whole.language_model(range(n), w, masks), weights)
+    result = run(lambda w: whole.language_model(range(n), w, masks), weights)
     sizes = {"layers": layers, "n": n, "vocabulary": vocabulary, "d": d, "heads": heads, "D": D}
-    check(found, "decoder", sizes, hidden=2, tied=tied, norms=norms)
+    check(result, "decoder", sizes, hidden=2, tied=tied, norms=norms)
 
 
 @settings(max_examples=8)
@@ -108,14 +108,14 @@ def test_vit(rows: int, cols: int, c: int, layers: int, heads: int, D: int, clas
     tokens = (rows // patch) * (cols // patch) + 1
     blocks = shapes.stack(layers, shapes.block(d, heads, 2))
     weights = shapes.vit(c, patch, tokens, d, classes, blocks)
-    found = run(lambda x, w: whole.vit(x, w, heads), weights, (c, rows, cols))
+    result = run(lambda x, w: whole.vit(x, w, heads), weights, (c, rows, cols))
     sizes: dict[str, Any] = {"rows": rows, "cols": cols, "patch": patch, "c": c, "classes": classes}
-    check_numbers(found, lt.cost.vit(**sizes, d=d, layers=layers, heads=heads, hidden=2))
+    check_numbers(result, lt.cost.vit(**sizes, d=d, layers=layers, heads=heads, hidden=2))
 
 
 @settings(max_examples=25)
 @given(SMALL, st.integers(1, 5), st.integers(1, 5), SMALL)
 def test_vae(n: int, d: int, hidden: int, latent: int) -> None:
     noise: Any = [[0.3] * latent] * n
-    found = run(lambda x, w: whole.vae(x, w, noise), shapes.vae(d, hidden, latent), (n, d))
-    check(found, "vae", {"n": n, "d": d, "hidden": hidden, "latent": latent})
+    result = run(lambda x, w: whole.vae(x, w, noise), shapes.vae(d, hidden, latent), (n, d))
+    check(result, "vae", {"n": n, "d": d, "hidden": hidden, "latent": latent})

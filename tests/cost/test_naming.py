@@ -40,9 +40,9 @@ def test_every_layer_of_lt_cost_has_its_name():
     ],
 )
 def test_text_is_the_call(text, same):
-    found = from_text(text)
-    assert str(found.multiplies) == str(same.multiplies)
-    assert str(found.parameters) == str(same.parameters)
+    result = from_text(text)
+    assert str(result.multiplies) == str(same.multiplies)
+    assert str(result.parameters) == str(same.parameters)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_text_is_the_call(text, same):
     ],
 )
 def test_numbers_are_put_in_before_the_layer_is_made(text, given, value):
-    found = from_text(text, given)
-    assert found.multiplies == value
-    assert found.values == {}
-    assert found.executed.multiplies >= value
+    result = from_text(text, given)
+    assert result.multiplies == value
+    assert result.values == {}
+    assert result.executed.multiplies >= value
 
 
 def test_a_symbol_of_one_part_may_be_left():

@@ -16,24 +16,24 @@ SMALL = st.integers(1, 4)
 @given(SMALL, SMALL, SMALL, SMALL, SMALL, st.booleans(), st.sampled_from([None, "absolute", "relative"]))
 def test_attention_has_the_shapes_of_plain_code(heads, D_i, D_hid, D_o, D_out, bias, encoding):
     sizes = {"heads": heads, "D_i": D_i, "D_hid": D_hid, "D_o": D_o, "D_out": D_out}
-    found = lt.cost.attention(n=3, encoding=encoding, bias=bias, **sizes).parameters_by_matrix()
+    result = lt.cost.attention(n=3, encoding=encoding, bias=bias, **sizes).parameters_by_matrix()
     named = {"W_r": "W̃", "p": "positions"}
     wanted = shapes.attention(*sizes.values(), bias=bias, encoding=encoding, D_p=D_i, positions=3)
-    assert {row.matrix for row in found.rows} == {named.get(name, name) for name in wanted}
+    assert {row.matrix for row in result.rows} == {named.get(name, name) for name in wanted}
     for name, shape in wanted.items():
         numbers = shapes.size({name: shape})
-        assert found[named.get(name, name)] == numbers
+        assert result[named.get(name, name)] == numbers
         if len(shape) > 1 and name not in ("W_out", "p"):  # one matrix a head
-            assert found.of_head(named.get(name, name)) == numbers // shape[0]
-    assert found["total"] == shapes.size(wanted)
+            assert result.of_head(named.get(name, name)) == numbers // shape[0]
+    assert result["total"] == shapes.size(wanted)
 
 
 def test_the_four_boxes_of_a_lecture():
     """One head, all heads, W_out and b_out."""
-    found = lt.cost.attention(D_o="D_o", D_out="D_out").parameters_by_matrix()
-    assert str(found["one head"]) == "D_i*(2D_hid + D_o)"
-    assert [str(found[name]) for name in ("W_out", "b_out")] == ["heads*D_o*D_out", "D_out"]
-    rows = [" ".join(line.split()) for line in str(found).splitlines()]
+    result = lt.cost.attention(D_o="D_o", D_out="D_out").parameters_by_matrix()
+    assert str(result["one head"]) == "D_i*(2D_hid + D_o)"
+    assert [str(result[name]) for name in ("W_out", "b_out")] == ["heads*D_o*D_out", "D_out"]
+    rows = [" ".join(line.split()) for line in str(result).splitlines()]
     assert rows[5:9] == [
         "W_v D_i*D_o heads*D_i*D_o",
         "the heads D_i*(2D_hid + D_o) heads*D_i*(2D_hid + D_o)",
@@ -41,7 +41,7 @@ def test_the_four_boxes_of_a_lecture():
         "b_out D_out",
     ]
     assert "D_o = D_hid and D_out = D_i" in str(lt.cost.attention().parameters_by_matrix())
-    assert "D_o = D_hid" not in str(found)
+    assert "D_o = D_hid" not in str(result)
 
 
 @pytest.mark.parametrize(

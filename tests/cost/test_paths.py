@@ -83,9 +83,9 @@ def test_convolutions(rows, cols, k):
     """A pixel hears those at most half a kernel away along each axis."""
     y, x = np.divmod(np.arange(rows * cols), cols)
     near = (abs(y[:, None] - y) <= k[0] // 2) & (abs(x[:, None] - x) <= k[1] // 2)
-    found = conv_path(read_size("rows", rows), read_size("cols", cols), k)
-    assert found is not None
-    assert found.count() == searched(near)
+    result = conv_path(read_size("rows", rows), read_size("cols", cols), k)
+    assert result is not None
+    assert result.count() == searched(near)
 
 
 def test_convolutions_in_symbols():

@@ -26,11 +26,11 @@ def naive_operations(encoding: str, D: int) -> tuple[int, int]:
     """Multiplies and adds of one score, counted by running it."""
     names = ("W_q", "W_k", *(("p",) if encoding == "absolute" else ("W_r", "u", "v")))
     every = shapes.attention(1, D, D, D, D, encoding=encoding, D_p=D, positions=1)
-    source, recorder = Random(D), CountingTape()
-    weights = counting(shapes.filled({name: every[name] for name in names}, source), recorder)
-    x = counting([[source.uniform(-1, 1) for _ in range(D)]], recorder)
+    source, tape = Random(D), CountingTape()
+    weights = counting(shapes.filled({name: every[name] for name in names}, source), tape)
+    x = counting([[source.uniform(-1, 1) for _ in range(D)]], tape)
     plain.naive_score(x, x, weights, 0, encoding, {0: [0.3] * D})(0, 0)
-    return recorder.multiplies, recorder.adds
+    return tape.multiplies, tape.adds
 
 
 @pytest.mark.parametrize("encoding", ["absolute", "relative"])
@@ -53,9 +53,9 @@ def test_one_score_as_a_lecture_has_it():
 
 @pytest.mark.parametrize("rule", ["full", "strided(5)", "k < q", "windowed"])
 def test_a_score_does_not_depend_on_the_rule_or_the_heads(rule):
-    found = lt.cost.attention(rule).per("score")
-    assert found.claim("operations", "2D_hid - 1")
-    assert found.claim("its query and key operations", "2D_hid(2D_i - 1)")
+    result = lt.cost.attention(rule).per("score")
+    assert result.claim("operations", "2D_hid - 1")
+    assert result.claim("its query and key operations", "2D_hid(2D_i - 1)")
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,19 @@ def test_a_step_is_the_work_of_the_new_query(rule, n, heads, D_i, D_hid, project
 
 def decoded(n: int, heads: int, D_i: int, D_hid: int) -> CountingTape:
     """What one token takes with n cached: its query, key and value are made, the other keys are read."""
-    source, recorder = Random(n), CountingTape()
+    source, tape = Random(n), CountingTape()
     shape = shapes.attention(heads, D_i, D_hid, D_hid, D_i)
-    weights = counting(shapes.filled(shape, source), recorder)
-    token = counting(shapes.fill((1, D_i), source), recorder)
+    weights = counting(shapes.filled(shape, source), tape)
+    token = counting(shapes.fill((1, D_i), source), tape)
     q, k, v = (plain.project(token, weights, name) for name in "qkv")
-    cached = [counting(shapes.fill((heads, n, D_hid), source), recorder) for _ in "kv"]
+    cached = [counting(shapes.fill((heads, n, D_hid), source), tape) for _ in "kv"]
     keys = [[*old, *new] for old, new in zip(cached[0], k, strict=True)]
     values = [[*old, *new] for old, new in zip(cached[1], v, strict=True)]
     mask = [[True] * (n + 1)]
     mixed = [plain.attend(plain.plain_score(q[h], keys[h]), values[h], mask)[0] for h in range(heads)]
     row = times(plain.columns(weights["W_out"]), [x for head in mixed for x in head])
     plus(row, weights["b_out"])
-    return recorder
+    return tape
 
 
 @pytest.mark.parametrize(("n", "heads", "D_i", "D_hid"), [(1, 1, 1, 1), (3, 2, 4, 2), (6, 1, 3, 5)])

@@ -124,10 +124,10 @@ def in_torch_names(w: Tensors, ours: str, theirs: str) -> Tensors:
 
 def others(w: Tensors, **renamed: str) -> Tensors:
     """What is no attention, under torch's names."""
-    found = {name: each for name, each in w.items() if name.split(".")[-2] not in ("attention", "cross")}
+    result = {name: each for name, each in w.items() if name.split(".")[-2] not in ("attention", "cross")}
     for ours, theirs in renamed.items():
-        found = {name.replace(ours, theirs): each for name, each in found.items()}
-    return found
+        result = {name.replace(ours, theirs): each for name, each in result.items()}
+    return result
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
@@ -181,11 +181,11 @@ def test_decoder_block_with_an_encoder_s_tokens(norm_first: bool) -> None:
         theirs |= in_torch_names(w, "attention", "self_attn") | in_torch_names(w, "cross", "multihead_attn")
         return functional_call(made, theirs, (x, memory), {"tgt_mask": hidden})
 
-    def found(x: Any, w: Any) -> Any:
+    def result(x: Any, w: Any) -> Any:
         options: dict[str, Any] = {"activation": "relu", "norm_first": norm_first, "scale": 2**-0.5}
         return whole.block(x, w, [CAUSAL] * 2, memory=memory.tolist(), **options)
 
-    check(wanted, found, drawn(N, D), shapes.block(D, 2, 6, cross=True))
+    check(wanted, result, drawn(N, D), shapes.block(D, 2, 6, cross=True))
 
 
 def test_vit() -> None:
@@ -219,11 +219,11 @@ def test_language_model() -> None:
         seen = functional_call(made, theirs, (x[words],), {"src_mask": hidden})
         return functional.layer_norm(seen, (D,), w["norm.weight"], w["norm.bias"]) @ x.T
 
-    def found(x: Any, w: Any) -> Any:
+    def result(x: Any, w: Any) -> Any:
         return whole.language_model(words, w | {"embedding.weight": x}, [CAUSAL] * 2, scale=2**-0.5)
 
     blocks = shapes.within("blocks.0", shapes.block(D, 2, 6))
-    check(wanted, found, drawn(6, D), blocks | shapes.within("norm", shapes.norm(D, "layer")))
+    check(wanted, result, drawn(6, D), blocks | shapes.within("norm", shapes.norm(D, "layer")))
 
 
 def test_vae() -> None:

@@ -21,26 +21,26 @@ RESULTS: dict[str, Result] = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_has_the_same_names_and_the_same_table(name: str) -> None:
-    found = RESULTS[name]
-    assert isinstance(found.multiply_adds, MultiplyAdds)
-    title, empty, head, parameters, multiply_adds, *_ = str(found).splitlines()
-    assert (title, empty) == (found.heading, "")
+    result = RESULTS[name]
+    assert isinstance(result.multiply_adds, MultiplyAdds)
+    title, empty, head, parameters, multiply_adds, *_ = str(result).splitlines()
+    assert (title, empty) == (result.heading, "")
     assert head.replace(", 64 × 64 tiles", "").split() == ["needed", "executed", "dense"]
-    assert parameters.split() == ["parameters", f"{found.parameters:,}", "=", "="]
-    assert multiply_adds.split()[:2] == ["multiply-adds", f"{found.multiply_adds.needed:,}"]
-    data = json.loads(json.dumps(found.json()))
-    assert data["parameters"] == found.parameters
-    assert data["multiply_adds"] == found.multiply_adds._asdict()
+    assert parameters.split() == ["parameters", f"{result.parameters:,}", "=", "="]
+    assert multiply_adds.split()[:2] == ["multiply-adds", f"{result.multiply_adds.needed:,}"]
+    data = json.loads(json.dumps(result.json()))
+    assert data["parameters"] == result.parameters
+    assert data["multiply_adds"] == result.multiply_adds._asdict()
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_notebook_shows_short_tables(name: str) -> None:
-    found = RESULTS[name]
-    page = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    result = RESULTS[name]
+    page = ElementTree.fromstring(f"<div>{result._repr_html_()}</div>")
     assert page.findall("table")
-    assert not hasattr(found, "_repr_latex_")  # one unlabelled number
-    assert repr(found).startswith(f"<{type(found).__name__} of {found.heading}: parameters ")
-    assert len(repr(found)) < 200
+    assert not hasattr(result, "_repr_latex_")  # one unlabelled number
+    assert repr(result).startswith(f"<{type(result).__name__} of {result.heading}: parameters ")
+    assert len(repr(result)) < 200
 
 
 def test_the_same_layer_by_formula_and_by_running_it() -> None:

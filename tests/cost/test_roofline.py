@@ -16,19 +16,19 @@ TOY = Machine("toy", rate=1e9, bandwidth=1e6, width=4)
 
 
 def test_a_product_of_matrices():
-    found = time_of(lt.cost.linear(n=8192, d_in=8192, d_out=8192, bias=False), "H200 measured")
-    assert found.operations == 2 * 8192**3
-    assert found.bytes == 2 * 3 * 8192**2  # two read, one written, 2 bytes each
-    assert found.seconds == found.arithmetic == pytest.approx(2 * 8192**3 / 798e12)
-    assert found.memory == pytest.approx(6 * 8192**2 / 4.3e12)
-    assert found.binds == "arithmetic"
-    assert str(found).startswith("1.38 ms on H200, measured, bound by arithmetic: 1,099,511,627,776")
+    result = time_of(lt.cost.linear(n=8192, d_in=8192, d_out=8192, bias=False), "H200 measured")
+    assert result.operations == 2 * 8192**3
+    assert result.bytes == 2 * 3 * 8192**2  # two read, one written, 2 bytes each
+    assert result.seconds == result.arithmetic == pytest.approx(2 * 8192**3 / 798e12)
+    assert result.memory == pytest.approx(6 * 8192**2 / 4.3e12)
+    assert result.binds == "arithmetic"
+    assert str(result).startswith("1.38 ms on H200, measured, bound by arithmetic: 1,099,511,627,776")
 
 
 def test_memory_binds_what_does_little():
-    found = time_of(lt.cost.norm(n=8192, d=2048), "h200")
-    assert found.binds == "memory"
-    assert found.bytes == 2 * (2 * 8192 * 2048 + 2 * 2048)
+    result = time_of(lt.cost.norm(n=8192, d=2048), "h200")
+    assert result.binds == "memory"
+    assert result.bytes == 2 * (2 * 8192 * 2048 + 2 * 2048)
 
 
 def test_the_rule_counts():

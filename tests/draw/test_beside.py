@@ -108,12 +108,12 @@ def test_a_cross_has_two_strokes_in_its_cell(n, t):
     panel, mask = picture.panels[0], rule.mask(n=n, t=t)
     assert ((panel.cells > 0) == mask).all()
     _, ground, *_ = (item for item in picture.scene.items if isinstance(item, Rect))
-    found = np.zeros(mask.shape, int)
+    result = np.zeros(mask.shape, int)
     for line in picture.scene.items:
         if isinstance(line, Segment) and line.colour == TEXT and line.y1 < ground.y + ground.height:
             row, col = (line.y1 + line.y2) / 2 - ground.y, (line.x1 + line.x2) / 2 - ground.x
-            found[int(row * n // ground.height), int(col * n // ground.width)] += 1
-    assert (found == 2 * mask).all()
+            result[int(row * n // ground.height), int(col * n // ground.width)] += 1
+    assert (result == 2 * mask).all()
 
 
 def test_crosses_in_every_form(tmp_path):

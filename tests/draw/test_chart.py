@@ -15,8 +15,16 @@ from hypothesis import strategies as st
 from lattend.draw.charts.axes import DrawnChart
 from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.braille import BRAILLE, _cut, ansi
-from lattend.draw.charts.chart import Arrows, Chart, Dots, Stroke, classes, curves, legend
-from lattend.draw.charts.ticks import round_numbers
+from lattend.draw.charts.chart import (
+    Arrows,
+    Chart,
+    Dots,
+    Stroke,
+    classes,
+    curves,
+    legend,
+    round_numbers,
+)
 from lattend.draw.formats.scene import Path, Text
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
@@ -38,8 +46,8 @@ def square(**more):
 
 def paths(chart, colour):
     """The outlines and areas of this colour, as they are drawn from the corner (0, 0)."""
-    found = DrawnChart(chart, legend=False).items(0, 0)
-    return [item for item in found if isinstance(item, Path) and colour in (item.colour, item.fill)]
+    result = DrawnChart(chart, legend=False).items(0, 0)
+    return [item for item in result if isinstance(item, Path) and colour in (item.colour, item.fill)]
 
 
 def place(chart, x, y):
@@ -58,10 +66,10 @@ def rows(plane, width=60, encoding="utf-8"):
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 12))
 def test_ticks_are_round_and_between_the_ends(low, span, most):
-    found = round_numbers(low, low + span, most)
-    assert len(found) <= most + 1
-    assert all(low - 1e-6 * span <= place <= low + 1.000001 * span for place in found)
-    steps = [b - a for a, b in pairwise(found)]
+    result = round_numbers(low, low + span, most)
+    assert len(result) <= most + 1
+    assert all(low - 1e-6 * span <= place <= low + 1.000001 * span for place in result)
+    steps = [b - a for a, b in pairwise(result)]
     if steps:
         digits = steps[0] / 10 ** math.floor(math.log10(steps[0]) + 1e-6)
         assert min(abs(digits - lead) for lead in (1, 2, 5, 10)) < 1e-3
@@ -110,17 +118,17 @@ def test_a_point_is_drawn_where_its_numbers_say(point):
 
 @given(points)
 def test_a_terminal_shows_a_dot_at_its_place(point):
-    found = rows(square(dots=(Dots([point]),)))
-    (row,) = [at for at, line in enumerate(found) if "●" in line]
-    assert (len(found), row) == (22, min(21, int((6 - point[1]) / 12 * 87 / 4)))
-    assert found[row].index("●") == min(43, int((point[0] + 6) / 12 * 87 / 2))
+    result = rows(square(dots=(Dots([point]),)))
+    (row,) = [at for at, line in enumerate(result) if "●" in line]
+    assert (len(result), row) == (22, min(21, int((6 - point[1]) / 12 * 87 / 4)))
+    assert result[row].index("●") == min(43, int((point[0] + 6) / 12 * 87 / 2))
 
 
 def test_braille_points_follow_a_line():
-    found = rows(square(x=(0, 1), y=(0, 1), lines=(Stroke([(0, 0), (1, 1)]),)))
+    result = rows(square(x=(0, 1), y=(0, 1), lines=(Stroke([(0, 0), (1, 1)]),)))
     places = [
         (4 * row + int(down), 2 * col + int(across))
-        for row, line in enumerate(found)
+        for row, line in enumerate(result)
         for col, sign in enumerate(line.rstrip())
         for down, across, bit in zip("01201233", "00011101", range(8), strict=True)
         if sign != " " and (ord(sign) - BRAILLE) >> bit & 1
@@ -182,10 +190,10 @@ def test_lines_of_a_chart_have_letters_in_a_terminal():
 
 
 def test_classes_have_looks_of_their_own():
-    found = classes([(at, at) for at in range(20)], [at % 10 for at in range(20)])
-    assert [dots.name for dots in found] == list("0123456789")
-    assert len({(dots.colour, dots.shape) for dots in found}) == 10
-    assert "".join(rows(Chart(dots=found))).count("7") == 2
+    result = classes([(at, at) for at in range(20)], [at % 10 for at in range(20)])
+    assert [dots.name for dots in result] == list("0123456789")
+    assert len({(dots.colour, dots.shape) for dots in result}) == 10
+    assert "".join(rows(Chart(dots=result))).count("7") == 2
 
 
 def test_numpy_points_are_written_as_plain_numbers():
@@ -241,8 +249,8 @@ BARS = Bars("", (("causal", {"needed": 10, "dense": 16}), ("full", {"needed": 16
 
 
 def test_bars_are_as_long_as_their_numbers():
-    found = [item for item in DrawnChart(BARS, legend=False).items(0, 0) if isinstance(item, Path)]
-    long = [np.ptp(np.array(item.points)[:, 0]) for item in found if item.fill in COLOURS.values()]
+    result = [item for item in DrawnChart(BARS, legend=False).items(0, 0) if isinstance(item, Path)]
+    long = [np.ptp(np.array(item.points)[:, 0]) for item in result if item.fill in COLOURS.values()]
     assert long == pytest.approx([440 * 10 / 16, 440, 440])
     texts = [item.text for item in DrawnChart(BARS, legend=True).items(0, 0) if isinstance(item, Text)]
     assert sorted(texts) == ["10", "16", "16", "causal", "dense", "full", "needed"]
@@ -273,8 +281,8 @@ def test_colours_of_a_terminal_are_the_nearest():
 
 
 def test_small_dots_are_points_of_braille():
-    found = "".join(rows(square(x=(0, 1), y=(0, 1), dots=(Dots([(0, 1), (1, 0)], size=1),))))
-    assert found.replace(" ", "") == chr(BRAILLE + 0x01) + chr(BRAILLE + 0x80)  # upper left, lower right
+    result = "".join(rows(square(x=(0, 1), y=(0, 1), dots=(Dots([(0, 1), (1, 0)], size=1),))))
+    assert result.replace(" ", "") == chr(BRAILLE + 0x01) + chr(BRAILLE + 0x80)  # upper left, lower right
     plain = "".join(rows(Chart(dots=(Dots([(0, 1)], size=1),)), encoding="ascii"))
     assert plain.replace(" ", "") == "."
 
@@ -291,7 +299,7 @@ def test_contours_are_told_apart_without_colour():
         text = picture.terminal(width=60, colour=False, encoding=encoding)
         *rows, legend = text.splitlines()
         assert "-- low   == same   ++ high" in legend or "-- low   == same   ++ high" in text
-        found = [set(row.partition("│" if encoding == "utf-8" else "|")[2]) - {" "} for row in rows]
-        found = [signs for signs in found if signs]
-        assert found == [{"+"}, {"="}, {"-"}]  # from the top
+        result = [set(row.partition("│" if encoding == "utf-8" else "|")[2]) - {" "} for row in rows]
+        result = [signs for signs in result if signs]
+        assert result == [{"+"}, {"="}, {"-"}]  # from the top
     assert "⠂" in picture.terminal(width=60, colour=True) or "⠄" in picture.terminal(width=60, colour=True)

@@ -7,47 +7,47 @@ import pytest
 
 import lattend as lt
 from lattend.counts.verdict import Counterexample
-from lattend.draw.grid.counterexample import CounterexamplePairs, counterexample_pairs
+from lattend.draw.grid.rules import CounterexamplePairs, counterexample_pairs
 
 
 def pairs_of(rule: lt.Rule, claim: str, **how: object) -> tuple[Counterexample, CounterexamplePairs]:
     example = rule.count(**how).claim(claim).first_counterexample
     assert example is not None
-    found = counterexample_pairs(rule, example, first=rule.count(**how).first)
-    assert found is not None
-    return example, found
+    result = counterexample_pairs(rule, example, first=rule.count(**how).first)
+    assert result is not None
+    return example, result
 
 
 def test_the_pairs_are_as_many_as_the_count_there() -> None:
     rule = lt.rules.strided()
-    example, found = pairs_of(rule, "n*t + 3*n")
-    assert found.numbers == example.values
-    assert found.mask.sum() == example.exact
-    assert (found.row, found.column) == (None, None)
+    example, result = pairs_of(rule, "n*t + 3*n")
+    assert result.numbers == example.values
+    assert result.mask.sum() == example.exact
+    assert (result.row, result.column) == (None, None)
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_row_of_a_query_and_the_column_of_a_key(first: int) -> None:
     rule = lt.rules.causal()
-    example, found = pairs_of(rule, "n - 7", per="query", first=first)
-    assert found.row == example.values["q"] - first
-    assert found.mask[found.row].sum() == example.exact
-    example, found = pairs_of(rule, "n - 7", per="key", first=first)
-    assert found.column == example.values["k"] - first
-    assert found.mask[:, found.column].sum() == example.exact
+    example, result = pairs_of(rule, "n - 7", per="query", first=first)
+    assert result.row == example.values["q"] - first
+    assert result.mask[result.row].sum() == example.exact
+    example, result = pairs_of(rule, "n - 7", per="key", first=first)
+    assert result.column == example.values["k"] - first
+    assert result.mask[:, result.column].sum() == example.exact
 
 
 def test_the_pixels_of_an_image_follow_each_other() -> None:
     rule = lt.rules.neighbourhood(1)
     example = Counterexample({"rows": 2, "cols": 3}, None, 0)
-    found = counterexample_pairs(rule, example)
-    assert found is not None
-    assert np.array_equal(found.mask, rule.mask(rows=2, cols=3).reshape(6, 6))
+    result = counterexample_pairs(rule, example)
+    assert result is not None
+    assert np.array_equal(result.mask, rule.mask(rows=2, cols=3).reshape(6, 6))
 
 
 def test_no_positions_are_an_empty_grid() -> None:
-    found = counterexample_pairs(lt.rules.causal(), Counterexample({"n": 0}, None, 0))
-    assert found is not None and found.mask.shape == (0, 0)
+    result = counterexample_pairs(lt.rules.causal(), Counterexample({"n": 0}, None, 0))
+    assert result is not None and result.mask.shape == (0, 0)
 
 
 def test_long_sides_heads_and_open_sizes_are_not_drawn() -> None:

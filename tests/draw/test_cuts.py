@@ -17,13 +17,13 @@ patch_sizes = st.integers(1, 9)
 
 def starts(size: int, patch: int, stride: int, padding: str) -> list[int]:
     """Where patches begin, one after another while they fit, or until the image has ended."""
-    found = [0]
+    result = [0]
     while True:
-        begin, covered = found[-1] + stride, found[-1] + patch
+        begin, covered = result[-1] + stride, result[-1] + patch
         if begin + patch <= size if padding == "crop" else covered < size:
-            found.append(begin)
+            result.append(begin)
         else:
-            return found
+            return result
 
 
 @given(sizes, patch_sizes, patch_sizes, st.sampled_from(["crop", "zeros"]))
@@ -97,35 +97,35 @@ def test_messages():
 
 
 def test_the_picture_of_a_vision_transformer():
-    found = draw_patches(224, 16)
-    assert found.facts == (
+    result = draw_patches(224, 16)
+    assert result.facts == (
         ("tokens", "14 × 14 = 196"),
         ("a patch", "16 × 16 = 256 pixels, one every 16"),
         ("left over", "nothing"),
     )
-    assert found.data["tokens"] == 196 and found.data["rows"]["tokens"] == 14
-    assert "\n208 182 183" in found.terminal(80, False, "utf-8")
-    assert found.panels[0].cells.shape == (14, 14)
-    assert ">195<" in found.svg()
+    assert result.data["tokens"] == 196 and result.data["rows"]["tokens"] == 14
+    assert "\n208 182 183" in result.terminal(80, False, "utf-8")
+    assert result.panels[0].cells.shape == (14, 14)
+    assert ">195<" in result.svg()
 
 
-def painted(found) -> np.ndarray:
+def painted(result) -> np.ndarray:
     """The labels of looks by pixel, from a panel with a cell a pixel."""
-    panel = found.panels[0]
+    panel = result.panels[0]
     return np.array([[panel.looks[cell].label for cell in row] for row in panel.cells.tolist()])
 
 
 @given(st.integers(1, 16), st.integers(1, 16), st.integers(1, 5), st.integers(1, 5))
 def test_pixels_show_how_many_patches_lie_over_them(rows, cols, patch, stride):
-    found = draw_patches((rows, cols), patch, stride, "zeros")
+    result = draw_patches((rows, cols), patch, stride, "zeros")
     grid = patch_grid((rows, cols), patch, stride, "zeros")
     shape = [max(cuts.size, cuts.end) for cuts in grid]
     over = np.zeros(shape, int)
     for y in range(grid.rows.tokens):
         for x in range(grid.cols.tokens):
             over[y * stride : y * stride + patch, x * stride : x * stride + patch] += 1
-    step = over.shape[0] // found.panels[0].cells.shape[0]  # equal pixels are drawn as one cell
-    labels = painted(found).repeat(step, 0).repeat(step, 1)
+    step = over.shape[0] // result.panels[0].cells.shape[0]  # equal pixels are drawn as one cell
+    labels = painted(result).repeat(step, 0).repeat(step, 1)
     assert labels.shape == over.shape
     beyond = np.add.outer(np.arange(shape[0]) >= rows, np.arange(shape[1]) >= cols)
     assert ((labels == LEFT_OUT.label) == (over == 0)).all()
@@ -138,15 +138,15 @@ def test_pixels_show_how_many_patches_lie_over_them(rows, cols, patch, stride):
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40), st.integers(1, 40))
 def test_any_patches_are_drawn_and_written(rows, cols, patch, stride):
-    found = draw_patches((rows, cols), patch, stride, "zeros")
-    assert max(found.panels[0].cells.shape) <= 300
-    assert found.scene.width < 900
+    result = draw_patches((rows, cols), patch, stride, "zeros")
+    assert max(result.panels[0].cells.shape) <= 300
+    assert result.scene.width < 900
     for width in (16, 40, 100):
-        assert max(map(len, found.terminal(width, False, "utf-8").split("\n"))) <= width
+        assert max(map(len, result.terminal(width, False, "utf-8").split("\n"))) <= width
 
 
 def test_many_patches_are_cut_to_a_corner():
-    found = draw_patches(2048, 4, 2, "crop")
-    assert "shown: 130 by 130 of 2,048 by 2,048 pixels, from the upper left corner" in found.caption
+    result = draw_patches(2048, 4, 2, "crop")
+    assert "shown: 130 by 130 of 2,048 by 2,048 pixels, from the upper left corner" in result.caption
     assert Cuts(2048, 4, 2, 1023) == patch_grid(2048, 4, 2).cols
-    assert "the upper left corner" in found.terminal(80, False, "utf-8")
+    assert "the upper left corner" in result.terminal(80, False, "utf-8")

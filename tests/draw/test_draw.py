@@ -42,8 +42,8 @@ def test_tiles_of_two_rules_hold_only_a_only_b_and_both(n, t, w, tile):
     rows, cols = view.edges(n, tile), view.edges(n, tile + 1)
     a, b = first.mask(), second.mask()
     wanted = [only.astype(int) for only in (a & ~b, b & ~a, a & b)]
-    found = view.tile_classes([first, second], counted, rows, cols)
-    for tiles, mask in zip(found, wanted, strict=True):
+    result = view.tile_classes([first, second], counted, rows, cols)
+    for tiles, mask in zip(result, wanted, strict=True):
         by_rows = np.add.reduceat(mask, rows[:-1], 0)
         assert (tiles == np.add.reduceat(by_rows, cols[:-1], 1)).all()
     assert view.tile_areas(rows, cols).sum() == n * n

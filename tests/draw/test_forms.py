@@ -87,7 +87,7 @@ def pdf_rects(data, page_height):
     """The filled areas of a page in painting order, without the page itself and the ground of the grid."""
     stream = re.search(rb"stream\r?\n(.*?)\nendstream", data, re.DOTALL)
     assert stream is not None
-    numbers, corners, colour, found = [], [], "", []
+    numbers, corners, colour, result = [], [], "", []
     for word in zlib.decompress(stream[1]).decode("latin-1").split():
         if re.fullmatch(r"-?[\d.]+", word):
             numbers.append(float(word))
@@ -99,9 +99,9 @@ def pdf_rects(data, page_height):
             corners = [*(corners if word == "l" else []), numbers[-2:]]
         elif word == "f":
             (left, low), (right, high) = (np.array(corners) / POINTS_PER_UNIT).take([0, 2], axis=0)
-            found.append((left, page_height - low, right - left, low - high, colour))
+            result.append((left, page_height - low, right - left, low - high, colour))
         numbers = []
-    return found[2:]
+    return result[2:]
 
 
 def terminal_cells(picture: Picture, plain: bool = False):

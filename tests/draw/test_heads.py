@@ -103,35 +103,35 @@ def labels(panel):
 
 
 def test_numbers_stand_at_the_centres():
-    found = draw_heads(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
-    assert labels(found.panels[0])["0"] == (3.5, 4.5)
-    assert labels(found.panels[0])["8"] == (5.5, 6.5)
-    assert found.subtitle == ("an image of 9 × 12 pixels, the query at (4, 5)",)
+    result = draw_heads(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
+    assert labels(result.panels[0])["0"] == (3.5, 4.5)
+    assert labels(result.panels[0])["8"] == (5.5, 6.5)
+    assert result.subtitle == ("an image of 9 × 12 pixels, the query at (4, 5)",)
     shared = draw_heads([isotropic((0, 1), 1), isotropic((0, 1), 2), isotropic((2, 2), 1)])
     assert set(labels(shared.panels[0])) == {"0,1", "2"}
 
 
 def test_ellipses_are_drawn_inside_the_image_alone():
-    found = draw_heads(kernel_heads(3, alpha=0.1), size=(6, 6), pixel=(0, 0))
-    shapes = [mark for mark in found.panels[0].marks if isinstance(mark, Shape)]
+    result = draw_heads(kernel_heads(3, alpha=0.1), size=(6, 6), pixel=(0, 0))
+    shapes = [mark for mark in result.panels[0].marks if isinstance(mark, Shape)]
     assert shapes
     for shape in shapes:
         assert all(-1e-9 <= y <= 6 + 1e-9 and -1e-9 <= x <= 6 + 1e-9 for y, x in shape.points)
 
 
 def test_layers_stand_side_by_side():
-    found = draw_heads({"low": kernel_heads(3), "high": [isotropic((4, 4), 0.2)]})
-    assert [panel.title for panel in found.panels] == ["low", "high"]
-    assert found.table[0] == ("layer", "head", "row", "column", "width px", "own weight")
-    assert found.table[-1][:4] == ("high", "0", "4", "4")
-    assert found.data["layers"]["high"][0]["precision"] == [0.2, 0, 0.2]
+    result = draw_heads({"low": kernel_heads(3), "high": [isotropic((4, 4), 0.2)]})
+    assert [panel.title for panel in result.panels] == ["low", "high"]
+    assert result.table[0] == ("layer", "head", "row", "column", "width px", "own weight")
+    assert result.table[-1][:4] == ("high", "0", "4", "4")
+    assert result.data["layers"]["high"][0]["precision"] == [0.2, 0, 0.2]
 
 
 def test_flat_heads_are_named():
-    found = draw_heads([Head((0, 1), (2, 0, 0)), isotropic((0, 0), 1)])
-    assert found.caption == ("flat along an axis, drawn by their centre alone: 1 of the heads",)
-    assert found.table[1][3:] == ("0.5 to flat", "0")
-    assert found.data["layers"][""][0]["widths"] == [0.5, None]
+    result = draw_heads([Head((0, 1), (2, 0, 0)), isotropic((0, 0), 1)])
+    assert result.caption == ("flat along an axis, drawn by their centre alone: 1 of the heads",)
+    assert result.table[1][3:] == ("0.5 to flat", "0")
+    assert result.data["layers"][""][0]["widths"] == [0.5, None]
 
 
 @pytest.mark.parametrize(

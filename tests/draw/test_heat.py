@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.charts import heat
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts import chart
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import AMOUNTS, SIGNED, ink
 from lattend.errors import DomainError
 from lattend.report.numbers import format_number
@@ -72,18 +72,18 @@ def test_a_number_has_the_nearest_colour(low, length, places):
 
 
 def test_zero_is_white_on_a_signed_scale():
-    scale = heat.signed("score", np.array([[-3.0, 1.0]]))
+    scale = chart.signed_scale("score", np.array([[-3.0, 1.0]]))
     assert (scale.low, scale.high) == (-3, 3)
     assert scale.looks[int(scale.cells(np.zeros(1))[0])].fill == SIGNED[len(SIGNED) // 2].fill
     assert scale.ticks() == ((0.0, "−3"), (0.5, "0"), (1.0, "3"))
 
 
 def test_scales_of_nothing():
-    assert heat.amounts("w", np.zeros((2, 2))).high == 1
-    assert heat.signed("w", np.zeros((2, 2))).high == 1
+    assert chart.amount_scale("w", np.zeros((2, 2))).high == 1
+    assert chart.signed_scale("w", np.zeros((2, 2))).high == 1
     for values in (np.array([[np.nan]]), np.array([[np.inf]]), np.zeros((0, 0))):
         with pytest.raises(DomainError, match="a heat map needs finite numbers, at least one"):
-            heat.signed("w", values)
+            chart.signed_scale("w", values)
 
 
 @pytest.mark.parametrize(

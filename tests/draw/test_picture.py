@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lattend.draw.charts.axes import DrawnChart
-from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, Stroke, curves
 from lattend.draw.formats.page import png
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.draw.formats.scene import Path, Rect, Scene, Text, text_width
@@ -36,9 +35,9 @@ def test_words_below_follow_what_a_terminal_has_room_for(text, cols):
     sides = cell_side("row", 2), cell_side("column", cols)
     marks_ = (Label(0.5, 1.5, text),)
     panel = Panel(np.zeros((2, cols), np.uint8), AMOUNTS, *sides, "", marks_)
-    found = Picture("t", (panel,), labelled=Below(("with words",)), bare=Below(("without",)))
+    result = Picture("t", (panel,), labelled=Below(("with words",)), bare=Below(("without",)))
     for width in range(10, 130):
-        lines = found.terminal(width, colour=False, encoding="utf-8").splitlines()
+        lines = result.terminal(width, colour=False, encoding="utf-8").splitlines()
         row = next(line for line in lines if line.startswith("0 "))
         assert types_labels(panel, width) == (text in row[2:])
         assert ("with words" in lines) == (text in row[2:]) != ("without" in lines)
@@ -90,9 +89,9 @@ def test_a_closed_line_in_png_has_all_its_sides():
 
 def test_paths_in_text_forms():
     scene = Scene(40, 40, (PAGE, Path(SQUARE, "#112233", 2, "#445566", 0.25, closed=True)))
-    found = figure()
-    object.__setattr__(found, "__dict__", {**found.__dict__, "scene": scene})
-    path = ElementTree.fromstring(found.svg()).find(f"{SVG}path")
+    result = figure()
+    object.__setattr__(result, "__dict__", {**result.__dict__, "scene": scene})
+    path = ElementTree.fromstring(result.svg()).find(f"{SVG}path")
     assert path is not None
     assert path.attrib["d"] == "M10 10L30 10L30 30L10 30Z"
     assert (path.attrib["fill"], path.attrib["fill-opacity"], path.attrib["stroke"]) == (
@@ -104,7 +103,7 @@ def test_paths_in_text_forms():
     assert "fill opacity=0.25] (10,10) -- (30,10) -- (30,30) -- (10,30) -- cycle;" in text
     assert "line width=1.5bp, line join=round] (10,10) -- (30,10) -- (30,30) -- (10,30) -- cycle;" in text
     assert "{HTML}{112233}" in text and "{HTML}{445566}" in text
-    data = found.pdf()
+    data = result.pdf()
     assert b"/ca 0.25" in data
     streams = re.findall(rb"stream\n(.*?)\nendstream", data, re.DOTALL)
     drawn = b"".join(zlib.decompress(stream) for stream in streams if stream[:1] == b"x")
@@ -119,13 +118,13 @@ def test_signs_in_tikz():
 
 
 def test_every_form_of_a_figure(tmp_path):
-    found = figure()
+    result = figure()
     for ending, start in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("tex", b"% needs")):
-        assert found.save(tmp_path / f"f.{ending}").read_bytes().startswith(start)
-    assert found._repr_svg_() == found.svg()
-    assert "<desc>tokens: 14 × 14 = 196. α: at least 2. Leak. a caption</desc>" in found.svg()
-    assert found.json() == {"title": "A figure", "tokens": 196}
-    assert repr(found) == "<Picture A figure: a caption>"
+        assert result.save(tmp_path / f"f.{ending}").read_bytes().startswith(start)
+    assert result._repr_svg_() == result.svg()
+    assert "<desc>tokens: 14 × 14 = 196. α: at least 2. Leak. a caption</desc>" in result.svg()
+    assert result.json() == {"title": "A figure", "tokens": 196}
+    assert repr(result) == "<Picture A figure: a caption>"
 
 
 TEXT = """\
@@ -167,9 +166,9 @@ def test_text():
 
 def test_numbers_leave_the_cells_where_there_is_no_room():
     panel, scale = heat_panel(3, 12)
-    found = Picture("f", (panel,), (), scales=(scale,))
-    assert "0 ·░" in found.terminal(16, False, "utf-8")
-    assert "011" in found.terminal(80, False, "utf-8")
+    result = Picture("f", (panel,), (), scales=(scale,))
+    assert "0 ·░" in result.terminal(16, False, "utf-8")
+    assert "011" in result.terminal(80, False, "utf-8")
 
 
 @pytest.mark.parametrize("looks", [AMOUNTS, SIGNED])
@@ -250,7 +249,7 @@ def test_a_linear_chart_may_pass_below_0():
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4), st.sampled_from([0, 120, 300]))
 def test_nothing_leaves_the_page(rows, cols, panels, grid):
     panel, scale = heat_panel(rows, cols)
-    found = Picture(
+    result = Picture(
         "f",
         panels * (panel,),
         ("c",),
@@ -259,7 +258,7 @@ def test_nothing_leaves_the_page(rows, cols, panels, grid):
         charts=figure().charts,
         grid=grid,
     )
-    scene = found.scene
+    scene = result.scene
     for item in scene.items:
         if isinstance(item, Rect):
             assert item.x + item.width <= scene.width + 1e-6 and item.y + item.height <= scene.height + 1e-6

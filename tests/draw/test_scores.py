@@ -18,8 +18,8 @@ from lattend.nn.attention.score_terms import (
 from lattend.nn.pictures.scores import draw_scores
 
 
-def total(found):
-    return np.sum([term.values for term in found], axis=0)
+def total(result):
+    return np.sum([term.values for term in result], axis=0)
 
 
 @pytest.mark.parametrize("encoding", ["absolute", "sinusoidal"])
@@ -29,26 +29,26 @@ def test_absolute_terms_multiply_out_one_product(encoding):
     p = example.learned if encoding == "absolute" else waves(y, x, 8)
     tokens = example.x + p
     query, keys = tokens[1, 2] @ example.w_q, tokens @ example.w_k
-    found = terms(encoding, 4, 5, (1, 2), width=8, seed=3)
-    assert total(found) == pytest.approx(keys @ query / np.sqrt(8))
-    assert found[0].values == pytest.approx(
+    result = terms(encoding, 4, 5, (1, 2), width=8, seed=3)
+    assert total(result) == pytest.approx(keys @ query / np.sqrt(8))
+    assert result[0].values == pytest.approx(
         (example.x @ example.w_k) @ (example.x[1, 2] @ example.w_q) / 8**0.5
     )
 
 
 def test_relative_terms_depend_on_what_they_say():
     example = _Example(6, 6, (2, 2), 8, seed=0)
-    found = terms("relative", 6, 6, (2, 2), width=8)
+    result = terms("relative", 6, 6, (2, 2), width=8)
     # (x_q W_q + u) W_kᵀ x_kᵀ + (x_q W_q + v) W̃ r_δ
     dy, dx = np.indices((6, 6), np.float64) - 2
     asked = example.x[2, 2] @ example.w_q
     both = (example.x @ example.w_k) @ (asked + example.u) + (waves(dy, dx, 8) @ example.w_r) @ (
         asked + example.v
     )
-    assert total(found) == pytest.approx(both / np.sqrt(8))
+    assert total(result) == pytest.approx(both / np.sqrt(8))
     moved = terms("relative", 6, 6, (3, 3), width=8)
-    assert moved[3].values[1:, 1:] == pytest.approx(found[3].values[:-1, :-1])  # the shift alone moves along
-    assert moved[2].values == pytest.approx(found[2].values)  # the content alone stays
+    assert moved[3].values[1:, 1:] == pytest.approx(result[3].values[:-1, :-1])  # the shift alone moves along
+    assert moved[2].values == pytest.approx(result[2].values)  # the content alone stays
 
 
 @given(
@@ -56,9 +56,9 @@ def test_relative_terms_depend_on_what_they_say():
 )
 def test_quadratic_scores_are_exact(rows, cols, dy, dx, alpha, data):
     query = data.draw(st.tuples(st.integers(0, rows - 1), st.integers(0, cols - 1)))
-    found = terms("quadratic", rows, cols, query, centre=(dy, dx), alpha=alpha)
-    assert all((term.values == 0).all() for term in found[:3])
-    for (y, x), score in np.ndenumerate(found[3].values):
+    result = terms("quadratic", rows, cols, query, centre=(dy, dx), alpha=alpha)
+    assert all((term.values == 0).all() for term in result[:3])
+    for (y, x), score in np.ndenumerate(result[3].values):
         shift = np.array([y - query[0], x - query[1]])
         away = np.sum((shift - [dy, dx]) ** 2) - dy**2 - dx**2
         assert score == pytest.approx(-alpha * away, abs=1e-9 * (1 + alpha * 200))
@@ -82,9 +82,9 @@ def test_the_vectors_are_told():
 
 
 def test_waves_are_sines_and_cosines():
-    found = waves(np.array([2.0]), np.array([5.0]), 8)[0]
+    result = waves(np.array([2.0]), np.array([5.0]), 8)[0]
     rates = (1.0, 0.01)
-    assert found == pytest.approx(
+    assert result == pytest.approx(
         [np.sin(2 * r) for r in rates]
         + [np.cos(2 * r) for r in rates]
         + [np.sin(5 * r) for r in rates]
@@ -94,17 +94,17 @@ def test_waves_are_sines_and_cosines():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_six_maps(encoding):
-    found = draw_scores(encoding, size=(5, 7), pixel=(1, 3))
-    assert [panel.title for panel in found.panels][4:] == ["sum", "weights"]
-    assert all(panel.looks is SIGNED for panel in found.panels[:5])
-    assert found.panels[5].looks is AMOUNTS
-    assert np.sum(found.data["weights"]) == pytest.approx(1)
-    assert np.sum([term["values"] for term in found.data["terms"]], axis=0) == pytest.approx(
-        np.array(found.data["sum"])
+    result = draw_scores(encoding, size=(5, 7), pixel=(1, 3))
+    assert [panel.title for panel in result.panels][4:] == ["sum", "weights"]
+    assert all(panel.looks is SIGNED for panel in result.panels[:5])
+    assert result.panels[5].looks is AMOUNTS
+    assert np.sum(result.data["weights"]) == pytest.approx(1)
+    assert np.sum([term["values"] for term in result.data["terms"]], axis=0) == pytest.approx(
+        np.array(result.data["sum"])
     )
-    made = found.subtitle[0]
+    made = result.subtitle[0]
     assert ("random, seed 0" in made) == (encoding != "quadratic")
-    assert made in found.svg() or encoding == "quadratic"
+    assert made in result.svg() or encoding == "quadratic"
 
 
 def test_seeds_differ_and_repeat():
@@ -122,9 +122,9 @@ def test_the_numbers_of_seed_0_never_change():
 
 
 def test_far_scores_are_cut_and_said_to_be():
-    found = draw_scores("quadratic", size=9, centres=[(1, 2)], alpha=[1.0])
-    assert found.scales[0].ticks() == ((0.0, "−8 or less"), (0.5, "0"), (1.0, "8"))
-    assert dict(found.facts)["greatest weight"].endswith("at pixel (5, 6)")
+    result = draw_scores("quadratic", size=9, centres=[(1, 2)], alpha=[1.0])
+    assert result.scales[0].ticks() == ((0.0, "−8 or less"), (0.5, "0"), (1.0, "8"))
+    assert dict(result.facts)["greatest weight"].endswith("at pixel (5, 6)")
     near = draw_scores("quadratic", size=(3, 3), centres=[(0, 0)], alpha=[0.5])
     assert near.scales[0].ticks()[0] == (0.0, "−1")
 

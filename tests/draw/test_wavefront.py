@@ -41,7 +41,7 @@ def test_a_recurrent_pixel_sees_its_quadrant(case):
 def test_a_convolved_pixel_sees_one_kernel_more_a_layer(case, kernel, layers):
     shape, pixel = case
     seen = {pixel}
-    found = layers_until(shape, pixel, (kernel, kernel), layers)
+    result = layers_until(shape, pixel, (kernel, kernel), layers)
     for layer in range(1, layers + 1):
         before = seen
         seen = {
@@ -51,7 +51,7 @@ def test_a_convolved_pixel_sees_one_kernel_more_a_layer(case, kernel, layers):
             for dx in range(kernel)
         } | before
         seen = {(y, x) for y, x in seen if 0 <= y < shape[0] and 0 <= x < shape[1]}
-        assert {tuple(place) for place in np.argwhere((found >= 0) & (found <= layer)).tolist()} == seen
+        assert {tuple(place) for place in np.argwhere((result >= 0) & (result <= layer)).tolist()} == seen
 
 
 def test_the_rules_of_the_catalogue_see_the_same():

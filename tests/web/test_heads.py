@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from lattend.study.heads.record import Record
-from lattend.study.heads.recorded import digits_record
+from lattend.study.heads.record import Record, digits_record
 from lattend.web.worker import reply
 
 PANELS = ("heads", "heads_moment", "heads_findings")

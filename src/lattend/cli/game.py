@@ -107,7 +107,7 @@ def game(
         several = _seeds(0 if seed is None else seed, 3 if runs is None else runs)
         show(_ring(names, step, several, many, options), out, json)
         return
-    from lattend.study.games.reader import read_game
+    from lattend.study.games.game import read_game
 
     played = read_game(called, minimise, maximise, loss or "logistic")
     if field:

@@ -256,9 +256,8 @@ def heads_show(
     """
     if view is not None and view not in VIEWS:
         raise NamingError(f"--view is one of {', '.join(VIEWS)}, not {view!r}")
-    from lattend.study.heads.record import TRAINED, Record
-    from lattend.study.heads.recorded import digits_record
-    from lattend.study.heads.several import compare_records
+    from lattend.study.heads.findings import compare_records
+    from lattend.study.heads.record import TRAINED, Record, digits_record
 
     records = [digits_record() if path == DIGITS else Record.read(path) for path in record]
     if len(records) > 1:

@@ -65,8 +65,8 @@ class Symbols:
         for part in expr.conjuncts(self.domain):
             names = expr.names(part)
             if all(name in known for name in names) and not evaluate(part, known, {}):
-                given = ", ".join(f"{name} = {known[name]}" for name in names)
-                raise DomainError(f"{self.text} needs {expr.text(part)}, got {given}")
+                numbers = ", ".join(f"{name} = {known[name]}" for name in names)
+                raise DomainError(f"{self.text} needs {expr.text(part)}, got {numbers}")
         return replace(self, values=known)
 
     def baked(self) -> Symbols:
@@ -102,10 +102,10 @@ class Amount(Shown):
     @property
     def names(self) -> tuple[str, ...]:
         """Its symbols, in the order they came in."""
-        found = dict.fromkeys(expr.names(self.where))
+        names = dict.fromkeys(expr.names(self.where))
         for _, formula in self.pieces:
-            found |= dict.fromkeys(name for atom in formula.atoms for name in atom_names(atom))
-        return tuple(sorted(found, key=rank))
+            names |= dict.fromkeys(name for atom in formula.atoms for name in atom_names(atom))
+        return tuple(sorted(names, key=rank))
 
     @property
     def is_zero(self) -> bool:
@@ -157,8 +157,8 @@ class Amount(Shown):
             closed = guarded(_simplified, closed, budget=budget)
         symbols = Symbols(self.names, self.where, tuple(dict.fromkeys(self.split.values())), text=text)
         subject: Any = symbols  # it has all that a Count asks of a rule
-        found = Count(subject, closed, budget=budget)
-        return cast("Count | int", found.at(**known)) if known else found
+        count = Count(subject, closed, budget=budget)
+        return cast("Count | int", count.at(**known)) if known else count
 
     def __str__(self) -> str:
         return str(self.count())
@@ -220,9 +220,15 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
             (region, join(mine, theirs)) for (region, mine), (_, theirs) in zip(ours, others, strict=True)
         ]
         return Amount(tuple(both), where, split, budget)
-    for here, mine in ours:
-        for there, theirs in others:
-            region = here if there is None else there if here is None else here & there
+    for our_region, mine in ours:
+        for their_region, theirs in others:
+            region = (
+                our_region
+                if their_region is None
+                else their_region
+                if our_region is None
+                else our_region & their_region
+            )
             if region is None or not region.is_empty():
                 pieces.append((region, join(mine, theirs)))
     return Amount(tuple(pieces), where, split, budget)
@@ -239,7 +245,7 @@ def divides(size: Polynomial) -> Condition:
 
 def as_term(size: Polynomial) -> Term | None:
     """A size that is a sum of names and numbers, as a rule writes it."""
-    found: Term | None = None
+    term: Term | None = None
     for powers, c in size.terms.items():
         if c.denominator > 1 or len(powers) > 1 or any(e > 1 or not isinstance(a, str) for a, e in powers):
             return None
@@ -247,23 +253,23 @@ def as_term(size: Polynomial) -> Term | None:
         if powers:
             name = Name(str(powers[0][0]))
             part = name if c == 1 else Arith("*", (Num(int(c)), name))
-        found = part if found is None else Arith("+", (found, part))
-    return found or Num(0)
+        term = part if term is None else Arith("+", (term, part))
+    return term or Num(0)
 
 
 def _same(region: Region | None, other: Region | None) -> bool:
     return region is other or (region is not None and other is not None and region.is_equal(other))
 
 
-def _in_space(found: Amount, space: Space) -> list[tuple[Region | None, Polynomial]]:
+def _in_space(amount: Amount, space: Space) -> list[tuple[Region | None, Polynomial]]:
     """Its pieces in the coordinates of a space, where a size may be split that was not before."""
-    new = [name for name in space.split if name in found.names and name not in found.split]
-    if new and found.plain is None:
+    new = [name for name in space.split if name in amount.names and name not in amount.split]
+    if new and amount.plain is None:
         raise NoClosedForm(f"{new[0]} is split by {space.split[new[0]]}; give {space.split[new[0]]} a number")
     parts: dict[Atom, Polynomial] = {name: coordinate(space, name) for name in new}
     return [
         (None if region is None else region.aligned(space), formula.substituted(parts))
-        for region, formula in found.pieces
+        for region, formula in amount.pieces
     ]
 
 

@@ -31,7 +31,7 @@ def draw_bars(cost: Cost, ax: Axes | None = None) -> Picture:
 
 def _rows(cost: Cost) -> list[tuple[str, dict[str, int]]]:
     """Layers that are alike are put together, and those that multiply nothing are left out."""
-    found: dict[str, dict[str, int]] = {}
+    rows: dict[str, dict[str, int]] = {}
     times: dict[str, int] = {}
     for many, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((many, layer),))
@@ -42,12 +42,12 @@ def _rows(cost: Cost) -> list[tuple[str, dict[str, int]]]:
             )
         if not any(values.values()):
             continue
-        total = found.setdefault(layer.name, dict.fromkeys(COLUMNS, 0))
+        total = rows.setdefault(layer.name, dict.fromkeys(COLUMNS, 0))
         for column, value in values.items():
             total[column] += value
         count = cost.number_or_formula(many)
         times[layer.name] = times.get(layer.name, 0) + (count if isinstance(count, int) else 1)
-    if not found:
+    if not rows:
         raise NamingError(f"{cost.name} multiplies nothing, so that there is no bar to draw")
-    named = {name: f"{name} × {times[name]}" if times[name] > 1 else name for name in found}
-    return [(named[name], values) for name, values in found.items()]
+    named = {name: f"{name} × {times[name]}" if times[name] > 1 else name for name in rows}
+    return [(named[name], values) for name, values in rows.items()]

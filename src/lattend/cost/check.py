@@ -91,20 +91,20 @@ def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
         missing = ", ".join(f"{name}=…" for name in known.names)
         raise NamingError(f"a run needs a number for every size: give {missing}")
     amounts, bare = _amounts(needed), replace(needed, values={})
-    said = {name: known.number(amount) for name, amount in amounts.items()}
+    predicted = {name: known.number(amount) for name, amount in amounts.items()}
     runs = [(known.number(times), _plain(run, known.values)) for times, run in cost.runs]
-    work = sum(said[name] for name in WORK) + sum(plain.size for _, plain in runs)
+    work = sum(predicted[name] for name in WORK) + sum(plain.size for _, plain in runs)
     if work > MOST:
         raise TooLarge(
             f"{cost.name} has {work:,} numbers and operations at these sizes, and a run at most {MOST:,}; "
             "give smaller sizes"
         )
-    counted = dict.fromkeys(said, 0)
+    counted = dict.fromkeys(predicted, 0)
     for times, plain in runs:
         for name, number in _counted(plain).items():
             counted[name] += times * number
     rows = (
-        CheckedQuantity(name, bare.number_or_formula(amount, name), said[name], counted[name])
+        CheckedQuantity(name, bare.number_or_formula(amount, name), predicted[name], counted[name])
         for name, amount in amounts.items()
     )
     done = tuple(row for row in rows if row.number or row.counted)

@@ -30,12 +30,12 @@ def judge_cost(
     exact: bool,
 ) -> Verdict:
     """The verdict on a formula for a quantity, with what else the formula is where it is not that."""
-    apart, said = untied(cost, formula, rename or ())
+    apart, text = untied(cost, formula, rename or ())
     verdict = _judged(apart, quantity, formula, assuming, rename, exact)
     if not verdict.holds and not isinstance(verdict, OrderVerdict):
         others = _other_columns(apart, quantity, formula, assuming, rename)
         verdict = replace(verdict, instead=(*verdict.instead, *others))
-    return replace(verdict, readings=(*said, *verdict.readings))
+    return replace(verdict, readings=(*text, *verdict.readings))
 
 
 def _judged(
@@ -58,13 +58,13 @@ def _judged(
 
 def _arguments(cost: Cost) -> dict[str, int]:
     """The numbers that its layers were made with and have not by themselves, by name, where all agree."""
-    given = [
+    numbers = [
         (name, value)
         for _, recipe in cost.recipes
         for name, value in recipe.arguments.items()
         if type(value) is int and value != _default(recipe, name)
     ]
-    return {name: value for name, value in given if all(v == value for n, v in given if n == name)}
+    return {name: value for name, value in numbers if all(v == value for n, v in numbers if n == name)}
 
 
 def _default(recipe: Recipe, name: str) -> object:

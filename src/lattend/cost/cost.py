@@ -144,8 +144,8 @@ class Cost(Drawn, Result):
     @property
     def positions(self) -> Count | int | None:
         """How many tokens, steps or pixels it is given; None where no layer says."""
-        found = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
-        return None if found is None else self.number_or_formula(Amount.of(found), "positions")
+        positions = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
+        return None if positions is None else self.number_or_formula(Amount.of(positions), "positions")
 
     @property
     def mixes_tokens(self) -> dict[str, bool]:
@@ -163,9 +163,9 @@ class Cost(Drawn, Result):
 
     def changed(self, **how: Any) -> Cost:
         """The same in another column, way or budget, with the symbols it is known to have."""
-        found = replace(self, **how)
-        vars(found).update({"names": self.names} if "names" in vars(self) else {})
-        return found
+        cost = replace(self, **how)
+        vars(cost).update({"names": self.names} if "names" in vars(self) else {})
+        return cost
 
     @property
     def needed(self) -> Cost:
@@ -253,10 +253,10 @@ class Cost(Drawn, Result):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The symbols it is a formula in."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for quantity in ("parameters", *OPERATIONS, "bytes_read", "cache", "depth"):
-            found |= dict.fromkeys(self.needed.forward.amount(quantity).names)
-        return tuple(sorted((name for name in found if name not in self.values), key=rank))
+            names |= dict.fromkeys(self.needed.forward.amount(quantity).names)
+        return tuple(sorted((name for name in names if name not in self.values), key=rank))
 
     def at(self, /, **values: int) -> Cost:
         """The cost with numbers for some of its symbols."""
@@ -272,10 +272,10 @@ class Cost(Drawn, Result):
     def number(self, amount: Amount, quantity: str = "times") -> int:
         """An amount at the cost's numbers, which must be a number."""
         missing = ", ".join(f"{name}=…" for name in amount.names if name not in self.values)
-        found = None if missing else self.number_or_formula(amount, quantity)
-        if not isinstance(found, int):
+        value = None if missing else self.number_or_formula(amount, quantity)
+        if not isinstance(value, int):
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
-        return found
+        return value
 
     def total(self, quantity: str = "multiplies") -> int:
         """A quantity as a number, once every size has one.
@@ -313,22 +313,22 @@ class Cost(Drawn, Result):
             raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
         if quantity == "path":
             return self._path()
-        found = sum((layer.numbers(quantity, self._sized) * times for times, layer in self.parts), ZERO)
-        return found * self.width if quantity.startswith("bytes") else found
+        total = sum((layer.numbers(quantity, self._sized) * times for times, layer in self.parts), ZERO)
+        return total * self.width if quantity.startswith("bytes") else total
 
     def _at_numbers(self, quantity: str) -> int:
-        found: int | None = getattr(self, quantity)
-        if found is None:
+        number: int | None = getattr(self, quantity)
+        if number is None:
             missing = ", ".join(f"{name}=…" for name in self.names)
             raise NamingError(f"{quantity} is known when every size has a number: give {missing}")
-        return found
+        return number
 
     def _path(self) -> Amount:
         """The maximum path length, which one layer has that mixes tokens."""
-        found = [layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens]
-        if len(found) != 1 or found[0] is None:
+        lengths = [layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens]
+        if len(lengths) != 1 or lengths[0] is None:
             raise NamingError(f"the maximum path length of {self.name} is not known")
-        return found[0]
+        return lengths[0]
 
     def is_nothing(self, quantity: str) -> bool:
         """Whether an operation does not occur, in any column."""
@@ -341,8 +341,8 @@ class Cost(Drawn, Result):
         """How many of an operation there are, in this column and this way."""
         total = ZERO
         for times, layer in self.parts:
-            found = layer.products if name == MULTIPLY_ADDS else layer.operations
-            for columns in found(self.way).get(name, ()):
+            each = layer.products if name == MULTIPLY_ADDS else layer.operations
+            for columns in each(self.way).get(name, ()):
                 amount = columns.column(self.column, self.values)
                 if amount is None:
                     raise NamingError(
@@ -354,10 +354,10 @@ class Cost(Drawn, Result):
 
     def order(self, quantity: str, *variables: str) -> Growth:
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
-        found = self.formula(quantity)
-        if isinstance(found, int):
-            raise NamingError(f"{quantity} of {self.name} is the number {found}; leave a size open")
-        return found.order(*variables)
+        counted = self.formula(quantity)
+        if isinstance(counted, int):
+            raise NamingError(f"{quantity} of {self.name} is the number {counted}; leave a size open")
+        return counted.order(*variables)
 
     def claim(
         self,
@@ -396,8 +396,8 @@ class Cost(Drawn, Result):
         """A quantity as a formula in all symbols of the cost, or a number where none is open."""
         # A claim may speak of any symbol of the cost, also where this quantity has it not
         everything = self.amount("operations") + self.amount("parameters")
-        whole = self.amount(quantity) + everything * 0
-        return whole.formula(f"{self.name} ({quantity})", self.values, self.budget)
+        on_all_sizes = self.amount(quantity) + everything * 0
+        return on_all_sizes.formula(f"{self.name} ({quantity})", self.values, self.budget)
 
     def check(self, **values: int) -> CostCheck:
         """Whether plain code that is run at these sizes, on numbers that count, does what is needed here.
@@ -414,9 +414,9 @@ class Cost(Drawn, Result):
     def heading(self) -> str:
         """`attention, backward pass in n, heads at D_i = 64`."""
         way = "" if self.way == "forward" else ", backward pass"
-        given = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
+        numbers = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
         names = f" in {', '.join(self.names)}" if self.names else ""
-        return f"{self.name}{way}{names}{' at ' + given if given else ''}"
+        return f"{self.name}{way}{names}{' at ' + numbers if numbers else ''}"
 
     def report(self) -> Report:
         """What it prints."""
@@ -426,8 +426,8 @@ class Cost(Drawn, Result):
 
     def latex(self, quantity: str = "multiplies") -> str:
         """One quantity as LaTeX."""
-        found = self.value(quantity)
-        return found.latex() if isinstance(found, Count) else f"{found:,}".replace(",", r"\,")
+        value = self.value(quantity)
+        return value.latex() if isinstance(value, Count) else f"{value:,}".replace(",", r"\,")
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Bars of the multiplies, layer by layer, needed beside executed and dense."""

@@ -72,19 +72,19 @@ class Layer:
 
     def operations(self, way: str) -> dict[str, list[Columns]]:
         """How many of each, statement by statement; going back, gradients that meet are added."""
-        found: dict[str, list[Columns]] = {}
+        columns_of: dict[str, list[Columns]] = {}
         for statement in self.statements:
             for op, points in statement.operations(backward=way == "backward").items():
-                found.setdefault(op, []).append(points)
+                columns_of.setdefault(op, []).append(points)
         if way == "backward":
-            found.setdefault("adds", []).append(meeting(self.statements))
-        return found
+            columns_of.setdefault("adds", []).append(meeting(self.statements))
+        return columns_of
 
     def products(self, way: str) -> dict[str, list[Columns]]:
         """The multiplies of each statement whose results are summed up, as multiply-adds."""
         sums = (s for s in self.statements if KINDS[s.kind].sums)
         each = (s.operations(backward=way == "backward").get("multiplies") for s in sums)
-        return {MULTIPLY_ADDS: [found for found in each if found is not None]}
+        return {MULTIPLY_ADDS: [columns for columns in each if columns is not None]}
 
     def numbers(self, quantity: str, size: Callable[[Array], Amount]) -> Amount:
         """Numbers learned, read, written, saved or cached, or the depth; `size` is that of an array."""
@@ -119,13 +119,13 @@ class Layer:
         if self.streams:
             return number(self.cache)
         end = len(self.statements)
-        last = {array.base: place for place, s in enumerate(self.statements) for array in s.reads}
+        last = {array.base: index for index, s in enumerate(self.statements) for array in s.reads}
         held = {array: number(array.size.needed) for array in self.arrays() if array.kind == "input"}
         most = sum(held.values())
-        for place, statement in enumerate(self.statements):
+        for index, statement in enumerate(self.statements):
             held[statement.writes] = number(statement.writes.size.needed)
             most = max(most, sum(held.values()))
-            held = {array: size for array, size in held.items() if last.get(array, end) > place}
+            held = {array: size for array, size in held.items() if last.get(array, end) > index}
         return most
 
 
@@ -143,5 +143,5 @@ def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> LayerDepth:
 def _scheduled(
     condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
 ) -> tuple[Closed, str]:
-    found = schedule(condition, indices, sizes, waits)
-    return Closed(found.domain.space, found.domain, found.steps), str(found.step)
+    closed = schedule(condition, indices, sizes, waits)
+    return Closed(closed.domain.space, closed.domain, closed.steps), str(closed.step)

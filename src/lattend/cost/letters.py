@@ -77,8 +77,8 @@ def size_arguments(layer: str, arguments: Mapping[str, Any], written: Collection
 
 
 def _rule_of(arguments: Mapping[str, Any]) -> Rule | None:
-    given = arguments.get("rule")
-    return None if given is None else read_rule(given)
+    rule = arguments.get("rule")
+    return None if rule is None else read_rule(rule)
 
 
 def repeats(size: object) -> list[SizeArgument]:

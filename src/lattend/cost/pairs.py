@@ -52,78 +52,76 @@ class AttendedPairs:
         return Columns.of(_touched(self.rule, self.sizes, "any"), ONE)
 
 
-def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
+def attended_pairs(rule: Rule, sizes: Sizes) -> AttendedPairs:
     """A rule's attended pairs at these sizes, as numbers or formulas, all within one budget."""
-    asked = replace(given, budget=given.budget.shared())
+    shared_rule = replace(rule, budget=rule.budget.shared())
     try:
-        needed = count_pairs(asked, sizes)
-        rows, columns = (_touched(asked, sizes, side) for side in ("query", "key"))
+        needed = count_pairs(shared_rule, sizes)
+        rows, columns = (_touched(shared_rule, sizes, side) for side in ("query", "key"))
     except DeadlineError as reason:
         raise DeadlineError(
-            f'rule "{given.text}": its pairs were not counted: {reason}; give its sizes numbers'
+            f'rule "{rule.text}": its pairs were not counted: {reason}; give its sizes numbers'
         ) from None
-    sides = [(sizes[axis.queries], sizes[axis.keys]) for axis in given.axes]
+    sides = [(sizes[axis.queries], sizes[axis.keys]) for axis in rule.axes]
     queries, keys = (multiply(*along) for along in zip(*sides, strict=True))
     shifts = multiply(*(along + other - Polynomial.constant(1) for along, other in sides))
-    heads = (sizes["heads"],) if given.has_heads else ()
+    heads = (sizes["heads"],) if rule.has_heads else ()
     every_row, every_key = Amount.of(multiply(queries, *heads)), Amount.of(multiply(keys, *heads))
-    whole = Amount.of(multiply(queries, keys, *heads))
-    needed, rows, columns = (replace(found, budget=given.budget) for found in (needed, rows, columns))
+    dense = Amount.of(multiply(queries, keys, *heads))
+    needed, rows, columns = (replace(amount, budget=rule.budget) for amount in (needed, rows, columns))
     return AttendedPairs(
-        Columns(needed, lambda values: _executed(given, sizes, values), whole),
+        Columns(needed, lambda values: _executed(rule, sizes, values), dense),
         Columns(rows, lambda values: rows, every_row),  # a row without keys is not summed in tiles either
         Columns(columns, lambda values: columns, every_key),
         queries,
         keys,
-        given.has_heads,
+        rule.has_heads,
         shifts,
-        given,
+        rule,
         sizes,
     )
 
 
-def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
+def _executed(rule: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
     """The pairs of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
     numbers = {name: number_of(size.at(values)) for name, size in sizes.items()}
-    known = {name: number for name in given.free if (number := numbers[name]) is not None}
-    if len(known) < len(given.free) or given.open:
+    known = {name: number for name in rule.free if (number := numbers[name]) is not None}
+    if len(known) < len(rule.free) or rule.open:
         return None
-    heads = numbers["heads"] if given.has_heads else 1
-    return None if heads is None else _tiled(given.at(**known), heads)
+    heads = numbers["heads"] if rule.has_heads else 1
+    return None if heads is None else _tiled(rule.at(**known), heads)
 
 
 def executed_pairs(bound: Rule, tile: int = TILE) -> int:
     """The pairs of the tiles of one head that a plan runs, whole; all of them where there is no plan."""
-    found = _tiled(bound, 1, tile)
-    value = None if found is None else found.value()
+    tiled = _tiled(bound, 1, tile)
+    value = None if tiled is None else tiled.value()
     return bound.dense if value is None else value
 
 
 @lru_cache(maxsize=64)
 def _tiled(bound: Rule, heads: int, tile: int = TILE) -> Amount | None:
     try:
-        found = plan(bound)
+        tiled_plan = plan(bound)
     except DeadlineError:
         raise
     except LattendError:  # there is no plan
         return None
-    return Amount.number(found.executed(tile, heads))
+    return Amount.number(tiled_plan.executed(tile, heads))
 
 
-def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
+def _touched(rule: Rule, sizes: Sizes, side: str) -> Amount:
     """How many queries, keys or shifts k - q are in at least one pair, over all heads; "any" is 1 or 0."""
-    known = known_numbers(given, sizes)
-    if len(known) == len(given.free) and expr.arrays(given.condition):
-        return Amount.number(_touched_by_data(given.at(**known), side))
-    bare = with_parameters(given, known)
+    known = known_numbers(rule, sizes)
+    if len(known) == len(rule.free) and expr.arrays(rule.condition):
+        return Amount.number(_touched_by_data(rule.at(**known), side))
+    bare = with_parameters(rule, known)
     plain = replace(bare, values={})
-    if side != "shift" and remembered(_attends_to_itself, plain, budget=given.budget):
-        return ONE if side == "any" else Amount.of(multiply(*(sizes[axis.queries] for axis in given.axes)))
-    closed = remembered(_projected, plain, side, budget=given.budget)
+    if side != "shift" and remembered(_attends_to_itself, plain, budget=rule.budget):
+        return ONE if side == "any" else Amount.of(multiply(*(sizes[axis.queries] for axis in rule.axes)))
+    closed = remembered(_projected, plain, side, budget=rule.budget)
     chosen = {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}
-    return replace(
-        guarded(substitute, closed, chosen, defined(bare), budget=given.budget), budget=given.budget
-    )
+    return replace(guarded(substitute, closed, chosen, defined(bare), budget=rule.budget), budget=rule.budget)
 
 
 def _touched_by_data(bound: Rule, side: str) -> int:
@@ -150,27 +148,27 @@ def _touched_by_data(bound: Rule, side: str) -> int:
     return int(mask.any(tuple(others)).sum())
 
 
-def _attends_to_itself(given: Rule) -> bool:
+def _attends_to_itself(rule: Rule) -> bool:
     """Whether every position attends to itself, so that every query and every key is in a pair."""
-    if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
+    if rule.has_heads or any(axis.queries != axis.keys for axis in rule.axes):
         return False
-    own: dict[str, Term] = {axis.key: Name(axis.query) for axis in given.axes}
-    others = expr.negated(expr.substituted(given.condition, own))
-    found = PointSet.of(
-        others, given.axes, domain=defined(given), parameters=(*given.sizes, *given.parameters)
+    own: dict[str, Term] = {axis.key: Name(axis.query) for axis in rule.axes}
+    others = expr.negated(expr.substituted(rule.condition, own))
+    diagonal = PointSet.of(
+        others, rule.axes, domain=defined(rule), parameters=(*rule.sizes, *rule.parameters)
     )
-    return found.is_empty()
+    return diagonal.is_empty()
 
 
-def _projected(given: Rule, side: str) -> Closed:
-    found = PointSet.of_rule(given, defined(given))
+def _projected(rule: Rule, side: str) -> Closed:
+    closed = PointSet.of_rule(rule, defined(rule))
     if side == "shift":
-        found = found.shifts([(axis.query, axis.key) for axis in given.axes])
+        closed = closed.shifts([(axis.query, axis.key) for axis in rule.axes])
     else:
         sides = {"query": {"key"}, "key": {"query"}, "any": {"query", "key"}}[side]
-        gone = [getattr(axis, other) for axis in given.axes for other in sides]
-        found = found.without([*gone, *([HEAD] if side == "any" and given.has_heads else [])])
-    return counted_points(found)
+        gone = [getattr(axis, other) for axis in rule.axes for other in sides]
+        closed = closed.without([*gone, *([HEAD] if side == "any" and rule.has_heads else [])])
+    return counted_points(closed)
 
 
 def _shifts_of(mask: NDArray[np.bool_]) -> int:
@@ -180,8 +178,8 @@ def _shifts_of(mask: NDArray[np.bool_]) -> int:
     return len(np.unique(places[:, -half:] - places[:, -2 * half : -half], axis=0))
 
 
-def need_sizes(given: Rule, sizes: Sizes) -> None:
+def need_sizes(rule: Rule, sizes: Sizes) -> None:
     """Raises when a size or parameter of the rule is missing."""
-    missing = [name for name in given.free if name not in sizes]
+    missing = [name for name in rule.free if name not in sizes]
     if missing:
-        raise NamingError(f'rule "{given.text}" needs {missing[0]}: give {missing[0]}=… , a number or a name')
+        raise NamingError(f'rule "{rule.text}" needs {missing[0]}: give {missing[0]}=… , a number or a name')

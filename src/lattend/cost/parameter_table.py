@@ -41,11 +41,11 @@ class ParameterTable(Printed):
 
     def __getitem__(self, matrix: str) -> Count | int:
         """All numbers of a matrix, in all layers that have it; also "one head", "all heads" and "total"."""
-        found = self.amount(matrix)
-        if found is None:
+        amount = self.amount(matrix)
+        if amount is None:
             names = ", ".join(dict.fromkeys(row.matrix for row in self.rows))
             raise NamingError(f"{self.cost.name} has no {matrix}; it has {names or 'no parameters'}")
-        return self._written(found)
+        return self._written(amount)
 
     def amount(self, matrix: str) -> Amount | None:
         """The same before it is written; None where there is no such matrix."""
@@ -109,17 +109,17 @@ class ParameterTable(Printed):
 
     def _tied(self) -> list[str]:
         """Which sizes are another one, since they were not given."""
-        found = {
+        ties = {
             name: to
             for _, recipe in self.cost.recipes
             for name, to in TIED.items()
             if self.rows and name in ("D_o", "D_out") and recipe.tied(name)
         }
-        if not found:
+        if not ties:
             return []
-        told = " and ".join(f"{name} = {to}" for name, to in found.items())
-        typed = ", ".join(f"{name}={name}" for name in found)
-        return ["", f"{told}, as nothing else is given; attention({typed}) has them apart"]
+        equations = " and ".join(f"{name} = {to}" for name, to in ties.items())
+        typed = ", ".join(f"{name}={name}" for name in ties)
+        return ["", f"{equations}, as nothing else is given; attention({typed}) has them apart"]
 
     def json(self) -> dict[str, Any]:
         """The same as plain data: numbers as numbers, formulas as text."""
@@ -136,8 +136,8 @@ class ParameterTable(Printed):
         return {"layer": self.cost.name, "rows": rows, "total": self._data(self.cost.amount("parameters"))}
 
     def _data(self, amount: Amount) -> int | str:
-        found = self._written(amount)
-        return found if isinstance(found, int) else str(found)
+        written = self._written(amount)
+        return written if isinstance(written, int) else str(written)
 
     def __repr__(self) -> str:
         return f"<ParameterTable of {self.cost.name}: {', '.join(row.matrix for row in self.rows)}>"

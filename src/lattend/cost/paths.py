@@ -57,24 +57,24 @@ def attends_ahead(given: Rule) -> bool:
     return difference(bare - rule("k <= q"), rule("q < 0"), given.budget) is not None
 
 
-def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount | None:
+def path_of(rule: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount | None:
     """How many layers the longest path between two positions takes; None where no formula for it is known.
 
     Step by step at small numbers; otherwise in closed form for full and causal attention and for bands. None
     too where two positions never meet, in either direction. Raises where a deadline passes.
     """
-    if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
+    if expr.arrays(rule.condition) or len(rule.axes) != 1 or "m" in rule.sizes:
         return None
-    known = known_numbers(given, sizes)
+    known = known_numbers(rule, sizes)
     try:
         many = number_of(sizes["n"]) or MOST_TRAVERSED + 1
-        if len(known) == len(given.free) and not given.has_heads and many <= MOST_TRAVERSED:
-            return _traversed(given.at(**known))
-        bare = replace(with_parameters(given, known), values={})
-        reach = remembered(_reach, bare, budget=given.budget.out_of(shared))
+        if len(known) == len(rule.free) and not rule.has_heads and many <= MOST_TRAVERSED:
+            return _traversed(rule.at(**known))
+        bare = replace(with_parameters(rule, known), values={})
+        reach = remembered(_reach, bare, budget=rule.budget.out_of(shared))
         return None if reach is None else _band(reach, sizes)
     except DeadlineError as reason:
-        raise DeadlineError(f'rule "{given.text}": its longest path is not known: {reason}') from None
+        raise DeadlineError(f'rule "{rule.text}": its longest path is not known: {reason}') from None
     except LattendError:
         return None
 
@@ -118,7 +118,7 @@ def longest_path(mask: NDArray[np.bool_]) -> int | None:
 
 def _reach(given: Rule) -> str | int | None:
     """The span of a band: a parameter, a number, or 0 where one layer reaches everything."""
-    if any(_is(given, rule(whole)) for whole in ("q >= 0", "k <= q")):
+    if any(_is(given, rule(text)) for text in ("q >= 0", "k <= q")):
         return 0
     for reach in _farthest(given):
         if any(_is(given, rule(shape.format(reach))) for shape in BANDS):
@@ -126,34 +126,34 @@ def _reach(given: Rule) -> str | int | None:
     return None
 
 
-def _farthest(given: Rule) -> list[str | int]:
+def _farthest(rule: Rule) -> list[str | int]:
     """The greatest distances between query and key that are a number or a parameter: read off the set."""
-    pairs = PointSet.of_rule(given)
-    found: list[str | int] = []
+    pairs = PointSet.of_rule(rule)
+    distances: list[str | int] = []
     for piece in (*pairs.greatest("q", "k"), *pairs.greatest("k", "q")):
         farthest = piece.formula
         number = number_of(farthest) if farthest.is_constant else None
-        found += [number] if number else []
-        found += [name for name in given.parameters if farthest == Polynomial.atom(name)]
-    return list(dict.fromkeys(found))
+        distances += [number] if number else []
+        distances += [name for name in rule.parameters if farthest == Polynomial.atom(name)]
+    return list(dict.fromkeys(distances))
 
 
-def _is(given: Rule, other: Rule) -> bool:
+def _is(rule: Rule, other: Rule) -> bool:
     """Whether both attend to the same pairs; where small masks differ, nothing needs a proof."""
-    if set(other.parameters) <= set(given.parameters):
-        for values in _small_values(given):
+    if set(other.parameters) <= set(rule.parameters):
+        for values in _small_values(rule):
             own = {name: value for name, value in values.items() if name in other.free}
-            if not given.has_heads and (given.mask(**values) != other.mask(**own)).any():
+            if not rule.has_heads and (rule.mask(**values) != other.mask(**own)).any():
                 return False
-    return difference(given, other, given.budget) is None
+    return difference(rule, other, rule.budget) is None
 
 
-def _small_values(given: Rule) -> Iterator[dict[str, int]]:
+def _small_values(rule: Rule) -> Iterator[dict[str, int]]:
     """Some small numbers for all its names, those outside its domain left out."""
-    for numbers in islice(product(range(4), repeat=len(given.parameters)), MOST_SMALL):
-        values = {"n": SMALL, **({HEADS: 2} if given.has_heads else {})}
-        values |= dict(zip(given.parameters, numbers, strict=True))
-        if evaluate(given.domain, values, {}):
+    for numbers in islice(product(range(4), repeat=len(rule.parameters)), MOST_SMALL):
+        values = {"n": SMALL, **({HEADS: 2} if rule.has_heads else {})}
+        values |= dict(zip(rule.parameters, numbers, strict=True))
+        if evaluate(rule.domain, values, {}):
             yield values
 
 
@@ -180,11 +180,11 @@ def _rounded(size: Polynomial, reach: int) -> Amount | None:
     if len(size.atoms) != 1 or size != Polynomial.atom(size.atoms[0]):
         return None
     name = size.atoms[0]
-    found = Polynomial.atom(Quotient(Linear(((name, 1),), reach - 2), reach))
-    return Amount(((None, found),), at_least((str(name),), 1))
+    rounds = Polynomial.atom(Quotient(Linear(((name, 1),), reach - 2), reach))
+    return Amount(((None, rounds),), at_least((str(name),), 1))
 
 
 def _traversed(bound: Rule) -> Amount | None:
     """Any rule at small numbers: from layer to layer over its pairs."""
-    found = longest_path(np.asarray(bound.mask(), bool))
-    return None if found is None else Amount.number(found)
+    longest = longest_path(np.asarray(bound.mask(), bool))
+    return None if longest is None else Amount.number(longest)

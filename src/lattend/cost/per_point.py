@@ -182,12 +182,12 @@ def _sizes_of(recipe: Recipe) -> tuple[str, ...]:
 
 def _makers(statements: tuple[Statement, ...], wanted: Array) -> list[Statement]:
     """The statements that an array is made by, and those that what they read is made by."""
-    arrays, found = {wanted.base}, list[Statement]()
+    arrays, makers = {wanted.base}, list[Statement]()
     for statement in reversed(statements):
         if statement.writes.base in arrays:
-            found.insert(0, statement)
+            makers.insert(0, statement)
             arrays |= {array.base for array in statement.reads}
-    return found
+    return makers
 
 
 def _of_statements(cost: Cost, name: str, statements: tuple[Statement, ...]) -> Cost:
@@ -200,21 +200,21 @@ def _of_statements(cost: Cost, name: str, statements: tuple[Statement, ...]) -> 
 def _cells(cost: Cost) -> PerPoint:
     """The cells of a recurrent net that differ: on an image inner, edge and corner."""
     recipe = _one_layer(cost, "cell", ("rnn2d", *RECURRENT))
-    given = recipe.arguments
+    arguments = recipe.arguments
     if recipe.name == "rnn2d":
-        if given["directions"] != 1:
+        if arguments["directions"] != 1:
             raise NamingError("a cell is of one direction; leave directions out")
         places = {"inner": (1, 1), "top edge": (0, 1), "left edge": (1, 0), "corner": (0, 0)}
-        found = {name: _cell(cost, ("rows", "cols"), place) for name, place in places.items()}
-        if _alike(found["top edge"], found["left edge"]):
-            found = {"inner": found["inner"], "edge": found["top edge"], "corner": found["corner"]}
+        costs = {name: _cell(cost, ("rows", "cols"), place) for name, place in places.items()}
+        if _alike(costs["top edge"], costs["left edge"]):
+            costs = {"inner": costs["inner"], "edge": costs["top edge"], "corner": costs["corner"]}
         notes = ("an edge cell has one neighbour, the corner none",)
-        return PerPoint(f"one cell of {cost.name}", found, notes)
+        return PerPoint(f"one cell of {cost.name}", costs, notes)
     places = {"first layer": (0, 1)}
-    places |= {} if given["layers"] == 1 else {"upper layer": (1, 1)}
-    places |= {} if given["initial"] else {"first step": (0, 0)}
-    found = {name: _cell(cost, ("layers", "steps"), place) for name, place in places.items()}
-    return PerPoint(f"one cell of {cost.name}, a step in a layer", found)
+    places |= {} if arguments["layers"] == 1 else {"upper layer": (1, 1)}
+    places |= {} if arguments["initial"] else {"first step": (0, 0)}
+    costs = {name: _cell(cost, ("layers", "steps"), place) for name, place in places.items()}
+    return PerPoint(f"one cell of {cost.name}, a step in a layer", costs)
 
 
 def _alike(one: Cost, other: Cost) -> bool:

@@ -50,16 +50,16 @@ def points(
     indices = tuple(name for name in expr.names(parsed) if name not in sizes)
     domain = expr.all_of(at_least(used, 1), parse(where))
     chosen = {name: sizes[name] for name in used}
-    found = remembered(_counted, parsed, indices, used, onto, domain, budget=budget)
-    return replace(guarded(substitute, found, chosen, domain, budget=budget), budget=budget)
+    closed = remembered(_counted, parsed, indices, used, onto, domain, budget=budget)
+    return replace(guarded(substitute, closed, chosen, domain, budget=budget), budget=budget)
 
 
 @lru_cache(maxsize=256)
 def _sides(condition: str) -> tuple[tuple[str, str], ...]:
     """The indices and sizes of a box, `token < n and i < d`: its points are a product; () for other sets."""
-    found = [_SIDE.fullmatch(part) for part in condition.split(" and ")]
-    sides = tuple((side[1], side[2]) for side in found if side is not None)
-    return sides if len(sides) == len(found) == len(dict(sides)) else ()
+    matches = [_SIDE.fullmatch(part) for part in condition.split(" and ")]
+    sides = tuple((side[1], side[2]) for side in matches if side is not None)
+    return sides if len(sides) == len(matches) == len(dict(sides)) else ()
 
 
 def _counted(
@@ -69,10 +69,10 @@ def _counted(
     onto: tuple[str, ...] | None,
     domain: Condition,
 ) -> Closed:
-    found = PointSet.over(condition, indices, names, domain)
+    closed = PointSet.over(condition, indices, names, domain)
     if onto is not None:
-        found = found.without([index for index in indices if index not in onto])
-    return counted_points(found)
+        closed = closed.without([index for index in indices if index not in onto])
+    return counted_points(closed)
 
 
 def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
@@ -82,8 +82,8 @@ def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
         return Amount.number(rule.total(**known))
     bound = with_parameters(rule, known)
     where, chosen = defined(bound), {name: sizes[name] for name in bound.free}
-    found = remembered(closed_form, replace(bound, where=where, values={}), (), budget=rule.budget)
-    return replace(guarded(substitute, found, chosen, where, budget=rule.budget), budget=rule.budget)
+    closed = remembered(closed_form, replace(bound, where=where, values={}), (), budget=rule.budget)
+    return replace(guarded(substitute, closed, chosen, where, budget=rule.budget), budget=rule.budget)
 
 
 def known_numbers(rule: Rule, sizes: Sizes) -> dict[str, int]:
@@ -99,8 +99,8 @@ def with_parameters(rule: Rule, known: Mapping[str, int]) -> Rule:
 def defined(rule: Rule) -> Condition:
     """Where a cost under this rule is defined: sizes from 1 up, parameters from 0, and what the rule says."""
     weaker = expr.conjuncts(at_least((*rule.sizes, *rule.parameters), 0))
-    said = (part for part in expr.conjuncts(rule.domain) if part not in weaker)
-    return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), *said)
+    parts = (part for part in expr.conjuncts(rule.domain) if part not in weaker)
+    return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), *parts)
 
 
 def at_least(names: Iterable[str], least: int) -> Condition:
@@ -171,19 +171,19 @@ def _within(
 ) -> Amount:
     """The amount with its condition in the new names; what is said of a product of names is left out."""
     new = {name: term for name, size in sizes.items() if (term := as_term(size)) is not None}
-    whole = [divides(size) for size in sizes.values()]
-    said = [part for part in expr.conjuncts(where) if set(expr.names(part)) <= set(new)]
+    multiples = [divides(size) for size in sizes.values()]
+    conditions = [part for part in expr.conjuncts(where) if set(expr.names(part)) <= set(new)]
     plain = {at_least((name,), 1): size for name, size in sizes.items()}
     moved = [
         part
-        for one in said
+        for one in conditions
         for part in expr.conjuncts(at_least_one(plain[one]) if one in plain else expr.substituted(one, new))
     ]
     left = [name for size in sizes.values() for name in size.atoms if isinstance(name, str)]
     known = {name for part in moved for name in expr.names(part)}
     open_ = [part for part in moved if expr.names(part)]
     least = at_least((name for name in left if name not in known), 1)
-    return Amount(pieces, expr.all_of(*open_, *whole, least), split or {})
+    return Amount(pieces, expr.all_of(*open_, *multiples, least), split or {})
 
 
 def _name_and_shift(name: str, size: Polynomial) -> tuple[str, int]:
@@ -205,11 +205,11 @@ def _moving(moved: Mapping[str, tuple[str, int]]) -> list[str]:
 
 def _shifts(moved: list[tuple[str, int]]) -> dict[str, int]:
     """By how much each new name is shifted; one name cannot be shifted in two ways."""
-    found: dict[str, int] = {}
+    shifts: dict[str, int] = {}
     for new, shift in moved:
-        if found.setdefault(new, shift) != shift:
+        if shifts.setdefault(new, shift) != shift:
             raise NamingError(f"{new} stands for two sizes that are not the same; give them two names")
-    return {new: shift for new, shift in found.items() if shift}
+    return {new: shift for new, shift in shifts.items() if shift}
 
 
 def _shifted(region: Region, formula: Polynomial, shifts: Mapping[str, int]) -> tuple[Region, Polynomial]:

@@ -72,8 +72,8 @@ def label(quantity: str) -> str:
 
 def label_and_name(quantity: str, called: str | None = None) -> str:
     """The same with the short name that may be typed for it: `sequential depth (depth)`."""
-    told = label(quantity) if called is None else called
-    return told if _typed(told) == quantity else f"{told} ({quantity})"
+    name = label(quantity) if called is None else called
+    return name if _typed(name) == quantity else f"{name} ({quantity})"
 
 
 def quantity_named(text: str) -> str:

@@ -42,24 +42,24 @@ def layer_names() -> list[str]:
     return [name for name, home in vars(cost)["_HOME"].items() if home.startswith("lattend.cost.layers.")]
 
 
-def from_text(text: str, given: Mapping[str, Any] | None = None) -> Cost:
+def from_text(text: str, numbers: Mapping[str, Any] | None = None) -> Cost:
     """The cost a person means: `rnn2d`, `rnn(steps=t)`, `attention(causal, n=t) + 2 * feed_forward(n=t)`.
 
-    `given` are numbers for symbols, and arguments that the text does not give.
+    `numbers` are numbers for symbols, and arguments that the text does not give.
 
     >>> from_text("rnn(steps=t, inputs=n, hidden=n)").multiplies
     2n^2*t
     >>> from_text("rnn(steps=t, inputs=n, hidden=n)", {"n": 8, "t": 2}).multiplies  # 2*8^2*2
     256
     """
-    return _Reading(Source("layer", text), given or {}).whole()
+    return _Reading(Source("layer", text), numbers or {}).whole()
 
 
 class _Reading:
     """A text on its way to a cost, and which of the given names have found their place."""
 
-    def __init__(self, source: Source, given: Mapping[str, Any]) -> None:
-        self.source, self.text, self.given = source, source.text, given
+    def __init__(self, source: Source, numbers: Mapping[str, Any]) -> None:
+        self.source, self.text, self.given = source, source.text, numbers
         self.used: set[str] = set()
         self.sizes: list[SizeArgument] = []  # of all layers, before numbers are put in
 
@@ -69,16 +69,16 @@ class _Reading:
         if not spans:
             message = f"write a layer, as in {EXAMPLE}; there are {', '.join(layer_names())}"
             raise self.source.error(message, 0, len(self.text))
-        found = self.term(*spans[0])
+        cost = self.term(*spans[0])
         for span in spans[1:]:
-            found = found + self.term(*span)
+            cost = cost + self.term(*span)
         if len(spans) > 1:
-            found = found.named(" ".join(self.text.split()))
+            cost = cost.named(" ".join(self.text.split()))
         rest = {name: value for name, value in self.given.items() if name not in self.used}
         for name in rest:
             if name in WORDS:
-                raise NamingError(f"{found.name} has a {name} already, or takes none; leave it out")
-        return found.at(**rest) if rest else found
+                raise NamingError(f"{cost.name} has a {name} already, or takes none; leave it out")
+        return cost.at(**rest) if rest else cost
 
     def term(self, start: int, end: int) -> Cost:
         """One layer, and beside it how many of them: `12 * transformer_block(d=768)`, `rnn(steps=t) * l`."""
@@ -89,13 +89,13 @@ class _Reading:
         if len(layers) > 1:
             raise self.source.error("layers follow each other with +, as in rnn + linear", *layers[1])
         chosen = layers[0] if layers else max(spans, key=lambda span: span[1] - span[0])
-        found = self.layer(*chosen)
+        cost = self.layer(*chosen)
         for first, last in (span for span in spans if span != chosen):
             factor = read_value(self.source, first, last)
             self.add_sizes(repeats(factor), (first, last))
             times = self.number(factor)
-            found = self.pointing((first, last), partial(found.repeat, times))
-        return found
+            cost = self.pointing((first, last), partial(cost.repeat, times))
+        return cost
 
     def is_layer(self, start: int, end: int) -> bool:
         """Whether a factor is a layer, and not how many there are of one."""
@@ -155,10 +155,10 @@ class _Reading:
 
     def open(self, name: str, default: Any) -> dict[str, Any]:
         """A number for an argument that the text leaves open, given under its name or its symbol's."""
-        for given in (name, default):
-            if isinstance(given, str) and given in self.given:
-                self.used.add(given)
-                return {name: self.given[given]}
+        for symbol in (name, default):
+            if isinstance(symbol, str) and symbol in self.given:
+                self.used.add(symbol)
+                return {name: self.given[symbol]}
         return {}
 
     def number(self, value: Any) -> Any:
@@ -172,11 +172,11 @@ class _Reading:
         if not names or not all(isinstance(self.given.get(name), int) for name in names):
             return value
         self.used |= set(names)
-        found = size.at({name: self.given[name] for name in names}).terms.get((), 0)
-        if found != int(found):
+        number = size.at({name: self.given[name] for name in names}).terms.get((), 0)
+        if number != int(number):
             numbers = ", ".join(f"{name} = {self.given[name]}" for name in names)
-            raise DomainError(f"{value} is {found} at {numbers}, and no whole number")
-        return int(found)
+            raise DomainError(f"{value} is {number} at {numbers}, and no whole number")
+        return int(number)
 
     def check(self, what: str, value: Any, default: Any, place: Span) -> None:
         """Raise where a switch is given a size, or a size is given a switch."""
@@ -216,8 +216,8 @@ def arguments_of(name: str) -> dict[str, Any]:
 def _wanted(name: str) -> dict[str, Any]:
     """The arguments of a layer, and of the layer it passes others on to, with their defaults."""
     parameters = inspect.signature(layer_function(name)).parameters
-    found = {word: p.default for word, p in parameters.items() if p.kind != p.VAR_KEYWORD}
-    return {**found, **_wanted(PASSES_ON[name]), **found} if name in PASSES_ON else found
+    defaults = {word: p.default for word, p in parameters.items() if p.kind != p.VAR_KEYWORD}
+    return {**defaults, **_wanted(PASSES_ON[name]), **defaults} if name in PASSES_ON else defaults
 
 
 def _symbols(name: str, wanted: Mapping[str, Any], rule: Any) -> dict[str, Any]:
@@ -234,15 +234,15 @@ def _arguments(
     source: Source, call: Call, wanted: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Span]]:
     """The arguments by name, and where each stands; the first may be a rule without its name."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     places: dict[str, Span] = {}
     for argument in call.arguments or ():
-        name = argument.name or ("rule" if "rule" in wanted and not found else None)
+        name = argument.name or ("rule" if "rule" in wanted and not values else None)
         if name is None:
             message = f"write arguments of {call.name} as name=value; it takes {', '.join(wanted)}"
             raise source.error(message, *argument.place)
-        if name in found:
+        if name in values:
             raise source.error(f"{name} is given twice; give it once", *argument.place)
         places[name] = argument.place
-        found[name] = (read_word if name == "rule" else read_value)(source, *argument.value)
-    return found, places
+        values[name] = (read_word if name == "rule" else read_value)(source, *argument.value)
+    return values, places

@@ -82,11 +82,11 @@ def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
 def remade(cost: Cost, change: Callable[[Recipe], Mapping[str, Any]]) -> Cost:
     """The cost made again, with other arguments of its layers where `change` gives some."""
     made = [recipe.made(**change(recipe)).times(many) for many, recipe in cost.recipes]
-    whole = made[0]
+    total = made[0]
     for more in made[1:]:
-        whole = whole + more
+        total = total + more
     kept = {name: getattr(cost, name) for name in ("name", "column", "way", "width", "values", "budget")}
-    return replace(whole, **kept)
+    return replace(total, **kept)
 
 
 def stacked(cost: Cost) -> Amount | None:

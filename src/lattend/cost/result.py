@@ -72,8 +72,8 @@ def on_one_line(text: str) -> str:
 
 def not_counted(unknown: Mapping[str, int]) -> str:
     """`not counted: aten._fft_r2c (1 call)`."""
-    told = (f"{name} ({many(calls, 'call')})" for name, calls in unknown.items())
-    return f"not counted: {', '.join(told)}"
+    calls_text = (f"{name} ({many(calls, 'call')})" for name, calls in unknown.items())
+    return f"not counted: {', '.join(calls_text)}"
 
 
 def totals(parameters: object, rows: Mapping[str, tuple[object, object, object]], tiles: str = "") -> Table:

@@ -22,13 +22,13 @@ def read_size(name: str, size: Size, least: int = 1, *, parts: bool = False) -> 
     {(('d', 1),): Fraction(4, 1)}
     """
     if isinstance(size, str):
-        found = _read(name, size)
-        fractions = [c for c in found.terms.values() if c.denominator > 1]
-        number = found.terms.get((), Fraction(0)) if found.is_constant else None
+        size_read = _read(name, size)
+        fractions = [c for c in size_read.terms.values() if c.denominator > 1]
+        number = size_read.terms.get((), Fraction(0)) if size_read.is_constant else None
         if fractions and (number is not None or not parts):
             raise NamingError(f'{name}="{size}" is not always a whole number; leave out the division')
         if number is None:
-            return found
+            return size_read
         size = int(number)
     check_integer(name, size)
     if size < least:
@@ -53,18 +53,18 @@ def number_of(size: Polynomial) -> int | None:
 
 def need_number(name: str, size: Size, least: int = 1) -> int:
     """A size that must be a number, since a set is affine only in its multiples."""
-    found = number_of(read_size(name, size, least))
-    if found is None:
+    number = number_of(read_size(name, size, least))
+    if number is None:
         raise NamingError(f"{name} must be a number here, not the name {size}: give {name}=…")
-    return found
+    return number
 
 
 @lru_cache(maxsize=1024)
 def _read(name: str, text: str) -> Polynomial:
-    found = parse_formula(text)
-    if isinstance(found, BigO):
+    formula = parse_formula(text)
+    if isinstance(formula, BigO):
         raise NamingError(f'{name}="{text}" is an order of growth; give a number, a name, or a formula')
-    return _polynomial(found, name, text)
+    return _polynomial(formula, name, text)
 
 
 def _polynomial(formula: Formula, name: str, text: str) -> Polynomial:

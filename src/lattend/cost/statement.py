@@ -119,18 +119,18 @@ class Statement:
     over: str = ""  # the set, for reading
     longest: tuple[Amount, ...] = (ONE,)  # terms of its longest sum, the most of these
     saves: str | None = None  # where it differs from its kind's
-    again: bool = False  # the backward pass as it is executed runs it once more rather than save its result
+    recomputed: bool = False  # the executed backward pass runs it once more instead of saving its result
 
     def operations(self, *, backward: bool = False) -> dict[str, Columns]:
         """How many of each operation; backward without the sums of gradients that meet."""
         kind = KINDS[self.kind]
-        found = {op: self.points * n for op, n in (kind.backward if backward else kind.forward).items()}
+        columns = {op: self.points * n for op, n in (kind.backward if backward else kind.forward).items()}
         if kind.sums and not backward:
-            found["adds"] = self.points - self.begins
-        if backward and self.again:
+            columns["adds"] = self.points - self.begins
+        if backward and self.recomputed:
             for op, more in self.operations().items():
-                found[op] = found.get(op, NOTHING) + Columns(ZERO, more.executed, ZERO)
-        return found
+                columns[op] = columns.get(op, NOTHING) + Columns(ZERO, more.executed, ZERO)
+        return columns
 
     def saved(self) -> tuple[Array, ...]:
         """The arrays that the backward pass reads again."""

@@ -145,27 +145,27 @@ def _dependences(cost: Cost) -> list[tuple[str, str]]:
 
 def statements(cost: Cost, width: int | None = None) -> str:
     """The sets that are counted, layer by layer, and how many points each has."""
-    found: list[str] = []
+    lines: list[str] = []
     for _, layer in cost.parts:
         rows = [
             (f"  {s.name}", s.kind, format_value(cost.number_or_formula(s.points.needed)), s.over)
             for s in layer.statements
         ]
         table = Table((layer.name, "work at each point", "points", "over"), rows, wraps=True)
-        found += ["", *table.lines(width)] if rows else []
-    return "\n".join(found[1:])
+        lines += ["", *table.lines(width)] if rows else []
+    return "\n".join(lines[1:])
 
 
 def as_json(cost: Cost) -> dict[str, Any]:
     """Formulas as text with the places where they hold, numbers as numbers."""
-    found: dict[str, Any] = {"layer": cost.name, "way": cost.way}
-    found |= {"names": list(cost.names), "at": dict(cost.values), "parameters": _data(cost.parameters)}
+    data: dict[str, Any] = {"layer": cost.name, "way": cost.way}
+    data |= {"names": list(cost.names), "at": dict(cost.values), "parameters": _data(cost.parameters)}
     for name in WORK:
-        found[name] = dict(zip(COLUMNS, map(_data, _columns(cost, name)), strict=True))
-    found["backward"] = {name: _data(cost.backward.value(name)) for name in WORK}
+        data[name] = dict(zip(COLUMNS, map(_data, _columns(cost, name)), strict=True))
+    data["backward"] = {name: _data(cost.backward.value(name)) for name in WORK}
     cost = cost.forward  # memory and depth are those of the forward pass
-    found |= {name: _data(getattr(cost, name)) for name in (*LINES, "path")}
-    return found | {"schedule": cost.schedule, "mixes_tokens": cost.mixes_tokens}
+    data |= {name: _data(getattr(cost, name)) for name in (*LINES, "path")}
+    return data | {"schedule": cost.schedule, "mixes_tokens": cost.mixes_tokens}
 
 
 def _data(value: Any) -> Any:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
-from lattend.draw.diagram import Diagram
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import Look
-from lattend.draw.formats.scene import Scene
+from lattend.draw.formats.scene import Diagram, Scene
 from lattend.draw.grid import layout
 from lattend.draw.grid.panel import Panel
 from lattend.errors import LattendError
@@ -78,7 +76,7 @@ class Picture(Shown):
     @property
     def words(self) -> str:
         """What a screen reader says after the title."""
-        facts = (f"{name}: {said}" for name, said in self.facts)
+        facts = (f"{name}: {text}" for name, text in self.facts)
         charts = (chart.words for chart in (*self.diagrams, *self.charts, *self.bars) if chart.words)
         return ". ".join((*self.subtitle, *facts, *charts, *self.drawn, *self.caption))
 

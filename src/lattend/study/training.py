@@ -90,14 +90,14 @@ class Checkpoint:
 
     def _same(self, which: dict[str, Any]) -> None:
         """Nothing where the file is of this run, and an error that names what differs otherwise."""
-        for name, asked in self.which.items():
-            found = which.get(name)
-            if found != asked:
-                hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
+        for name, wanted in self.which.items():
+            stored = which.get(name)
+            if stored != wanted:
+                hashed = {"data": "other data", "test": "other test data" if stored else "no test data"}
                 hashed |= {"labels": "other labels", "test labels": "other test labels"}
                 raise DomainError(
                     f'"{self.path}" is the checkpoint of a run with '
-                    f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "
+                    f"{hashed.get(name, f'{name} = {stored}, not {wanted}')}; "
                     "repeat that call to go on with it, or give another path"
                 )
 

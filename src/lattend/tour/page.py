@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import lattend as lt
-from lattend.study.derivations import typeset
+from lattend.counts.terms import typeset
 from lattend.tour.entry import CatalogueEntry
 from lattend.tour.topics import Visit
 

@@ -28,14 +28,14 @@ def test_formulas():
 
 
 def test_the_kernel_is_a_letter():
-    found = architectures()
-    rows = dict(found.numbers)
+    result = architectures()
+    rows = dict(result.numbers)
     assert rows["parameters"]["convolution"] == "d^2*k^2"
     assert rows["multiplies, padding too"]["convolution"] == "n*d^2*k^2"
     assert rows["order of multiplies"]["convolution"] == "O(n*d^2*k^2)"
-    assert [verdict.status for _, verdict in found.claims] == ["fails", "holds", "holds", "holds"]
-    assert found.claims[1][1].claim == "k^2*d^2*n"
-    assert "self-attention passes convolution at n = d(k + 2)(k - 2)/2 when k > 2" in str(found)
+    assert [verdict.status for _, verdict in result.claims] == ["fails", "holds", "holds", "holds"]
+    assert result.claims[1][1].claim == "k^2*d^2*n"
+    assert "self-attention passes convolution at n = d(k + 2)(k - 2)/2 when k > 2" in str(result)
 
 
 @pytest.mark.parametrize("side", [2, 3, 4, 7, 8, 9])
@@ -51,8 +51,8 @@ def test_the_path_with_a_letter_is_that_of_numbers(side, k):
 
 @pytest.mark.parametrize("k", [1, 3, 5, 7])
 def test_a_convolution_costs_k2_d2_n(k):
-    found = architectures(n=64, d=6, k=k)
-    cells = dict(found.numbers).get("multiplies, padding too", dict(found.numbers)["multiplies"])
+    result = architectures(n=64, d=6, k=k)
+    cells = dict(result.numbers).get("multiplies, padding too", dict(result.numbers)["multiplies"])
     assert int(cells["convolution"].replace(",", "")) == k * k * 36 * 64
 
 
@@ -74,35 +74,35 @@ def test_numbers():
 
 
 def test_words_come_from_the_file():
-    found = architectures()
-    assert [name for name, _ in found.sentences] == [
+    result = architectures()
+    assert [name for name, _ in result.sentences] == [
         "parallelism", "distant positions", "inductive bias", "where used",
     ]  # fmt: skip
-    assert all(cell for _, cells in found.rows for cell in cells.values())
+    assert all(cell for _, cells in result.rows for cell in cells.values())
 
 
 def test_forms():
-    found = architectures(k=3)
-    text = str(found)
+    result = architectures(k=3)
+    text = str(result)
     assert max(map(len, text.splitlines())) <= 100
     assert "self-attention passes convolution at n = 5d/2" in text
-    lines = found.markdown().splitlines()
+    lines = result.markdown().splitlines()
     assert (
         lines[0] == "One layer each: n positions of d numbers, 3 × 3 kernel; s = √n is the side of the image"
     )
     assert {line.count("|") for line in lines if line.startswith("|")} == {5}
     assert "self-attention costs more than RNN at every n" in lines
-    data = json.loads(json.dumps(found.json()))
+    data = json.loads(json.dumps(result.json()))
     assert data["columns"] == ["convolution", "RNN", "self-attention"]
     assert data["claims"][0]["status"] == "fails"
 
 
 def test_other_letters():
-    found = architectures(n="t", d="n", k=1)
-    assert dict(found.numbers)["multiplies"] == {
+    result = architectures(n="t", d="n", k=1)
+    assert dict(result.numbers)["multiplies"] == {
         "convolution": "n^2*t", "rnn": "2n^2*t", "attention": "2n*t(2n + t)",
     }  # fmt: skip
-    assert dict(found.numbers)["maximum path length, in layers or steps"]["convolution"] == "never"
+    assert dict(result.numbers)["maximum path length, in layers or steps"]["convolution"] == "never"
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def attention(rule="full", **options):
 
 
 def test_text():
-    found = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8, "t": [4, 8, 16]})
-    assert str(found).splitlines() == [
+    result = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8, "t": [4, 8, 16]})
+    assert str(result).splitlines() == [
         "multiplies as t grows",
         "",
         "      formula  order",
@@ -51,9 +51,9 @@ def test_text():
 
 
 def test_different_numbers_of_positions_are_said_first():
-    found = compare({"image": lt.cost.rnn2d(h="d", c="d"), "line": lt.cost.rnn(steps="n", hidden="d")})
-    assert str(found).splitlines()[0] == "different numbers of positions: image has n^2, line has n"
-    assert found.json()["positions"] == {"image": "n^2", "line": "n"}
+    result = compare({"image": lt.cost.rnn2d(h="d", c="d"), "line": lt.cost.rnn(steps="n", hidden="d")})
+    assert str(result).splitlines()[0] == "different numbers of positions: image has n^2, line has n"
+    assert result.json()["positions"] == {"image": "n^2", "line": "n"}
     pixels = {"rows": "n", "cols": "n", "c_in": "d", "c_out": "d", "padding": 1}
     assert compare([lt.cost.rnn2d(), lt.cost.conv(**pixels)]).warning == ""
     patches = lt.cost.attention("swin", rows=8, cols=8, w=4, heads=1, D_hid="d")
@@ -61,17 +61,17 @@ def test_different_numbers_of_positions_are_said_first():
 
 
 def test_what_nobody_gave_is_an_example_and_said_to_be():
-    found = compare([rnn(), attention()], over="t")
-    assert (found.numbers, found.chosen) == ({"n": 4096}, ("n",))
-    assert "at n = 4,096, with n as an example: give a number to choose another" in str(found)
-    assert found.sizes == (512, 1024, 2048, 4096, 8192, 16384, 32768)
-    assert max(map(len, str(found).splitlines())) <= 100
+    result = compare([rnn(), attention()], over="t")
+    assert (result.numbers, result.chosen) == ({"n": 4096}, ("n",))
+    assert "at n = 4,096, with n as an example: give a number to choose another" in str(result)
+    assert result.sizes == (512, 1024, 2048, 4096, 8192, 16384, 32768)
+    assert max(map(len, str(result).splitlines())) <= 100
 
 
 def test_rows_are_the_costs_at_those_sizes():
     costs = {"rnn": rnn(), "causal": attention("causal"), "band": attention("strided", t="b")}
-    found = compare(costs, over="t", at={"n": 5, "b": 9})
-    for size, values in found.rows:
+    result = compare(costs, over="t", at={"n": 5, "b": 9})
+    for size, values in result.rows:
         for label, cost in costs.items():
             known = {"t": size, "n": 5, "b": 9}
             assert values[label] == cost.at(**{n: known[n] for n in cost.names}).total()
@@ -79,16 +79,16 @@ def test_rows_are_the_costs_at_those_sizes():
 
 def test_other_numbers_keep_what_is_solved():
     first = compare({"rnn": rnn(), "full": attention()}, over="t")
-    found = first.at({"n": 10**30}, [2, 4])
+    result = first.at({"n": 10**30}, [2, 4])
     whole = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 10**30, "t": [2, 4]})
-    assert found.crossovers is first.crossovers
-    assert str(found) == str(whole)
-    assert found.values("rnn", [4]) == [2 * 10**60 * 4]
+    assert result.crossovers is first.crossovers
+    assert str(result) == str(whole)
+    assert result.values("rnn", [4]) == [2 * 10**60 * 4]
 
 
 def test_undefined_sizes_are_left_out():
-    found = compare([attention("windowed"), rnn()], over="w", at={"n": 3, "t": 12, "w": [0, 4]})
-    assert [values["attention"] for _, values in found.rows] == [None, 3 * 12 * 5]
+    result = compare([attention("windowed"), rnn()], over="w", at={"n": 3, "t": 12, "w": [0, 4]})
+    assert [values["attention"] for _, values in result.rows] == [None, 3 * 12 * 5]
 
 
 def test_labels():
@@ -110,8 +110,8 @@ def test_labels():
 )
 def test_quantities(quantity, first):
     costs = [lt.cost.lstm(steps="t", inputs="n", hidden="n"), attention("full", projections="shared")]
-    found: Any = compare(costs, over="t", quantity=quantity).formulas["lstm"]
-    assert str(found) == first
+    result: Any = compare(costs, over="t", quantity=quantity).formulas["lstm"]
+    assert str(result) == first
 
 
 def test_products_of_the_backward_pass_are_twice_as_many():
@@ -122,8 +122,8 @@ def test_products_of_the_backward_pass_are_twice_as_many():
 
 def test_dense_beside_needed():
     causal = attention("causal")
-    found = compare({"needed": causal, "dense": causal.dense}, over="t")
-    assert str(found.crossovers[0]) == "dense costs more than needed from t = 2 on; the same at t = 1"
+    result = compare({"needed": causal, "dense": causal.dense}, over="t")
+    assert str(result.crossovers[0]) == "dense costs more than needed from t = 2 on; the same at t = 1"
 
 
 # Equal parameters
@@ -132,23 +132,23 @@ def test_dense_beside_needed():
 def test_equal_parameters_solve_for_the_width():
     shared = attention("full", projections="shared", out_bias=False)
     lstm = lt.cost.lstm(steps="t", inputs="n", hidden="n")
-    found = compare({"lstm": lstm, "attention": shared}, over="t", at={"n": 512}, equal="parameters")
-    (width,) = found.widths
+    result = compare({"lstm": lstm, "attention": shared}, over="t", at={"n": 512}, equal="parameters")
+    (width,) = result.widths
     assert (width.name, width.width, width.reference) == (
         "n",
         724,
         8 * 512**2,
     )  # 4*724^2 <= 8*512^2 < 4*725^2
     assert width.parameters == 4 * 724**2
-    assert "attention has n = 724 (2,096,704 of 2,097,152 parameters)" in str(found)
-    assert found.costs["attention"].at(t=3).total("parameters") <= width.reference
-    assert found.json()["widths"][0]["width"] == 724
+    assert "attention has n = 724 (2,096,704 of 2,097,152 parameters)" in str(result)
+    assert result.costs["attention"].at(t=3).total("parameters") <= width.reference
+    assert result.json()["widths"][0]["width"] == 724
 
 
 def test_a_width_of_its_own_name():
     wide = lt.cost.rnn(steps="t", inputs=16, hidden="h")
-    found = compare({"rnn": rnn(), "wide": wide}, over="t", at={"n": 32}, equal="parameters")
-    assert (found.widths[0].name, found.widths[0].width) == ("h", 37)  # 37*53 <= 2048 < 38*54
+    result = compare({"rnn": rnn(), "wide": wide}, over="t", at={"n": 32}, equal="parameters")
+    assert (result.widths[0].name, result.widths[0].width) == ("h", 37)  # 37*53 <= 2048 < 38*54
 
 
 def test_nothing_is_scaled_without_being_asked():
@@ -185,8 +185,8 @@ def test_sizes_are_not_negative():
 
 
 def test_json_is_plain():
-    found = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8, "t": [4, 8]})
-    data = json.loads(json.dumps(found.json()))
+    result = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8, "t": [4, 8]})
+    data = json.loads(json.dumps(result.json()))
     assert data["rows"][1] == {"t": 8, "values": {"rnn": 1024, "full": 1024}}
     assert data["crossings"] == [{"first": "full", "second": "rnn", "t": 8.0}]
     assert data["layers"][0] == {
@@ -195,16 +195,16 @@ def test_json_is_plain():
 
 
 def test_svg(tmp_path):
-    found = compare({"rnn": rnn(), "full & more": attention()}, over="t", at={"n": 64})
-    root = ElementTree.fromstring(found.draw().svg())
+    result = compare({"rnn": rnn(), "full & more": attention()}, over="t", at={"n": 64})
+    root = ElementTree.fromstring(result.draw().svg())
     texts = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert {"rnn", "full & more", "t = 64", "Multiplies as t grows", "at n = 64"} <= set(texts)
     description = next(element.text for element in root.iter() if element.tag.endswith("desc"))
     assert "full & more passes rnn at t = n" in str(description)
-    assert found.save(tmp_path / "a.svg").read_text() == found.draw().svg()
-    assert found.save(tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    assert result.save(tmp_path / "a.svg").read_text() == result.draw().svg()
+    assert result.save(tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
     ax = Figure().subplots()
-    found.draw(ax)
+    result.draw(ax)
     assert (ax.get_xscale(), ax.get_yscale(), ax.get_xlabel()) == ("log", "log", "t")
     assert [text.get_text() for text in ax.texts] == ["t = 64"]
 
@@ -242,8 +242,8 @@ def test_a_table_between_two_sizes_has_the_powers_of_two():
 
 
 def test_crossings_of_a_chart_lie_on_both_curves():
-    found = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8})
-    (crossing,) = chart_crossings(found)
+    result = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8})
+    (crossing,) = chart_crossings(result)
     assert crossing[:3] == ("full", "rnn", 8.0)
     assert crossing.height == pytest.approx(2 * 8**3)
     assert crossing.label == "t = 8"

@@ -30,12 +30,12 @@ def attention(rule="full", projections=None, **options):
 
 
 def crossing(first, second, over="t", quantity="multiplies") -> Crossover:
-    (found,) = compare({"second": second, "first": first}, over=over, quantity=quantity).crossovers
-    return found
+    (result,) = compare({"second": second, "first": first}, over=over, quantity=quantity).crossovers
+    return result
 
 
-def places(found: Crossover, **values: int) -> list[Fraction]:
-    here = found.at(**values)
+def places(result: Crossover, **values: int) -> list[Fraction]:
+    here = result.at(**values)
     assert here is not None
     return here[1]
 
@@ -44,37 +44,37 @@ def places(found: Crossover, **values: int) -> list[Fraction]:
 
 
 def test_full_attention_passes_the_rnn_at_n():
-    found = crossing(attention("full"), rnn())
-    assert str(found) == "first passes second at t = n; equal there, costs more from t = n + 1 on"
-    assert (found.method, verdict(found.cases[0])) == ("solved", "passes")
-    assert places(found, n=512) == [512]
+    result = crossing(attention("full"), rnn())
+    assert str(result) == "first passes second at t = n; equal there, costs more from t = n + 1 on"
+    assert (result.method, verdict(result.cases[0])) == ("solved", "passes")
+    assert places(result, n=512) == [512]
 
 
 def test_causal_attention_passes_the_rnn_at_2n_minus_1():
-    found = crossing(attention("causal"), rnn())
-    assert str(found) == "first passes second at t = 2n - 1; equal there, costs more from t = 2n on"
+    result = crossing(attention("causal"), rnn())
+    assert str(result) == "first passes second at t = 2n - 1; equal there, costs more from t = 2n on"
 
 
 def test_a_band_passes_the_rnn_only_if_b_plus_1_is_more_than_n():
-    found = crossing(attention("strided", t="b"), rnn())
-    assert found.sentences == [
+    result = crossing(attention("strided", t="b"), rnn())
+    assert result.sentences == [
         "first passes second at t = 2n - 1 when b >= 2n; equal there, costs more from t = 2n on",
         "first passes second at t = b(b + 1)/(2(b + 1 - n)) when n < b + 1 <= 2n; "
         "equal where that is whole, first costs more beyond",
         "second costs more than first at every t when b + 1 <= n",
         "first and second are the same at every t when n = 1 and b = 0",
     ]
-    assert [verdict(case) for case in found.cases] == ["passes", "passes", "never", "same"]
-    assert places(found, n=64, b=64) == [2080]  # 64*65/2
-    assert places(found, n=64, b=63) == []  # b + 1 = n
+    assert [verdict(case) for case in result.cases] == ["passes", "passes", "never", "same"]
+    assert places(result, n=64, b=64) == [2080]  # 64*65/2
+    assert places(result, n=64, b=63) == []  # b + 1 = n
 
 
 def test_a_tie_at_a_place_that_is_whole_only_sometimes_is_said():
     layers = lt.cost.rnn(steps="t", inputs="d", hidden="d", layers="l")
     causal = lt.cost.attention("causal", n="t", heads=1, D_hid="d", projections=None)
-    found = compare([layers, causal], over="d", at={"t": 131, "l": 33, "d": [1, 2, 3]})
-    assert [len(set(values.values())) for _, values in found.rows] == [2, 1, 2]  # a tie at d = 2
-    assert found.crossing_lines[0] == (
+    result = compare([layers, causal], over="d", at={"t": 131, "l": 33, "d": [1, 2, 3]})
+    assert [len(set(values.values())) for _, values in result.rows] == [2, 1, 2]  # a tie at d = 2
+    assert result.crossing_lines[0] == (
         "rnn passes attention at d = (t + 1)/(2l); equal where that is whole, rnn costs more beyond"
     )
     (line,) = compare([layers, causal], over="t", quantity="cache").crossing_lines[:1]
@@ -82,28 +82,28 @@ def test_a_tie_at_a_place_that_is_whole_only_sometimes_is_said():
 
 
 def test_the_same_band_as_b_grows():
-    found = crossing(attention("strided", t="b"), rnn(), over="b")
-    assert found.sentences[0] == (
+    result = crossing(attention("strided", t="b"), rnn(), over="b")
+    assert result.sentences[0] == (
         "first passes second at b = (2t - 1 - sqrt((2t + 1)^2 - 8n*t))/2 when t + 1 > 2n; "
         "equal where that is whole, first costs more beyond"
     )
-    assert found.sentences[-1] == "second costs more than first at every b when t + 1 < 2n"
-    (place,) = places(found, n=10, t=10**6)
+    assert result.sentences[-1] == "second costs more than first at every b when t + 1 < 2n"
+    (place,) = places(result, n=10, t=10**6)
     assert abs(place - 9) < Fraction(1, 1000)  # b + 1 > n for long sequences
 
 
 def test_with_projections_attention_costs_more_at_every_t():
-    found = crossing(attention("full", projections="shared", out_bias=False), rnn())
-    assert str(found) == "first costs more than second at every t"
-    assert verdict(found.cases[0]) == "always"
+    result = crossing(attention("full", projections="shared", out_bias=False), rnn())
+    assert str(result) == "first costs more than second at every t"
+    assert verdict(result.cases[0]) == "always"
 
 
 def test_an_lstm_crosses_full_attention_with_projections_at_2n():
-    found = crossing(attention("full", projections="shared"), lstm(), quantity="multiply_adds")
-    assert str(found) == "first passes second at t = 2n; equal there, costs more from t = 2n + 1 on"
+    result = crossing(attention("full", projections="shared"), lstm(), quantity="multiply_adds")
+    assert str(result) == "first passes second at t = 2n; equal there, costs more from t = 2n + 1 on"
     # with the 3n multiplies of single numbers a step
-    found = crossing(attention("full", projections="shared"), lstm())
-    assert str(found) == "first passes second at t = 2n + 3/2; costs more from t = 2n + 2 on"
+    result = crossing(attention("full", projections="shared"), lstm())
+    assert str(result) == "first passes second at t = 2n + 3/2; costs more from t = 2n + 2 on"
 
 
 # Other shapes of answers
@@ -141,9 +141,9 @@ def test_sentences(first, second, over, quantity, sentences):
 def test_what_has_no_formula_is_evaluated():
     sparse = lt.cost.attention(lt.rules.sparse_strided(8), n="t", heads=1, D_hid=16, projections=None)
     small = lt.cost.rnn(steps="t", inputs=16, hidden=16)
-    found = crossing(sparse, small)
-    assert found.method == "evaluated"
-    assert str(found).startswith(
+    result = crossing(sparse, small)
+    assert result.method == "evaluated"
+    assert str(result).startswith(
         "first passes second at t = 140; first costs more from there on (evaluated at"
     )
     counts = [(sparse.at(t=t).total(), small.at(t=t).total()) for t in range(100, 200)]
@@ -152,9 +152,9 @@ def test_what_has_no_formula_is_evaluated():
 
 def test_what_cannot_be_solved_says_so():
     sparse = lt.cost.attention(lt.rules.sparse_strided(8), n="t", heads=1, D_hid="n", projections=None)
-    found = crossing(sparse, rnn())
-    assert (found.method, found.cases) == ("open", ())
-    assert str(found) == (
+    result = crossing(sparse, rnn())
+    assert (result.method, result.cases) == ("open", ())
+    assert str(result) == (
         "where first and second cross is not solved: (t + 7) // 8 is rounded, so that there is no polynomial "
         "to solve; give n numbers"
     )
@@ -176,9 +176,9 @@ PAIRS = {
 def test_every_case_is_what_evaluation_says(name):
     """All other symbols at numbers of a grid: who costs more at each size, from the layers themselves."""
     first, second, over, others = PAIRS[name]
-    found = crossing(first, second, over)
-    assert found.method == "solved"
-    assert found.checked > 20
+    result = crossing(first, second, over)
+    assert result.method == "solved"
+    assert result.checked > 20
     counts = [count for cost in (first, second) if isinstance(count := cost.multiplies, Count)]
     grid = [{}]
     for other in sorted(others):
@@ -192,7 +192,7 @@ def test_every_case_is_what_evaluation_says(name):
             a, b = (count.at(**{x: here[x] for x in count.names}) for count in counts)
             signs.append((a > b) - (a < b))
         sample = SignSample(values, numbers, signs)
-        said = [case for case in found.cases if case.when.holds(values)]
+        said = [case for case in result.cases if case.when.holds(values)]
         assert said, values
         right = [case for case in said if case.claim.holds(sample)]
         assert right == said or verdict(right[0]) == "same", (values, said)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattend.cost.amount import Amount
-from lattend.cost.comparison.candidates import by_power
 from lattend.cost.comparison.claims import SignSample
 from lattend.cost.comparison.crossing_points import CrossingPoint, format_polynomial, format_sum, surds
 from lattend.cost.comparison.crossover import crossover
+from lattend.cost.comparison.solve import by_power
 from lattend.cost.sizes import read_size
 from lattend.rules.language.polynomial import Polynomial
 
@@ -35,35 +35,35 @@ def polynomial(terms) -> Polynomial:
 @settings(max_examples=25)
 def test_what_is_said_holds(first, second, points):
     one, other = polynomial(first), polynomial(second)
-    found = crossover(("A", "B"), (Amount.of(one), Amount.of(other)), "x")
-    if found.difference is None:
+    result = crossover(("A", "B"), (Amount.of(one), Amount.of(other)), "x")
+    if result.difference is None:
         return
     numbers = list(range(1, 200))
     for values in points:
         rest = (one - other).at(values)
         signs = [(v > 0) - (v < 0) for v in (rest.value({"x": x}) for x in numbers)]
         sample = SignSample(values, numbers, signs)
-        known = {name: values[name] for name in found.difference.names}
-        said = [case for case in found.cases if case.when.holds(known)]
+        known = {name: values[name] for name in result.difference.names}
+        said = [case for case in result.cases if case.when.holds(known)]
         right = [case for case in said if case.claim.holds(sample)]
-        assert right, (str(found), values)
-        assert right == said or any(case.signs == (0,) for case in right), (str(found), values)
+        assert right, (str(result), values)
+        assert right == said or any(case.signs == (0,) for case in right), (str(result), values)
 
 
 def test_of_degree_three_it_is_left_open():
-    found = crossover(
+    result = crossover(
         ("A", "B"), (Amount.of(read_size("a", "x^3 + n")), Amount.of(read_size("b", "n*x"))), "x"
     )
-    assert found.method == "open"
-    assert "degree 3 in x" in str(found)
+    assert result.method == "open"
+    assert "degree 3 in x" in str(result)
 
 
 def test_of_degree_three_with_numbers_it_is_evaluated():
-    found = crossover(
+    result = crossover(
         ("A", "B"), (Amount.of(read_size("a", "x^3 + 101")), Amount.of(read_size("b", "90*x"))), "x"
     )
-    assert found.method == "evaluated"
-    assert str(found).startswith("A costs more up to x = 2, B from there to x = 9, A beyond (evaluated at")
+    assert result.method == "evaluated"
+    assert str(result).startswith("A costs more up to x = 2, B from there to x = 9, A beyond (evaluated at")
     tied = crossover(
         ("A", "B"), (Amount.of(read_size("a", "x*x + 10")), Amount.of(read_size("b", "7*x"))), "x"
     )

@@ -30,8 +30,8 @@ def test_spaces_by_hand():
 
 def test_the_usual_claims():
     """What lectures write holds of RNNs and of attention alone in time; not of a whole Transformer."""
-    found = {name: [answer.verdict.status for answer in answers] for name, answers in TABLES.tables.items()}
-    assert found == {
+    result = {name: [answer.verdict.status for answer in answers] for name, answers in TABLES.tables.items()}
+    assert result == {
         "time in training": ["holds", "holds", "fails"],  # projections: t l n^2
         "space in training": ["holds", "fails", "fails"],  # weights: l t^2
         "time at test": ["holds", "holds", "fails"],

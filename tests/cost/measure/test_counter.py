@@ -39,12 +39,12 @@ class Net(nn.Module):
 def test_same_counts_as_torch() -> None:
     """By module and operator, forward and backward."""
     model, x = Net(), torch.zeros(2, 3, 5, 5, requires_grad=True)
-    found = []
+    result = []
     for kind in (FlopCounterMode, FlopCounter):
         with kind(display=False) as counter:
             model(x).sum().backward()
-        found.append(counter.get_flop_counts())
-    theirs, ours = found
+        result.append(counter.get_flop_counts())
+    theirs, ours = result
     assert ours == theirs
     assert "Net.blocks.0.2" in ours
 
@@ -142,10 +142,10 @@ def test_meta_tensors_are_taken_to_be_somewhere() -> None:
     q = torch.zeros(1, 2, 8192, 64, dtype=torch.bfloat16, device="meta")
     for device in ("cpu", "cuda"):
         plan = explain(R.strided(), like=q, device=device, t=255)
-        found = of(Ruled(), q, device=device)
+        result = of(Ruled(), q, device=device)
         assert plan.executed is not None
-        assert found.multiply_adds.executed == plan.executed * 2 * 128
-        assert found.multiply_adds.needed == plan.needed * 2 * 128  # pyright: ignore[reportOptionalOperand]
+        assert result.multiply_adds.executed == plan.executed * 2 * 128
+        assert result.multiply_adds.needed == plan.needed * 2 * 128  # pyright: ignore[reportOptionalOperand]
 
 
 def test_decoding_with_a_cache() -> None:

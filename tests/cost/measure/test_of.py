@@ -58,13 +58,13 @@ MASKS = {"full": (None, 640), "causal": (CAUSAL, 416), "window of 3 keys": (WIND
 def test_the_example_of_every_counter(name: str, how: str) -> None:
     """Needed 640, 416 and 296 multiply-adds, where counters print one number for all three."""
     mask, needed = MASKS[name]
-    found = of(One(how, mask), TOKENS, backward=True)
-    assert found.forward.multiply_adds == (needed, 640, 640)
-    assert found.backward.needed == 2 * (needed - 128) + 128  # no gradient of the tokens is asked for
+    result = of(One(how, mask), TOKENS, backward=True)
+    assert result.forward.multiply_adds == (needed, 640, 640)
+    assert result.backward.needed == 2 * (needed - 128) + 128  # no gradient of the tokens is asked for
     pairs = N * N if mask is None else int(mask.sum())
-    assert found.forward.exponentials == pairs
-    assert not found.unknown
-    assert not found.notes
+    assert result.forward.exponentials == pairs
+    assert not result.unknown
+    assert not result.notes
 
 
 def test_the_example_in_other_words() -> None:
@@ -87,14 +87,14 @@ def test_long_causal_attention_is_executed_in_tiles() -> None:
 
     for device in ("cpu", "meta"):
         q = torch.zeros(2, 3, 300, 16, device=device)
-        found = of(Attention(), (q, q), backward=False)
+        result = of(Attention(), (q, q), backward=False)
         tiles = 64 * 64 * (1 + 2 + 3 + 4) + 44 * 300
-        assert found.forward.multiply_adds == (6 * 45150 * 32, 6 * tiles * 32, 6 * 300 * 300 * 32)
+        assert result.forward.multiply_adds == (6 * 45150 * 32, 6 * tiles * 32, 6 * 300 * 300 * 32)
     q = torch.zeros(2, 3, 300, 16, dtype=torch.float64, requires_grad=True)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # all pairs, in products
-        found = of(Attention(), (q, q), backward=True)
-    assert (found.forward.needed, found.forward.executed) == (6 * 45150 * 32, 6 * 300 * 300 * 32)
-    assert found.backward.multiply_adds == tuple(2 * x for x in found.forward.multiply_adds)
+        result = of(Attention(), (q, q), backward=True)
+    assert (result.forward.needed, result.forward.executed) == (6 * 45150 * 32, 6 * 300 * 300 * 32)
+    assert result.backward.multiply_adds == tuple(2 * x for x in result.forward.multiply_adds)
 
 
 # Modules of torch
@@ -128,10 +128,10 @@ def test_multihead_attention(training: bool, weights: bool) -> None:
     ):
         if weights and "is_causal" in options:
             continue
-        found = of(Itself(attention, need_weights=weights, **options), x)
-        assert found.multiply_adds.needed == projections + pairs * 2 * d, options
-        assert found.multiply_adds.dense == projections + batch * n * n * 2 * d
-        assert found.parameters == 4 * d * d + 4 * d
+        result = of(Itself(attention, need_weights=weights, **options), x)
+        assert result.multiply_adds.needed == projections + pairs * 2 * d, options
+        assert result.multiply_adds.dense == projections + batch * n * n * 2 * d
+        assert result.parameters == 4 * d * d + 4 * d
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -148,11 +148,11 @@ def test_transformers(device: str) -> None:
         products + 21 * 2 * d
     )
     whole = nn.Transformer(d, 2, 1, 1, hidden, batch_first=True, device=device)
-    found = of(whole, {"src": x, "tgt": x, "tgt_mask": mask, "tgt_is_causal": True}, backward=True)
-    assert found.forward.needed == 2 * products + n * 4 * d * d + (36 + 21 + 36) * 2 * d
-    assert found.forward.dense == 2 * products + n * 4 * d * d + 3 * 36 * 2 * d
-    assert not found.unknown
-    assert not found.notes
+    result = of(whole, {"src": x, "tgt": x, "tgt_mask": mask, "tgt_is_causal": True}, backward=True)
+    assert result.forward.needed == 2 * products + n * 4 * d * d + (36 + 21 + 36) * 2 * d
+    assert result.forward.dense == 2 * products + n * 4 * d * d + 3 * 36 * 2 * d
+    assert not result.unknown
+    assert not result.notes
 
 
 def test_grouped_query_heads_and_rules_with_data() -> None:
@@ -172,9 +172,9 @@ def test_grouped_query_heads_and_rules_with_data() -> None:
     for device in ("cpu", "meta"):
         module = Documents()  # where its parameters are, the inputs go
         module.register_parameter("none", nn.Parameter(torch.zeros(0, device=device)))
-        found = of(module, (torch.zeros(2, 3, 8, 4), doc))
-        assert found.multiply_adds.needed == int(pairs) * 3 * 8
-        assert not found.notes
+        result = of(module, (torch.zeros(2, 3, 8, 4), doc))
+        assert result.multiply_adds.needed == int(pairs) * 3 * 8
+        assert not result.notes
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
@@ -210,20 +210,20 @@ class MadeWithin(nn.Module):
 @pytest.mark.parametrize("written", [True, False])
 def test_masks_made_on_the_meta_device_are_known(written: bool) -> None:
     for device in ("cpu", "meta"):
-        found = of(
+        result = of(
             MadeWithin(written), torch.zeros(2, 1, N, D, device=device, requires_grad=True), backward=True
         )
-        assert found.forward.needed == 2 * 21 * 2 * D
-        assert found.backward.needed == 2 * found.forward.needed
-        assert not found.notes
+        assert result.forward.needed == 2 * 21 * 2 * D
+        assert result.backward.needed == 2 * result.forward.needed
+        assert not result.notes
 
 
 def test_masks_that_are_not_known_are_told() -> None:
     for how in ("sdpa", "filled", "added"):
-        found = of(One(how, torch.ones(N, N, dtype=torch.bool, device="meta")).to("meta"), TOKENS)
-        assert found.multiply_adds.needed == 640
-        assert found.notes == ("mask not known: attention in the module itself is counted dense",)
-        assert "mask not known" in str(found)
+        result = of(One(how, torch.ones(N, N, dtype=torch.bool, device="meta")).to("meta"), TOKENS)
+        assert result.multiply_adds.needed == 640
+        assert result.notes == ("mask not known: attention in the module itself is counted dense",)
+        assert "mask not known" in str(result)
 
 
 def test_a_question_that_the_meta_device_cannot_answer() -> None:
@@ -264,15 +264,15 @@ def test_unknown_operators_are_listed() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.linalg.svd(x)[0] @ torch.fft.fft(x).real + torch.special.bessel_j0(x)
 
-    found = of(Strange(), torch.eye(3))
-    assert set(found.unknown) == {"aten._linalg_svd", "aten._fft_r2c"}
-    assert found.multiply_adds.needed == 27
-    assert found.forward.functions == 9  # a function of each number, whatever it is
+    result = of(Strange(), torch.eye(3))
+    assert set(result.unknown) == {"aten._linalg_svd", "aten._fft_r2c"}
+    assert result.multiply_adds.needed == 27
+    assert result.forward.functions == 9  # a function of each number, whatever it is
     unknown = "not counted: aten._linalg_svd (1 call), aten._fft_r2c (1 call)"
-    lines = str(found).splitlines()
+    lines = str(result).splitlines()
     assert lines[4].split() == ["multiply-adds,", "incomplete", "27", "=", "="]
     assert unknown in lines
-    assert repr(found).endswith(f"multiply-adds needed 27, executed 27, dense 27; {unknown}>")
+    assert repr(result).endswith(f"multiply-adds needed 27, executed 27, dense 27; {unknown}>")
 
 
 # The module and its inputs
@@ -281,14 +281,14 @@ def test_unknown_operators_are_listed() -> None:
 def test_shared_parameters_and_calls() -> None:
     first, second = nn.Linear(4, 4), nn.Linear(4, 4)
     second.weight = first.weight
-    found = of(nn.Sequential(first, second, first), (2, 4))
-    assert (found.parameters, found.row("0").parameters, found.row("1").parameters) == (24, 20, 4)
-    assert (found.row("0").calls, found.row("0").multiply_adds.needed, found.multiply_adds.needed) == (
+    result = of(nn.Sequential(first, second, first), (2, 4))
+    assert (result.parameters, result.row("0").parameters, result.row("1").parameters) == (24, 20, 4)
+    assert (result.row("0").calls, result.row("0").multiply_adds.needed, result.multiply_adds.needed) == (
         2,
         64,
         96,
     )
-    assert "0 Linear, 2 calls" in str(found)
+    assert "0 Linear, 2 calls" in str(result)
 
 
 def test_inputs() -> None:
@@ -333,24 +333,24 @@ def test_the_module_is_as_it_was() -> None:
 def test_table_and_json() -> None:
     layer = nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, device="meta")
     x = torch.zeros(1, 128, 512, device="meta", requires_grad=True)
-    found = of(nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), x, backward=True)
-    text = str(found)
+    result = of(nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), x, backward=True)
+    text = str(result)
     assert "0 … 11 (12×) TransformerEncoderLayer" in text
     assert max(map(len, text.splitlines())) <= 100
     assert len(text.splitlines()) < 30
-    assert f"{found.forward.needed:,}" in text
-    assert max(map(len, found.text(80).splitlines())) <= 80
-    assert "self_attn" not in found.text(depth=2)
-    data = json.loads(json.dumps(found.json()))
+    assert f"{result.forward.needed:,}" in text
+    assert max(map(len, result.text(80).splitlines())) <= 80
+    assert "self_attn" not in result.text(depth=2)
+    data = json.loads(json.dumps(result.json()))
     assert (
         data["multiply_adds"]["needed"]
-        == found.multiply_adds.needed
-        == sum(row.multiply_adds.needed for row in found.rows)
+        == result.multiply_adds.needed
+        == sum(row.multiply_adds.needed for row in result.rows)
     )
-    assert data["parameters"] == sum(row["parameters"] for row in data["rows"]) == found.parameters
-    assert repr(found).startswith(f"<Profile of TransformerEncoder: parameters {found.parameters:,};")
-    assert len(repr(found)) < 200
-    page = found._repr_html_()
+    assert data["parameters"] == sum(row["parameters"] for row in data["rows"]) == result.parameters
+    assert repr(result).startswith(f"<Profile of TransformerEncoder: parameters {result.parameters:,};")
+    assert len(repr(result)) < 200
+    page = result._repr_html_()
     assert page.count("<table>") == page.count("</table>") == 2
     assert "0 … 11 (12×) TransformerEncoderLayer" in page and len(page) < 10_000
 
@@ -374,7 +374,7 @@ def test_flex_attention() -> None:
         def forward(self, q: Tensor) -> Tensor:
             return flex_attention(q, q, q, block_mask=self.mask)  # pyright: ignore[reportReturnType]
 
-    found = of(Flex(), torch.zeros(2, 3, 300, 16))
-    needed, executed, dense = found.multiply_adds
+    result = of(Flex(), torch.zeros(2, 3, 300, 16))
+    needed, executed, dense = result.multiply_adds
     assert (needed, dense) == (6 * (40 * 300 - 39 * 40 // 2) * 32, 6 * 300 * 300 * 32)
     assert needed < executed <= dense

@@ -18,9 +18,9 @@ SIDE = st.none() | st.integers(-3, 40)
 
 def attended(n: int, m: int, left: int | None, right: int | None) -> torch.Tensor:
     q, k = torch.arange(n)[:, None], torch.arange(m)
-    found = torch.ones(n, m, dtype=torch.bool)
-    found &= (q - k <= left) if left is not None else True
-    return found & ((k - q <= right) if right is not None else True)
+    result = torch.ones(n, m, dtype=torch.bool)
+    result &= (q - k <= left) if left is not None else True
+    return result & ((k - q <= right) if right is not None else True)
 
 
 @given(SIZE, SIZE, SIDE, SIDE)
@@ -48,14 +48,14 @@ def test_tiles_of_a_band(n: int, m: int, left: int | None, right: int) -> None:
 @given(SIZE, SIZE, st.integers(1, 3), st.sampled_from([1, 2, 4]))
 def test_causal(n: int, m: int, batch: int, kv_heads: int) -> None:
     q, k, v = torch.zeros(batch, 4, n, 8), torch.zeros(batch, kv_heads, m, 8), torch.zeros(batch, 1, m, 6)
-    found = pairs_of(q, k, v, None, True)
-    assert found.needed == batch * 4 * int(torch.ones(n, m).tril().sum())
-    assert found.dense == batch * 4 * n * m
-    assert found.needed <= found.executed <= found.dense
-    assert found.forward.needed == found.needed * (8 + 6)
-    assert found.backward.needed == 2 * found.forward.needed
-    assert found.backward.executed == found.executed * (3 * 8 + 2 * 6)
-    assert pairs_of(q, k, v, causal_upper_left(n, m), False).needed == found.needed
+    result = pairs_of(q, k, v, None, True)
+    assert result.needed == batch * 4 * int(torch.ones(n, m).tril().sum())
+    assert result.dense == batch * 4 * n * m
+    assert result.needed <= result.executed <= result.dense
+    assert result.forward.needed == result.needed * (8 + 6)
+    assert result.backward.needed == 2 * result.forward.needed
+    assert result.backward.executed == result.executed * (3 * 8 + 2 * 6)
+    assert pairs_of(q, k, v, causal_upper_left(n, m), False).needed == result.needed
     if n <= m:
         corner = int(torch.ones(n, m).tril(m - n).sum())
         assert pairs_of(q, k, v, causal_lower_right(n, m), False).needed == batch * 4 * corner
@@ -78,8 +78,8 @@ def test_masks(data: st.DataObject, n: int, m: int) -> None:
 def test_masks_without_values() -> None:
     assert attended_in(torch.ones(3, 3, device="meta")) is None
     q = torch.zeros(1, 1, 3, 4)
-    found = pairs_of(q, q, q, torch.ones(3, 3, device="meta", dtype=torch.bool), False)
-    assert (found.needed, found.note) == (9, "mask not known: attention in {} is counted dense")
+    result = pairs_of(q, q, q, torch.ones(3, 3, device="meta", dtype=torch.bool), False)
+    assert (result.needed, result.note) == (9, "mask not known: attention in {} is counted dense")
 
 
 # Operators of GPUs, by what they are given
@@ -94,8 +94,8 @@ def test_fused(name: str) -> None:
     given = operands(2, 3, 200, 16)
     for operator in (f"_scaled_dot_product_{name}", f"_scaled_dot_product_{name}_backward"):
         assert pairs_of_fused(operator, given).needed == 6 * 200 * 200
-        found = pairs_of_fused(operator, {**given, "is_causal": True, "attn_bias": torch.zeros(0)})
-        assert (found.needed, found.executed) == (6 * 200 * 201 // 2, 6 * (64 * 64 * (1 + 2 + 3) + 8 * 200))
+        result = pairs_of_fused(operator, {**given, "is_causal": True, "attn_bias": torch.zeros(0)})
+        assert (result.needed, result.executed) == (6 * 200 * 201 // 2, 6 * (64 * 64 * (1 + 2 + 3) + 8 * 200))
         bias = torch.zeros(200, 200).masked_fill(torch.ones(200, 200).triu(1).bool(), -torch.inf)
         assert pairs_of_fused(operator, {**given, "attn_bias": bias}).needed == 6 * 200 * 201 // 2
 
@@ -106,16 +106,16 @@ def test_packed(lengths: list[int], window: int | None, causal: bool) -> None:
     ends = torch.tensor([0, *lengths]).cumsum(0)
     given = {**operands(total, 2, 8), "cum_seq_q": ends, "cum_seq_k": ends, "is_causal": causal}
     given |= {"window_size_left": window, "window_size_right": 0 if causal else window}
-    found = pairs_of_fused("_flash_attention_forward", given)
+    result = pairs_of_fused("_flash_attention_forward", given)
     right = 0 if causal else window
-    assert found.needed == 2 * sum(int(attended(n, n, window, right).sum()) for n in lengths)
-    assert found.dense == 2 * sum(n * n for n in lengths)
+    assert result.needed == 2 * sum(int(attended(n, n, window, right).sum()) for n in lengths)
+    assert result.dense == 2 * sum(n * n for n in lengths)
 
 
 def test_rows_before_heads() -> None:
     given = operands(3, 10, 2, 8)  # batch, positions, heads, head dimension
     assert pairs_of_fused("_flash_attention_forward", given).needed == 3 * 2 * 100
-    found = pairs_of_fused("_flash_attention_forward", {**given, "is_causal": True})
-    assert found.needed == 3 * 2 * 55
-    found = pairs_of_fused("_efficient_attention_forward", {**given, "custom_mask_type": 1})
-    assert found.needed == 3 * 2 * 55
+    result = pairs_of_fused("_flash_attention_forward", {**given, "is_causal": True})
+    assert result.needed == 3 * 2 * 55
+    result = pairs_of_fused("_efficient_attention_forward", {**given, "custom_mask_type": 1})
+    assert result.needed == 3 * 2 * 55

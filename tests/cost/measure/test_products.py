@@ -35,8 +35,8 @@ def test_taps_inside(size: int, kernel: int, stride: int, padding: int, dilation
     reach = dilation * (kernel - 1) + 1
     out = (size + 2 * padding - reach) // stride + 1
     positions = [o * stride - padding + t * dilation for o in range(max(0, out)) for t in range(kernel)]
-    found = inside(size, max(0, out), kernel, stride, padding, dilation)
-    assert found == sum(0 <= position < size for position in positions)
+    result = inside(size, max(0, out), kernel, stride, padding, dilation)
+    assert result == sum(0 <= position < size for position in positions)
 
 
 @st.composite
@@ -77,8 +77,8 @@ def test_grouped_products(
             return torch.ops.aten._grouped_mm(x, w, ends)
 
     given = [torch.zeros(shape, dtype=dtype, device="meta") for shape in (left, right)]
-    found = of(Experts(), tuple(given))
-    assert (found.multiply_adds, found.unknown) == ((needed, needed, needed), {})
+    result = of(Experts(), tuple(given))
+    assert (result.multiply_adds, result.unknown) == ((needed, needed, needed), {})
     on_cpu = [torch.zeros(one.shape, dtype=dtype) for one in given]
     theirs = torch.ops.aten._grouped_mm(
         *on_cpu, None if ends is None else torch.arange(8, 8 * groups + 1, 8, dtype=torch.int32)
@@ -94,13 +94,13 @@ def test_convolutions(drawn: tuple[nn.Module, torch.Tensor]) -> None:
     module, x = drawn
     for parameter in module.parameters():
         nn.init.constant_(parameter, float(parameter.dim() > 1))
-    found = of(module, x)
-    assert found.multiply_adds.needed == int(module(x).sum())
-    assert 2 * found.multiply_adds.dense == theirs(lambda: module(x)) == ours(lambda: module(x))
-    assert 2 * found.multiply_adds.needed == ours(lambda: module(x), padding=False)
+    result = of(module, x)
+    assert result.multiply_adds.needed == int(module(x).sum())
+    assert 2 * result.multiply_adds.dense == theirs(lambda: module(x)) == ours(lambda: module(x))
+    assert 2 * result.multiply_adds.needed == ours(lambda: module(x), padding=False)
     both = of(module, x.requires_grad_(), backward=True)
-    assert both.forward == found.forward
-    assert both.backward.needed == 2 * found.multiply_adds.needed  # of the input and of the weight
+    assert both.forward == result.forward
+    assert both.backward.needed == 2 * result.multiply_adds.needed  # of the input and of the weight
     if module.groups == 1:  # torch counts the weight's gradient of every group with all channels
         assert 2 * both.multiply_adds.dense == theirs(lambda: module(x).sum().backward())
 
@@ -109,11 +109,11 @@ def test_convolutions(drawn: tuple[nn.Module, torch.Tensor]) -> None:
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.booleans())
 def test_linear(tokens: int, inputs: int, outputs: int, bias: bool) -> None:
     module, x = nn.Linear(inputs, outputs, bias), torch.ones(2, tokens, inputs, requires_grad=True)
-    found = of(module, x, backward=True)
-    assert found.forward.needed == 2 * tokens * inputs * outputs
-    assert found.backward.needed == 2 * found.forward.needed
-    assert found.forward.adds == 2 * tokens * outputs * bias
-    assert 2 * found.multiply_adds.needed == theirs(lambda: module(x).sum().backward())
+    result = of(module, x, backward=True)
+    assert result.forward.needed == 2 * tokens * inputs * outputs
+    assert result.backward.needed == 2 * result.forward.needed
+    assert result.forward.adds == 2 * tokens * outputs * bias
+    assert 2 * result.multiply_adds.needed == theirs(lambda: module(x).sum().backward())
 
 
 @settings(max_examples=20)
@@ -128,9 +128,9 @@ def test_batched_products(batch: int, n: int, k: int, m: int) -> None:
 
 
 def test_bilinear() -> None:
-    found = of(nn.Bilinear(3, 4, 5), ((2, 3), (2, 4)))
-    assert found.multiply_adds.needed == 2 * 5 * 3 * 4
-    assert not found.unknown
+    result = of(nn.Bilinear(3, 4, 5), ((2, 3), (2, 4)))
+    assert result.multiply_adds.needed == 2 * 5 * 3 * 4
+    assert not result.unknown
 
 
 # Recurrent layers
@@ -138,17 +138,17 @@ def test_bilinear() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_the_lstm_that_counters_miss(device: str) -> None:
-    found = of(nn.LSTM(4, 5, device=device), (7, 1, 4))
+    result = of(nn.LSTM(4, 5, device=device), (7, 1, 4))
     assert (
-        found.multiply_adds.needed
-        == found.multiply_adds.executed
-        == found.multiply_adds.dense
+        result.multiply_adds.needed
+        == result.multiply_adds.executed
+        == result.multiply_adds.dense
         == 7 * 4 * (5 * 4 + 5 * 5)
         == 1260
     )
-    assert found.parameters == 4 * (5 * 4 + 5 * 5 + 2 * 5)
-    assert found.forward.functions == 7 * 5 * 5  # three σ and two tanh a unit
-    assert found.forward.multiplies == 7 * 5 * 3
+    assert result.parameters == 4 * (5 * 4 + 5 * 5 + 2 * 5)
+    assert result.forward.functions == 7 * 5 * 5  # three σ and two tanh a unit
+    assert result.forward.multiplies == 7 * 5 * 3
 
 
 @settings(max_examples=12)
@@ -161,20 +161,20 @@ def test_recurrent(
 ) -> None:
     """On a CPU, where a library may run a layer whole, and where torch takes it apart."""
     make, gates = kind
-    found = {}
+    result = {}
     for device in ("cpu", "meta"):
         module = make(inputs, hidden, layers, bidirectional=both, device=device)
         x = torch.zeros(steps, batch, inputs, device=device, requires_grad=asked)
-        found[device] = of(module, x, backward=True)
+        result[device] = of(module, x, backward=True)
     ways = 1 + both
     first = gates * hidden * (inputs + hidden)
     later = gates * hidden * (ways * hidden + hidden)
-    assert found["cpu"].forward.needed == steps * batch * ways * (first + (layers - 1) * later)
-    assert found["cpu"].forward.needed == found["meta"].forward.needed
-    assert found["cpu"].backward.needed == found["meta"].backward.needed
+    assert result["cpu"].forward.needed == steps * batch * ways * (first + (layers - 1) * later)
+    assert result["cpu"].forward.needed == result["meta"].forward.needed
+    assert result["cpu"].backward.needed == result["meta"].backward.needed
     starts = batch * layers * ways * gates * hidden**2  # no gradient of the states they start from
     unasked = 0 if asked else steps * batch * ways * gates * hidden * inputs
-    assert found["cpu"].backward.needed == 2 * found["cpu"].forward.needed - starts - unasked
+    assert result["cpu"].backward.needed == 2 * result["cpu"].forward.needed - starts - unasked
 
 
 def test_packed_sequences() -> None:
@@ -195,19 +195,19 @@ def test_cells() -> None:
 
 def test_norms_and_softmax() -> None:
     n, d = 6, 8
-    found = of(nn.LayerNorm(d), (n, d)).forward
-    assert (found.multiplies, found.divisions, found.functions) == (3 * n * d, 3 * n, n)
-    assert found.adds == n * ((d - 1) + d + (d - 1) + 1 + d)  # mean, centred, variance, ε, bias
-    found = of(nn.RMSNorm(d), (n, d)).forward
-    assert found.multiplies == 3 * n * d
-    found = of(nn.Softmax(-1), (n, d)).forward
-    assert (found.exponentials, found.adds, found.divisions) == (n * d, n * (d - 1), n * d)
-    found = of(nn.GELU(), (n, d)).forward
-    assert (found.functions, found.dense) == (n * d, 0)
-    found = of(nn.AvgPool2d(2), (1, 1, 4, 4)).forward
-    assert (found.adds, found.divisions) == (4 * 3, 4)
-    found = of(nn.MaxPool2d(2), (1, 1, 4, 4)).forward
-    assert found.comparisons == 4 * 3
+    result = of(nn.LayerNorm(d), (n, d)).forward
+    assert (result.multiplies, result.divisions, result.functions) == (3 * n * d, 3 * n, n)
+    assert result.adds == n * ((d - 1) + d + (d - 1) + 1 + d)  # mean, centred, variance, ε, bias
+    result = of(nn.RMSNorm(d), (n, d)).forward
+    assert result.multiplies == 3 * n * d
+    result = of(nn.Softmax(-1), (n, d)).forward
+    assert (result.exponentials, result.adds, result.divisions) == (n * d, n * (d - 1), n * d)
+    result = of(nn.GELU(), (n, d)).forward
+    assert (result.functions, result.dense) == (n * d, 0)
+    result = of(nn.AvgPool2d(2), (1, 1, 4, 4)).forward
+    assert (result.adds, result.divisions) == (4 * 3, 4)
+    result = of(nn.MaxPool2d(2), (1, 1, 4, 4)).forward
+    assert result.comparisons == 4 * 3
 
 
 def test_positions_and_masks_are_not_counted() -> None:

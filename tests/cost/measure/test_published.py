@@ -31,32 +31,32 @@ def test_parameters_and_multiply_adds(name: str) -> None:
     make, parameters, billions = PUBLISHED[name]
     with torch.device("meta"):
         model = make().eval()
-    found = of(model, (1, 3, 224, 224))
-    assert found.parameters == parameters
-    assert round(found.multiply_adds.dense / 1e9, 3) == billions
-    assert not found.unknown
-    assert not found.notes
-    assert found.multiply_adds.executed == found.multiply_adds.dense  # nothing is masked
-    padded = {row.kind for row in found.rows if row.multiply_adds.needed < row.multiply_adds.dense}
+    result = of(model, (1, 3, 224, 224))
+    assert result.parameters == parameters
+    assert round(result.multiply_adds.dense / 1e9, 3) == billions
+    assert not result.unknown
+    assert not result.notes
+    assert result.multiply_adds.executed == result.multiply_adds.dense  # nothing is masked
+    padded = {row.kind for row in result.rows if row.multiply_adds.needed < row.multiply_adds.dense}
     assert padded == ({"Conv2d"} if "Net" in name or "VGG" in name else set())
-    assert max(map(len, str(found).splitlines())) <= 100
+    assert max(map(len, str(result).splitlines())) <= 100
 
 
 def test_what_padding_costs() -> None:
     """ResNet-18 spends some 4% of its multiply-adds on zeros around the image."""
     with torch.device("meta"):
         model = resnet((2, 2, 2, 2), bottleneck=False).eval()
-    found = of(model, (1, 3, 224, 224))
-    assert found.multiply_adds.dense == 1_814_073_344
-    first = next(row for row in found.rows if row.kind == "Conv2d")
+    result = of(model, (1, 3, 224, 224))
+    assert result.multiply_adds.dense == 1_814_073_344
+    first = next(row for row in result.rows if row.kind == "Conv2d")
     # 112 outputs on a side take 7 taps, less 3, 1 at the left end and 2 at the right
     assert first.forward.needed == (112 * 7 - 3 - 1 - 2) ** 2 * 3 * 64
     with FlopCounter(display=False) as ours, torch.no_grad():
         model(torch.zeros(1, 3, 224, 224, device="meta"))
-    assert ours.get_total_flops() == 2 * found.multiply_adds.dense
+    assert ours.get_total_flops() == 2 * result.multiply_adds.dense
     with FlopCounter(display=False, padding=False) as ours, torch.no_grad():
         model(torch.zeros(1, 3, 224, 224, device="meta"))
-    assert ours.get_total_flops() == 2 * found.multiply_adds.needed
+    assert ours.get_total_flops() == 2 * result.multiply_adds.needed
 
 
 def test_vit_whose_attention_torch_does_not_see() -> None:
@@ -67,8 +67,8 @@ def test_vit_whose_attention_torch_does_not_see() -> None:
             model(image)
         with FlopCounter(display=False) as ours:
             model(image)
-    found = of(model, image)
-    assert ours.get_total_flops() == 2 * found.multiply_adds.needed
+    result = of(model, image)
+    assert ours.get_total_flops() == 2 * result.multiply_adds.needed
     pairs = 2 * 197**2  # of all heads together, a pair is 192 + 192 multiply-adds
     assert ours.get_total_flops() - theirs.get_total_flops() == 2 * pairs * (192 + 192)
 
@@ -78,10 +78,10 @@ def test_seventy_billion_parameters_without_memory() -> None:
     n, layers, size = 8192, 80, 8192
     with torch.device("meta"):
         model = language_model(128_256, layers, size, 64, 8, 28_672)
-    found = of(model, (1, n), dtype=torch.long)
-    assert found.parameters == 70_553_706_496
-    products = n * (found.parameters - 128_256 * size - (2 * layers + 1) * size)  # all but words and norms
-    assert found.multiply_adds.needed == products + layers * n * (n + 1) // 2 * 2 * size
-    assert found.multiply_adds.dense == products + layers * n * n * 2 * size
-    assert "0 … 79 (80×) Decoder" in str(found)
-    assert max(map(len, str(found).splitlines())) <= 100
+    result = of(model, (1, n), dtype=torch.long)
+    assert result.parameters == 70_553_706_496
+    products = n * (result.parameters - 128_256 * size - (2 * layers + 1) * size)  # all but words and norms
+    assert result.multiply_adds.needed == products + layers * n * (n + 1) // 2 * 2 * size
+    assert result.multiply_adds.dense == products + layers * n * n * 2 * size
+    assert "0 … 79 (80×) Decoder" in str(result)
+    assert max(map(len, str(result).splitlines())) <= 100

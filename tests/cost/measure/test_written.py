@@ -30,17 +30,17 @@ class Sinks(torch.nn.Module):
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_a_column_of_sinks(first: bool, device: str) -> None:
     """The pairs of the mask are needed, and of the softmax those and the sinks; 3*2 heads of 8 tokens."""
-    found = lt.cost.of(Sinks(first, first).to(device), (3, 2, 8, 4))
-    assert (found.multiply_adds.needed, found.multiply_adds.dense) == (6 * 36 * (4 + 4), 6 * 64 * (4 + 4))
-    assert found.forward.exponentials == found.forward.divisions == 6 * (36 + 8)
-    assert found.notes == ()
+    result = lt.cost.of(Sinks(first, first).to(device), (3, 2, 8, 4))
+    assert (result.multiply_adds.needed, result.multiply_adds.dense) == (6 * 36 * (4 + 4), 6 * 64 * (4 + 4))
+    assert result.forward.exponentials == result.forward.divisions == 6 * (36 + 8)
+    assert result.notes == ()
 
 
 def test_another_column_than_that_of_the_sinks_is_dropped() -> None:
     """Which weights are left is not followed: the second product is counted whole, and said to be."""
-    found = lt.cost.of(Sinks(first=True, drops_first=False), (3, 2, 8, 4))
-    assert found.multiply_adds.needed == 6 * (36 * 4 + 64 * 4)
-    assert found.notes == ("weights not followed: attention in the module itself is counted dense",)
+    result = lt.cost.of(Sinks(first=True, drops_first=False), (3, 2, 8, 4))
+    assert result.multiply_adds.needed == 6 * (36 * 4 + 64 * 4)
+    assert result.notes == ("weights not followed: attention in the module itself is counted dense",)
 
 
 def test_scores_that_are_used_twice_are_needed_whole() -> None:

@@ -29,9 +29,9 @@ def test_every_family_is_tested() -> None:
 def test_a_file_a_folder_and_a_dict_are_one(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(MISTRAL))
-    found: list[Model] = [config(one) for one in (path, str(path), tmp_path, MISTRAL)]
-    assert len({(model.layers, model.outside) for model in found}) == 1
-    assert found[0].source == str(path)
+    result: list[Model] = [config(one) for one in (path, str(path), tmp_path, MISTRAL)]
+    assert len({(model.layers, model.outside) for model in result}) == 1
+    assert result[0].source == str(path)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

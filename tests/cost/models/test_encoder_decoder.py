@@ -49,8 +49,10 @@ def test_parameters(name: str) -> None:
     model, theirs = priced(ENCODER_DECODER[name]), build(ENCODER_DECODER[name])
     assert model.parameters == hugging.parameters(theirs)
     tables = {"shared", "embed_tokens", "embed_positions"}
-    found = {id(one): one.numel() for part, one in theirs.named_parameters() if tables & set(part.split("."))}
-    assert model.embedding == sum(found.values())
+    result = {
+        id(one): one.numel() for part, one in theirs.named_parameters() if tables & set(part.split("."))
+    }
+    assert model.embedding == sum(result.values())
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])

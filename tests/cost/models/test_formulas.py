@@ -18,26 +18,26 @@ LENGTHS = (1, 127, 128, 511, 512)
 
 def sums(model: Model, n: int, b: int, *, training: bool = False) -> dict[str, int]:
     """The formulas at these numbers, added up by their parts."""
-    found: dict[str, int] = dict.fromkeys((*GROUPS, CACHE), 0)
+    result: dict[str, int] = dict.fromkeys((*GROUPS, CACHE), 0)
     for row in model_formulas(model, training=training):
         numbers = {"n": n, "b": b}
         for formula, times in ((row.each, row.layers), (row.needed, 1)):
             known = {name: numbers[name] for name in formula.names} if isinstance(formula, Count) else {}
             value = formula(**known) if isinstance(formula, Count) else formula
-            found[row.part] += value * times
-    return {part: number // 2 for part, number in found.items()}  # of one layer, and in all
+            result[row.part] += value * times
+    return {part: number // 2 for part, number in result.items()}  # of one layer, and in all
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_formulas_are_the_numbers_of_a_run(name: str) -> None:
     model = config(PUBLISHED[name][0])
     for n in (model.image,) if model.image else LENGTHS:
-        run, trained, found = model.forward(n, 3), model.training(n, 3), sums(model, n, 3)
-        assert {part: found[part] for part in GROUPS} == {part: run[part].needed for part in GROUPS}
+        run, trained, result = model.forward(n, 3), model.training(n, 3), sums(model, n, 3)
+        assert {part: result[part] for part in GROUPS} == {part: run[part].needed for part in GROUPS}
         assert sums(model, n, 3, training=True)["attention"] == trained["attention"].needed
         backward = sums(model, n, 3, training=True)
         assert sum(backward[part] for part in GROUPS) == trained.multiply_adds.needed
-        assert found[CACHE] == (0 if model.image else model.cache(n, 3, bytes=1))
+        assert result[CACHE] == (0 if model.image else model.cache(n, 3, bytes=1))
 
 
 def test_each_kind_of_layer_has_its_formula() -> None:

@@ -54,13 +54,13 @@ def test_a_mixture_with_sinks_is_measured_as_its_config_says(experts: str, dtype
     """Grouped products, and causal, windowed attention with a column of sinks, written out."""
     fields = SMALL["gpt_oss"]
     theirs = hugging.build(fields, experts=experts).to(getattr(hugging.torch, dtype))
-    found = of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
+    result = of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
     work = config(fields).forward(LONG)
-    assert (found.multiply_adds.needed, found.multiply_adds.dense) == (
+    assert (result.multiply_adds.needed, result.multiply_adds.dense) == (
         work.multiply_adds.needed,
         work.multiply_adds.dense,
     )
-    assert (found.unknown, found.notes) == ({}, ())
+    assert (result.unknown, result.notes) == ({}, ())
 
 
 @pytest.mark.parametrize("name", IMAGES)

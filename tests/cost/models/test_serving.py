@@ -12,7 +12,7 @@ from cost.models.small import LONG, TEXT
 
 import lattend as lt
 from lattend.cost.models import Serving, config, configuration, serving
-from lattend.cost.models.rule_span import rule_span
+from lattend.cost.models.spans import rule_span
 from lattend.cost.models.times import decode_work, generates, prefill_work
 from lattend.draw.charts.chart import Chart
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
@@ -91,11 +91,11 @@ def test_a_decoded_token_as_transformers_runs_it(name: str) -> None:
 def test_flops_are_those_that_a_module_is_measured_at() -> None:
     fields = TEXT["llama"]
     theirs = hugging.build(fields)
-    found = lt.cost.of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
+    result = lt.cost.of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
     model = config(fields)
     work = prefill_work(model, LONG)
     head = work["output head"] * (LONG - 1)  # a module scores every token
-    assert sum(work.values()) + head == found.multiply_adds.needed
+    assert sum(work.values()) + head == result.multiply_adds.needed
 
 
 def test_latents_are_scored_as_they_are() -> None:
@@ -149,57 +149,57 @@ def test_a_rule_that_a_model_has_changes_nothing() -> None:
         ("gpt-oss-20b", "strided(127)", range(0, 24, 2)),
         ("Llama-4-Scout (text)", "windowed(8192)", [place for place in range(48) if (place + 1) % 4]),
     ):
-        found = serving(PUBLISHED[name][0], 20_000, rule=rule, layers=layers)
-        assert found.ruled is not None
-        own, ruled = found.own.json(), found.ruled.json()
+        result = serving(PUBLISHED[name][0], 20_000, rule=rule, layers=layers)
+        assert result.ruled is not None
+        own, ruled = result.own.json(), result.ruled.json()
         assert own.pop("attention") != ruled.pop("attention")
         assert own == ruled
 
 
 def test_times_by_hand() -> None:
-    found = serving(LLAMA, 1000, batch=2, machine=SLOW)
+    result = serving(LLAMA, 1000, batch=2, machine=SLOW)
     matrices = 32 * (218_112_000 - 2 * 4096)
     head, pairs = 128256 * 4096, 32 * 32 * 256
     prefill = 2 * 2 * (1000 * matrices + head + pairs * 500_500)
-    assert found.own.prefill.operations == prefill
-    assert (found.own.prefill.seconds, found.own.prefill.binds) == (
+    assert result.own.prefill.operations == prefill
+    assert (result.own.prefill.seconds, result.own.prefill.binds) == (
         pytest.approx(prefill / 1e12),
         "arithmetic",
     )
-    assert found.own.decode is not None
-    assert found.own.decode.operations == 2 * 2 * (matrices + head + pairs * 1000)
+    assert result.own.decode is not None
+    assert result.own.decode.operations == 2 * 2 * (matrices + head + pairs * 1000)
     moved = 2 * 7_504_924_672 + 2 * 1000 * 131_072
-    assert found.own.decode.bytes == moved
-    assert (found.own.decode.seconds, found.own.decode.binds) == (pytest.approx(moved / 1e11), "memory")
-    assert found.own.tokens_per_s == pytest.approx(2 / found.own.decode.seconds)
-    assert found.own.prefill_flops["attention"] == pytest.approx(2 * pairs * 500.5)
-    assert found.own.decode_flops["projections"] == 2 * 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024)
+    assert result.own.decode.bytes == moved
+    assert (result.own.decode.seconds, result.own.decode.binds) == (pytest.approx(moved / 1e11), "memory")
+    assert result.own.tokens_per_s == pytest.approx(2 / result.own.decode.seconds)
+    assert result.own.prefill_flops["attention"] == pytest.approx(2 * pairs * 500.5)
+    assert result.own.decode_flops["projections"] == 2 * 32 * (2 * 4096 * 4096 + 2 * 4096 * 1024)
 
 
 def test_one_price_prints_itself() -> None:
-    found = serving(LLAMA, 1000, machine=SLOW).own
-    assert repr(found) == "<ServingPrice its own attention: 151 ms a token>"
-    assert "KV cache of a sequence  131,072,000 bytes (125 MiB)" in str(found)
-    assert "151 ms on slow, bound by memory" in str(found)
+    result = serving(LLAMA, 1000, machine=SLOW).own
+    assert repr(result) == "<ServingPrice its own attention: 151 ms a token>"
+    assert "KV cache of a sequence  131,072,000 bytes (125 MiB)" in str(result)
+    assert "151 ms on slow, bound by memory" in str(result)
 
 
 def test_fp8_products_run_at_their_own_rate_and_the_rest_does_not() -> None:
-    found = serving(LLAMA, 1000, machine=SLOW, weights="fp8").own.prefill
+    result = serving(LLAMA, 1000, machine=SLOW, weights="fp8").own.prefill
     matrices, rest = 32 * (218_112_000 - 2 * 4096) * 1000, 128256 * 4096 + 32 * 32 * 256 * 500_500
-    assert found.seconds == pytest.approx(2 * matrices / 2e12 + 2 * rest / 1e12)
+    assert result.seconds == pytest.approx(2 * matrices / 2e12 + 2 * rest / 1e12)
     assert "weights fp8, its products at 2 TFLOP/s" in flat(serving(LLAMA, 9, machine=SLOW, weights="fp8"))
     four = serving(LLAMA, 1000, machine=SLOW, weights="int4").own.prefill
     assert four.seconds == serving(LLAMA, 1000, machine=SLOW).own.prefill.seconds
 
 
-def flat(found: Serving) -> str:
+def flat(result: Serving) -> str:
     """What it prints, in one line."""
-    return " ".join(str(found).split())
+    return " ".join(str(result).split())
 
 
 def test_how_many_sequences_fit() -> None:
-    found = serving(LLAMA, 1000, machine=SLOW)
-    assert found.own.fits == (20_000_000_000 - 16_060_522_496) // 131_072_000 == 30
+    result = serving(LLAMA, 1000, machine=SLOW)
+    assert result.own.fits == (20_000_000_000 - 16_060_522_496) // 131_072_000 == 30
     assert serving(LLAMA, 1000, machine=SLOW, cache="fp8").own.fits == 60
     none = serving(LLAMA, 1000, machine=SLOW, weights="fp32")
     assert none.own.fits == 0
@@ -217,9 +217,9 @@ def test_several_machines_are_one() -> None:
 
 
 def test_what_makes_no_tokens_has_no_decoding() -> None:
-    found = serving(PUBLISHED["bert-base-uncased (BertModel)"][0])
-    assert (found.length, found.own.decode, found.own.cache_bytes) == (512, None, 0)
-    assert "decoding" not in str(found)
+    result = serving(PUBLISHED["bert-base-uncased (BertModel)"][0])
+    assert (result.length, result.own.decode, result.own.cache_bytes) == (512, None, 0)
+    assert "decoding" not in str(result)
     image = serving(PUBLISHED["vit-base-patch16-224"][0])
     assert image.length == 197
     assert 197 * sum(image.own.prefill_flops.values()) == pytest.approx(2 * 17_563_828_224)
@@ -234,9 +234,9 @@ def test_configurations_of_transformers_and_models_are_read(name: str) -> None:
     model, theirs = config(TEXT[name]), hugging.build(TEXT[name])
     named = "architectures" in TEXT[name]
     for source in (theirs,) if named else (theirs.config, theirs):  # a configuration alone names no head
-        found = config(source)
-        assert found.parameters == model.parameters
-        assert [layer.attention for layer in found.layers] == [layer.attention for layer in model.layers]
+        result = config(source)
+        assert result.parameters == model.parameters
+        assert [layer.attention for layer in result.layers] == [layer.attention for layer in model.layers]
 
 
 def test_a_loaded_model_is_priced_with_the_rules_it_was_given() -> None:
@@ -272,12 +272,12 @@ def heights(chart: Chart, length: int) -> list[float]:
 
 
 def test_a_chart_has_the_numbers_of_the_table() -> None:
-    found = serving(LLAMA, 8192, rule="strided(1023)")
-    cache, rate, prefill = found.draw().charts
-    assert found.ruled is not None
+    result = serving(LLAMA, 8192, rule="strided(1023)")
+    cache, rate, prefill = result.draw().charts
+    assert result.ruled is not None
     assert heights(cache, 8192) == [1.0, 0.125]  # GiB: 8192 and 1024 tokens of 131,072 bytes
-    assert heights(rate, 8192) == [found.own.tokens_per_s, found.ruled.tokens_per_s]
-    assert heights(prefill, 8192) == [found.own.prefill.seconds, found.ruled.prefill.seconds]
+    assert heights(rate, 8192) == [result.own.tokens_per_s, result.ruled.tokens_per_s]
+    assert heights(prefill, 8192) == [result.own.prefill.seconds, result.ruled.prefill.seconds]
     short: Serving = serving(PUBLISHED["gpt2"][0])
     assert max(x for x, _ in short.draw().charts[0].lines[0].points) == 1024
 

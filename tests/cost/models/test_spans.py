@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.cost.models import config
-from lattend.cost.models.spans import AttentionSpan, CallSignature, Windows
+from lattend.cost.models.spans import AttentionSpan, Kind, Windows
 
 
 @pytest.mark.parametrize("name", TEXT)
@@ -34,12 +34,12 @@ def test_needed_is_what_transformers_gives_a_weight(name: str) -> None:
 def test_swin_windows_are_those_of_transformers(name: str) -> None:
     fields = IMAGES[name]
     model, theirs = config(fields), hugging.build(fields, "cpu").eval()
-    found: list[Any] = []  # [windows, heads, w*w, w*w] a layer
+    result: list[Any] = []  # [windows, heads, w*w, w*w] a layer
     for part in theirs.modules():
         if type(part).__name__ == "SwinAttention":
-            part.register_forward_hook(lambda *given: found.append(given[-1][1]))
+            part.register_forward_hook(lambda *given: result.append(given[-1][1]))
     theirs(**hugging.forward_inputs(theirs, fields, None, batch=1), output_attentions=True)
-    for weights, layer in zip(found, model.layers, strict=True):
+    for weights, layer in zip(result, model.layers, strict=True):
         assert layer.attention is not None
         # what a shift parts has -100 added to its score
         assert int((weights[:, 0] > 1e-20).sum()) == layer.attention.span.needed(0)
@@ -57,21 +57,21 @@ def test_swin_squares_one_by_one(rows: int, cols: int, window: int, data: st.Dat
         edge = np.arange(size) >= size - shift if shift else np.zeros(size, bool)
         region += (edge[:, None] if axis == 0 else edge[None, :]) * (1 + axis)
     place = np.roll(place, (-shift, -shift), (0, 1))
-    found = 0
+    result = 0
     for top in range(0, high, window):
         for left in range(0, wide, window):
             box = np.s_[top : top + window, left : left + window]
             who, where = place[box].ravel(), region[box].ravel()
             real = who >= 0
-            found += int(((where[:, None] == where) & real[:, None] & real).sum())
-    assert span.needed(rows * cols) == found <= span.executed(rows * cols, 1)
+            result += int(((where[:, None] == where) & real[:, None] & real).sum())
+    assert span.needed(rows * cols) == result <= span.executed(rows * cols, 1)
 
 
-KINDS: list[CallSignature] = ["full", "causal", "window", "chunk", "band"]
+KINDS: list[Kind] = ["full", "causal", "window", "chunk", "band"]
 
 
 @given(st.sampled_from(KINDS), st.integers(1, 40), st.integers(1, 70), st.integers(1, 9))
-def test_tiles_one_by_one(kind: CallSignature, keys: int, length: int, tile: int) -> None:
+def test_tiles_one_by_one(kind: Kind, keys: int, length: int, tile: int) -> None:
     span = AttentionSpan(kind, keys)
     mask = span.rule.mask(n=length)
     assert span.needed(length) == mask.sum()

@@ -6,7 +6,7 @@ import pytest
 from cost.models.published import PUBLISHED
 
 from lattend.cost.models import config
-from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
+from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
 from lattend.cost.models.summary import report_of
 from lattend.cost.models.times import decode_time, run_time
 from lattend.errors import DomainError
@@ -17,13 +17,13 @@ SLOW = Machine("slow", rate=1e12, bandwidth=1e11, width=2)
 
 
 def test_a_token_of_llama_by_hand() -> None:
-    found = decode_time(LLAMA, 1000, on=SLOW)
+    result = decode_time(LLAMA, 1000, on=SLOW)
     matrices = 8_030_261_248 - 128256 * 4096 - 65 * 4096  # all but the table; norms multiply no matrix
-    assert found.operations == 2 * (matrices + 32 * 32 * 256 * 1000)
+    assert result.operations == 2 * (matrices + 32 * 32 * 256 * 1000)
     cache = 1000 * 32 * 8 * 256
-    assert found.bytes == 2 * (matrices + 65 * 4096 + cache)
-    assert found.binds == "memory"
-    assert found.seconds == pytest.approx(found.bytes / 1e11)
+    assert result.bytes == 2 * (matrices + 65 * 4096 + cache)
+    assert result.binds == "memory"
+    assert result.seconds == pytest.approx(result.bytes / 1e11)
 
 
 def test_many_sequences_share_the_weights() -> None:
@@ -48,11 +48,11 @@ def test_what_makes_no_tokens(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_attention_passes_the_matrices_just_there(name: str) -> None:
     model = config(PUBLISHED[name][0])
-    found = attention_passes(model)
-    if found is None:
+    result = attention_passes(model)
+    if result is None:
         return
     more = [
-        2 * w["attention"].needed > w.multiply_adds.needed for w in map(model.forward, (found - 1, found))
+        2 * w["attention"].needed > w.multiply_adds.needed for w in map(model.forward, (result - 1, result))
     ]
     assert more == [False, True]
 

@@ -20,14 +20,14 @@ N = MATRICES + LAYERS * 2 * WIDTH + WIDTH  # with the norms
 
 def test_a_window_brings_dense_above_100_percent_and_needed_below() -> None:
     length, rate, peak = 32768, 11_000, 989.4e12
-    found = mfu(MISTRAL, rate, "H200", length=length)
+    result = mfu(MISTRAL, rate, "H200", length=length)
     pairs = 4096 * 4097 // 2 + (length - 4096) * 4096
     attention = LAYERS * HEADS * (128 + 128) * pairs / length  # multiply-adds a token
-    assert found.needed == pytest.approx(2 * 3 * (MATRICES + attention) * rate / peak)
-    assert found.dense == pytest.approx((6 * N + 12 * LAYERS * WIDTH * length) * rate / peak)
-    assert found.causal_halved == pytest.approx((6 * N + 6 * LAYERS * WIDTH * length) * rate / peak)
-    assert found.needed < 1 < found.dense
-    assert found.words[0] == (
+    assert result.needed == pytest.approx(2 * 3 * (MATRICES + attention) * rate / peak)
+    assert result.dense == pytest.approx((6 * N + 12 * LAYERS * WIDTH * length) * rate / peak)
+    assert result.causal_halved == pytest.approx((6 * N + 6 * LAYERS * WIDTH * length) * rate / peak)
+    assert result.needed < 1 < result.dense
+    assert result.words[0] == (
         "dense is above 100% because it counts all 32,768² pairs in each of 32 layers, 8.5 times those "
         "that are attended: in all 32 layers a query attends to at most 4,096 keys. It is the formula "
         "that is wrong."
@@ -35,21 +35,21 @@ def test_a_window_brings_dense_above_100_percent_and_needed_below() -> None:
 
 
 def test_halving_is_not_enough_for_a_window() -> None:
-    found = mfu(MISTRAL, 12_000, "H200", length=131_072)
-    assert found.causal_halved is not None
-    assert found.needed < 1 < found.causal_halved < found.dense
-    assert any(text.startswith("causal-halved is above 100% too: in all 32 layers") for text in found.words)
+    result = mfu(MISTRAL, 12_000, "H200", length=131_072)
+    assert result.causal_halved is not None
+    assert result.needed < 1 < result.causal_halved < result.dense
+    assert any(text.startswith("causal-halved is above 100% too: in all 32 layers") for text in result.words)
 
 
 def test_halving_is_enough_without_windows() -> None:
     # Megatron-LM's issue 831: at 16k and more, counting later keys passes the peak of an A100
     fields = {**PUBLISHED["Llama-2-7b"][0], "hidden_size": 1024, "intermediate_size": 2816}
-    found = mfu(config(fields), 12_000, "A100", length=65_536)
-    assert found.causal_halved is not None
-    assert found.needed == pytest.approx(found.causal_halved, rel=2e-3)
-    assert found.causal_halved < 1 < found.dense
-    assert found.words[0].endswith("a query attends to no later key. It is the formula that is wrong.")
-    assert len(found.words) == 1
+    result = mfu(config(fields), 12_000, "A100", length=65_536)
+    assert result.causal_halved is not None
+    assert result.needed == pytest.approx(result.causal_halved, rel=2e-3)
+    assert result.causal_halved < 1 < result.dense
+    assert result.words[0].endswith("a query attends to no later key. It is the formula that is wrong.")
+    assert len(result.words) == 1
 
 
 def test_a_window_longer_than_the_sequence_is_not_blamed() -> None:
@@ -57,17 +57,17 @@ def test_a_window_longer_than_the_sequence_is_not_blamed() -> None:
 
 
 def test_alternating_windows_are_named() -> None:
-    found = mfu(PUBLISHED["gemma-2-9b"][0], 8000, "H100", length=65_536)
-    assert "in 21 of 42 layers a query attends to at most 4,096 keys" in " ".join(found.words)
+    result = mfu(PUBLISHED["gemma-2-9b"][0], 8000, "H100", length=65_536)
+    assert "in 21 of 42 layers a query attends to at most 4,096 keys" in " ".join(result.words)
 
 
 def test_too_many_tokens_are_not_a_matter_of_counting() -> None:
-    found = mfu(MISTRAL, 30_000, "H200", length=4096)
-    assert found.needed > 1
-    assert found.words[0].startswith("Even the needed work is ")
-    assert "tokens_per_s, peak or devices" in found.words[0]
+    result = mfu(MISTRAL, 30_000, "H200", length=4096)
+    assert result.needed > 1
+    assert result.words[0].startswith("Even the needed work is ")
+    assert "tokens_per_s, peak or devices" in result.words[0]
     shared = mfu(MISTRAL, 30_000, "H200", length=4096, devices=8)
-    assert shared.needed == pytest.approx(found.needed / 8)
+    assert shared.needed == pytest.approx(result.needed / 8)
 
 
 def test_checkpointing_is_executed_and_not_needed() -> None:
@@ -88,10 +88,10 @@ def test_checkpointing_is_executed_and_not_needed() -> None:
 
 
 def test_idle_experts_are_not_multiplied() -> None:
-    found = mfu(PUBLISHED["Mixtral-8x7B-v0.1"][0], 6000, 989e12, length=4096)
-    [line] = [line for line in found.conventions if line.name == "all experts"]
-    assert found.dense < 1 < line.utilisation
-    assert "33,822,867,456 parameters that a token is not sent to" in found.words[-1]
+    result = mfu(PUBLISHED["Mixtral-8x7B-v0.1"][0], 6000, 989e12, length=4096)
+    [line] = [line for line in result.conventions if line.name == "all experts"]
+    assert result.dense < 1 < line.utilisation
+    assert "33,822,867,456 parameters that a token is not sent to" in result.words[-1]
 
 
 def test_encoders_have_no_half() -> None:
@@ -103,17 +103,17 @@ def test_encoders_have_no_half() -> None:
 
 
 def test_the_table() -> None:
-    found = mfu(MISTRAL, 11_000, "H200", length=32768, batch=4)
-    lines = str(found).splitlines()
+    result = mfu(MISTRAL, 11_000, "H200", length=32768, batch=4)
+    lines = str(result).splitlines()
     assert lines[0] == "mistral, training, length 32,768, batch 4: 11,000 tokens/s"
     assert lines[1] == "1 × H200 SXM, dense bf16: 9.894e14 operations/s at most"
     assert [line.split("  ")[0] for line in lines[4:8]] == ["needed", "causal-halved", "dense", "executed"]
     assert re.search(r"dense +9\.4204e10 +104\.7%  6N \+ 12·l·d·n, N = 7,110,660,096$", lines[6])
-    assert found.seconds == pytest.approx(4 * 32768 / 11_000)
+    assert result.seconds == pytest.approx(4 * 32768 / 11_000)
     for checkpointing in (False, True):
         shown = str(mfu(MISTRAL, 1e6, "A100", length=131_072, checkpointing=checkpointing))
         assert max(len(line) for line in shown.splitlines()) <= 100
-    assert json.loads(json.dumps(found.json()))["conventions"][0]["name"] == "needed"
+    assert json.loads(json.dumps(result.json()))["conventions"][0]["name"] == "needed"
 
 
 @pytest.mark.parametrize(

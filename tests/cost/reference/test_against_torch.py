@@ -1,4 +1,4 @@
-"""The plain layers against torch's own modules in float64: outputs, and gradients by the recorder."""
+"""The plain layers against torch's own modules in float64: outputs, and gradients by the tape."""
 
 from __future__ import annotations
 

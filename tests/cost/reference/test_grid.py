@@ -23,9 +23,9 @@ SEEN = {
 @pytest.mark.parametrize(("way", "seen"), SEEN.items())
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: list[str]) -> None:
-    source, recorder = Random(2), CountingTape()
-    image = counting(shapes.fill((3, 3, 2), source), recorder)
-    weights = counting(shapes.filled(shapes.rnn2d_stack(2, 2, cell, 4, 1, bias=True), source), recorder)
+    source, tape = Random(2), CountingTape()
+    image = counting(shapes.fill((3, 3, 2), source), tape)
+    weights = counting(shapes.filled(shapes.rnn2d_stack(2, 2, cell, 4, 1, bias=True), source), tape)
     middle = plain.rnn2d_stack(image, weights, cell, directions=4)[1][1]
     gradients = backward(middle[2 * way : 2 * way + 2]).of(image)
     assert ["".join("x" if any(pixel) else "." for pixel in row) for row in gradients] == seen
@@ -35,8 +35,8 @@ def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: li
 def test_floats_and_numbers_give_the_same() -> None:
     source = Random(4)
     image, weights = shapes.fill((2, 3, 2), source), shapes.filled(shapes.rnn2d(3, 2, "lstm"), source)
-    recorder = CountingTape()
-    counted = plain.rnn2d(counting(image, recorder), counting(weights, recorder), "lstm")
+    tape = CountingTape()
+    counted = plain.rnn2d(counting(image, tape), counting(weights, tape), "lstm")
     assert plain.floats(counted) == plain.rnn2d(image, weights, "lstm")
 
 
@@ -52,5 +52,7 @@ def test_grid_rnn_of_lt_nn_gives_the_same(cell: str, directions: int) -> None:
         for name in ("W_in", "W_left", "W_top", "b")
         for way, part in enumerate(getattr(made, name)[layer].detach().chunk(directions))
     }
-    found = torch.tensor(plain.rnn2d_stack(image[0].tolist(), weights, cell, directions), dtype=torch.float64)
-    torch.testing.assert_close(found, made(image)[0].detach(), rtol=1e-12, atol=1e-12)
+    result = torch.tensor(
+        plain.rnn2d_stack(image[0].tolist(), weights, cell, directions), dtype=torch.float64
+    )
+    torch.testing.assert_close(result, made(image)[0].detach(), rtol=1e-12, atol=1e-12)

@@ -22,38 +22,38 @@ from lattend.cost.reference.numbers import (
 
 
 def given(*values: float) -> tuple[CountingTape, list[CountingNumber]]:
-    recorder = CountingTape()
-    return recorder, counting(list(values), recorder)
+    tape = CountingTape()
+    return tape, counting(list(values), tape)
 
 
-def done(recorder: CountingTape) -> tuple[int, int, int, int, int, int]:
+def done(tape: CountingTape) -> tuple[int, int, int, int, int, int]:
     return (
-        recorder.multiplies,
-        recorder.adds,
-        recorder.exponentials,
-        recorder.divisions,
-        recorder.functions,
-        recorder.comparisons,
+        tape.multiplies,
+        tape.adds,
+        tape.exponentials,
+        tape.divisions,
+        tape.functions,
+        tape.comparisons,
     )
 
 
 def test_each_operation_counts_once() -> None:
-    recorder, (a, b) = given(2.0, 5.0)
+    tape, (a, b) = given(2.0, 5.0)
     assert value(a * b + 1.0) == 11.0
-    assert done(recorder) == (1, 1, 0, 0, 0, 0)
+    assert done(tape) == (1, 1, 0, 0, 0, 0)
     assert value(1.0 - b / a) == -1.5
-    assert done(recorder) == (1, 2, 0, 1, 0, 0)
+    assert done(tape) == (1, 2, 0, 1, 0, 0)
     assert value(3.0 * a - b) == 1.0
     assert value(2.0 / a) == 1.0
-    assert done(recorder) == (2, 3, 0, 2, 0, 0)
+    assert done(tape) == (2, 3, 0, 2, 0, 0)
     assert value(exp(a)) == math.exp(2)
     assert value(apply("relu", -b)) == 0  # the sign costs nothing
-    assert done(recorder) == (2, 3, 1, 2, 1, 0)
+    assert done(tape) == (2, 3, 1, 2, 1, 0)
     assert max([a, b, a]) is b
     assert a < b
     assert a <= 2
     assert b >= a
-    assert done(recorder) == (2, 3, 1, 2, 1, 5)
+    assert done(tape) == (2, 3, 1, 2, 1, 5)
 
 
 def test_floats_are_not_counted() -> None:
@@ -70,13 +70,13 @@ def test_functions_and_their_slopes_are_torch_s(name: str, at: float) -> None:
     x = torch.tensor(at, dtype=torch.float64, requires_grad=True)
     y = function(x)
     (slope,) = torch.autograd.grad(y, x)
-    recorder, (a,) = given(at)
+    tape, (a,) = given(at)
     out = apply(name, a)
     assert value(out) == pytest.approx(y.item(), abs=1e-12)
     back = backward([out])
     assert back.of(a) == pytest.approx(slope.item(), abs=1e-12)
-    assert done(recorder) == (0, 0, 0, 0, 1, 0)
-    assert done(back.recorder) == (1, 0, 0, 0, 1, 0)
+    assert done(tape) == (0, 0, 0, 0, 1, 0)
+    assert done(back.tape) == (1, 0, 0, 0, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_functions_and_their_slopes_are_torch_s(name: str, at: float) -> None:
 def test_going_back(expression, operations, gradients) -> None:
     _, (a, b) = given(2.0, 5.0)
     back = backward([expression(a, b)])
-    assert done(back.recorder) == operations
+    assert done(back.tape) == operations
     assert back.of([a, b]) == pytest.approx(gradients)
 
 
@@ -106,7 +106,7 @@ def test_a_given_gradient_meets_what_comes_from_later_outputs() -> None:
     first = a * w
     back = backward([first, first * w], [1.0, 10.0])
     assert back.of([first, a, w]) == pytest.approx([51, 255, 51 * 2 + 100])
-    assert done(back.recorder) == (4, 2, 0, 0, 0, 0)
+    assert done(back.tape) == (4, 2, 0, 0, 0, 0)
 
 
 def test_units_are_levels_of_cells() -> None:
@@ -121,11 +121,11 @@ def test_units_are_levels_of_cells() -> None:
 
 
 def test_marking_costs_nothing() -> None:
-    recorder, (a, b) = given(1.0, 2.0)
+    tape, (a, b) = given(1.0, 2.0)
     back = backward(unit([unit([a + b])[0] + a]))
     assert back.of([a, b]) == [2, 1]
-    assert done(recorder) == (0, 2, 0, 0, 0, 0)
-    assert done(back.recorder) == (0, 1, 0, 0, 0, 0)
+    assert done(tape) == (0, 2, 0, 0, 0, 0)
+    assert done(back.tape) == (0, 1, 0, 0, 0, 0)
 
 
 def test_what_no_output_needs_is_gone_back_through_with_zeros() -> None:
@@ -133,4 +133,4 @@ def test_what_no_output_needs_is_gone_back_through_with_zeros() -> None:
     _, used = a * b, a * 3.0
     back = backward([used])
     assert back.of([a, b]) == [3, 0]
-    assert done(back.recorder) == (3, 1, 0, 0, 0, 0)
+    assert done(back.tape) == (3, 1, 0, 0, 0, 0)

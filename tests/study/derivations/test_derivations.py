@@ -46,9 +46,9 @@ EVERY = [(name, place) for name in HOMES for place, _ in enumerate(links(name))]
 
 @pytest.mark.parametrize("name", HOMES)
 def test_every_line_is_checked(name: str) -> None:
-    found = lt.study.derive(name)
-    assert len(found) == sum(len(chain.links) for chain in written(name).chains)
-    assert all(line.checked and line.reason for line in found)
+    result = lt.study.derive(name)
+    assert len(result) == sum(len(chain.links) for chain in written(name).chains)
+    assert all(line.checked and line.reason for line in result)
 
 
 @pytest.mark.parametrize(("name", "place"), EVERY)
@@ -112,8 +112,8 @@ def test_a_wrong_domain_is_an_error() -> None:
 @pytest.mark.parametrize("step", [1, "h", "1/3", "sqrt(3)"])
 @pytest.mark.parametrize("f", ["p*q", "p*q - p^2/4"])
 def test_steps_of_other_games(f: str, step: object, method: str) -> None:
-    found = lt.study.derive("game", f=f, step=step, method=method)
-    assert {str(line).partition(" = ")[0] for line in found if line.left} >= {"f_p", "f_q", "p'", "q'", "f'"}
+    result = lt.study.derive("game", f=f, step=step, method=method)
+    assert {str(line).partition(" = ")[0] for line in result if line.left} >= {"f_p", "f_q", "p'", "q'", "f'"}
 
 
 def test_the_step_of_the_game() -> None:

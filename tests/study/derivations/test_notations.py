@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.counts.terms.notations import LATEX, MATHML, PLAIN
+from lattend.counts.terms.term import Term, read_term
 from lattend.study.derivations.catalogue import HOMES
 from lattend.study.derivations.evaluation import evaluate
-from lattend.study.derivations.notations import LATEX, MATHML, PLAIN
-from lattend.study.derivations.reader import read_term
-from lattend.study.derivations.term import Term
 from lattend.study.exact.numbers import exact
 
 GOLDEN = [
@@ -49,17 +48,17 @@ def test_golden(source: str, plain: str, latex: str | None) -> None:
 
 @pytest.mark.parametrize("name", HOMES)
 def test_derivations_in_every_form(name: str) -> None:
-    found = lt.study.derive(name)
-    page = found.html().replace("&#x2062;", "")
+    result = lt.study.derive(name)
+    page = result.html().replace("&#x2062;", "")
     assert ElementTree.fromstring(page.replace("<br>", "<br/>")).find(".//math") is not None
-    latex = found.latex()
+    latex = result.latex()
     assert latex.count("{") == latex.count("}")
     assert latex.count(r"\left") - latex.count(r"\leftarrow") == latex.count(r"\right")
     assert latex[latex.index(r"\begin") :].isascii()  # pdflatex reads no other signs in formulas
-    assert latex.count("&&") == len(found) + len(found.definitions)
+    assert latex.count("&&") == len(result) + len(result.definitions)
     for width in (40, 60, 80):
-        assert max(map(len, found.text(width).splitlines())) <= max(width, 72)
-    assert len(found.json()["lines"]) == len(found)
+        assert max(map(len, result.text(width).splitlines())) <= max(width, 72)
+    assert len(result.json()["lines"]) == len(result)
 
 
 def test_words_in_latex() -> None:

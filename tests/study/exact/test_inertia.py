@@ -16,7 +16,7 @@ def test_inertia_against_floats(n: int, data: st.DataObject) -> None:
     half = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n * n, max_size=n * n))).reshape(n, n)
     whole = half + half.T
     values = np.linalg.eigvalsh(whole)
-    found = inertia([[sympy.QQ(int(x)) for x in row] for row in whole], sympy.QQ)
+    result = inertia([[sympy.QQ(int(x)) for x in row] for row in whole], sympy.QQ)
     zero = n - int(np.linalg.matrix_rank(whole))
-    assert found == ((values > 1e-9).sum(), (values < -1e-9).sum(), zero)
-    assert found.positive == (values.min() > 1e-9)
+    assert result == ((values > 1e-9).sum(), (values < -1e-9).sum(), zero)
+    assert result.positive == (values.min() > 1e-9)

@@ -19,8 +19,8 @@ X = sympy.Symbol("x")
 
 
 def test_positive_roots_once_and_in_order() -> None:
-    found = positive_roots([sympy.Poly(X**3 - X, X), sympy.Poly((X - 1) ** 2 * (X**2 - 3), X)])
-    assert found == [1, sympy.sqrt(3)]
+    result = positive_roots([sympy.Poly(X**3 - X, X), sympy.Poly((X - 1) ** 2 * (X**2 - 3), X)])
+    assert result == [1, sympy.sqrt(3)]
     assert positive_roots([sympy.Poly(5, X)]) == []
 
 
@@ -34,9 +34,9 @@ def test_between_is_the_simplest(a: Fraction, b: Fraction) -> None:
     low, high = sorted((a, b))
     if low == high:
         return
-    found = between(sympy.Rational(low), sympy.Rational(high))
+    result = between(sympy.Rational(low), sympy.Rational(high))
     simplest = next(n for n in range(1, 4000) if any(low < Fraction(k, n) < high for k in range(9 * n + 1)))
-    assert sympy.Rational(low) < found < sympy.Rational(high) and found.q == simplest
+    assert sympy.Rational(low) < result < sympy.Rational(high) and result.q == simplest
 
 
 def test_between_surds() -> None:

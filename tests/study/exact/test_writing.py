@@ -63,10 +63,10 @@ def test_decimals_of_fractions_round_halves_away_from_0(value: Fraction, places:
     wanted = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(
         Decimal(1).scaleb(-places), ROUND_HALF_UP
     )
-    found = decimal(sympy.Rational(value.numerator, value.denominator), places)
-    assert Decimal(found) == wanted
-    assert len(found.partition(".")[2]) == places
-    assert not found.startswith("-0") or Decimal(found) != 0
+    result = decimal(sympy.Rational(value.numerator, value.denominator), places)
+    assert Decimal(result) == wanted
+    assert len(result.partition(".")[2]) == places
+    assert not result.startswith("-0") or Decimal(result) != 0
 
 
 @given(st.integers(-30, 30), st.integers(0, 8))

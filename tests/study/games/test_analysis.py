@@ -30,23 +30,23 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def test_alternating_on_p_times_q() -> None:
-    found = Game("p*q").analyse("alternating", step=1)
-    assert kinds(found) == [(0, 2, "cycles"), (2, 2, "grows"), (2, sympy.oo, "diverges")]
-    assert found.ranges[1].behaviour is not None and found.ranges[1].behaviour.order == 1
+    result = Game("p*q").analyse("alternating", step=1)
+    assert kinds(result) == [(0, 2, "cycles"), (2, 2, "grows"), (2, sympy.oo, "diverges")]
+    assert result.ranges[1].behaviour is not None and result.ranges[1].behaviour.order == 1
     p, q = sympy.symbols("p q", real=True)
-    assert found.invariants == (p**2 + h * p * q + q**2,)
+    assert result.invariants == (p**2 + h * p * q + q**2,)
     assert Game("p*q").analyse("alternating", first="p").invariants == (p**2 - h * p * q + q**2,)
-    assert found.best is None and found.here is not None and found.here.period == 6
-    assert found.periodic is not None
-    j, m = sorted(found.periodic.free_symbols, key=str)
-    assert equal(found.periodic, 2 * sympy.sin(j * sympy.pi / m))
+    assert result.best is None and result.here is not None and result.here.period == 6
+    assert result.periodic is not None
+    j, m = sorted(result.periodic.free_symbols, key=str)
+    assert equal(result.periodic, 2 * sympy.sin(j * sympy.pi / m))
 
 
 def test_simultaneous_diverges_by_the_root_of_1_plus_h_squared() -> None:
-    found = Game("p*q").analyse("simultaneous")
-    assert kinds(found) == [(0, sympy.oo, "diverges")]
-    assert found.radius is not None and found.radius[0].formula == sympy.sqrt(1 + h**2)
-    assert found.eigenvalues == (1 + sympy.I * h, 1 - sympy.I * h)
+    result = Game("p*q").analyse("simultaneous")
+    assert kinds(result) == [(0, sympy.oo, "diverges")]
+    assert result.radius is not None and result.radius[0].formula == sympy.sqrt(1 + h**2)
+    assert result.eigenvalues == (1 + sympy.I * h, 1 - sympy.I * h)
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_simultaneous_diverges_by_the_root_of_1_plus_h_squared() -> None:
     ],
 )
 def test_best_steps_on_p_times_q(method: str, end: Any, step: Any, factor: Any) -> None:
-    found = Game("p*q").analyse(method)
-    assert found.ranges[0].behaviour is not None and found.ranges[0].behaviour.kind == "converges"
-    assert equal(found.ranges[0].high, end) and not found.ranges[0].high_in
-    assert found.best is not None and equal(found.best.step, step) and equal(found.best.factor, factor)
-    assert float(found.best.factor) == pytest.approx(_radius(method, BILINEAR, 1, float(step)))
+    result = Game("p*q").analyse(method)
+    assert result.ranges[0].behaviour is not None and result.ranges[0].behaviour.kind == "converges"
+    assert equal(result.ranges[0].high, end) and not result.ranges[0].high_in
+    assert result.best is not None and equal(result.best.step, step) and equal(result.best.factor, factor)
+    assert float(result.best.factor) == pytest.approx(_radius(method, BILINEAR, 1, float(step)))
     nearby = [_radius(method, BILINEAR, 1, float(step) * x) for x in (0.9, 0.99, 1.01, 1.1)]
     assert min(nearby) > float(factor)
 
@@ -128,24 +128,24 @@ def test_ranges_against_eigenvalues(
     """In every range, at places in it, the largest eigenvalue in floats is on the side that is claimed."""
     a, b, c = entries
     game = Game(f"{a}/2*p^2 + {b}p*q + {c}/2*q^2")
-    found = game.analyse(method, steps, at=(0, 0), **options)
+    result = game.analyse(method, steps, at=(0, 0), **options)
     hessian = np.array([[a, b], [b, c]], dtype=float)
-    for one in found.ranges:
+    for one in result.ranges:
         assert one.behaviour is not None
         low, high = float(one.low), float(one.high) if one.high != sympy.oo else float(one.low) + 3
         for share in (0.01, 0.3, 0.7, 0.99) if one.low != one.high else (0.0,):
             size = _radius(method, hessian, steps[1] / steps[0], low + share * (high - low), **options)
             side = {"converges": size < 1, "diverges": size > 1}
             assert side.get(one.behaviour.kind, abs(size - 1) < 1e-6)
-    for piece in found.radius or ():
+    for piece in result.radius or ():
         if piece.formula is not None:
             at = float(piece.low) + (0.37 if piece.high == sympy.oo else 0.37 * float(piece.high - piece.low))
             size = _radius(method, hessian, steps[1] / steps[0], at, **options)
             assert float(piece.formula.subs(h, at)) == pytest.approx(size, abs=1e-6)
-    if found.best is not None:
-        best, at = float(found.best.factor), float(found.best.step)
+    if result.best is not None:
+        best, at = float(result.best.factor), float(result.best.step)
         assert best == pytest.approx(_radius(method, hessian, steps[1] / steps[0], at, **options), abs=1e-6)
-        for one in (r for r in found.ranges if r.behaviour and r.behaviour.kind == "converges"):
+        for one in (r for r in result.ranges if r.behaviour and r.behaviour.kind == "converges"):
             grid = np.linspace(float(one.low), float(min(one.high, one.low + 9)), 60)[1:-1]
             sizes = [_radius(method, hessian, steps[1] / steps[0], x, **options) for x in grid]
             assert best <= min(sizes) + 1e-7
@@ -162,9 +162,9 @@ def test_ranges_of_three_numbers(method: str, c: list[int]) -> None:
     )  # fmt: skip
     hessian = np.array([[c[0], c[1], 1], [c[1], c[2], c[3]], [1, c[3], c[4]]], dtype=float)
     resting = 3 - int(np.linalg.matrix_rank(hessian))
-    found = game.analyse(method, at=(0, 0, 0))
-    assert found.resting == resting
-    for one in found.ranges:
+    result = game.analyse(method, at=(0, 0, 0))
+    assert result.resting == resting
+    for one in result.ranges:
         assert one.behaviour is not None
         low, high = float(one.low), float(one.high) if one.high != sympy.oo else float(one.low) + 3
         for share in (0.02, 0.5, 0.98) if one.low != one.high else (0.0,):
@@ -179,24 +179,24 @@ def test_ranges_of_three_numbers(method: str, c: list[int]) -> None:
 @pytest.mark.parametrize("f", ["q^4 - p^4", "p^3 + q^3", "p^4 - q^4"])
 def test_second_derivatives_of_0_decide_nothing(f: str) -> None:
     """The linear part of the step is 1, and the orbit of the first leaves: no word of settling."""
-    found = Game(f).analyse("simultaneous", step="1/10", at=(0, 0))
-    assert kinds(found) == [(0, sympy.oo, "undecided")]
-    assert found.here is not None and found.here.kind == "undecided"
-    assert found.invariants == () and found.best is None
-    assert dict(found.draw().facts)["best step"] == "none: no step is proved to converge"
+    result = Game(f).analyse("simultaneous", step="1/10", at=(0, 0))
+    assert kinds(result) == [(0, sympy.oo, "undecided")]
+    assert result.here is not None and result.here.kind == "undecided"
+    assert result.invariants == () and result.best is None
+    assert dict(result.draw().facts)["best step"] == "none: no step is proved to converge"
 
 
 def test_cycles_of_the_linear_part_are_not_those_of_the_game() -> None:
-    found = Game("p*q + p^4/4").analyse("alternating", step=1)
-    assert kinds(found)[0][2] == "undecided" and found.here is not None and found.here.period is None
-    assert found.steps_of_period(6) == [] and found.periodic is None
-    assert dict(found.draw().facts)["stays equal"] == "p^2 + h*p*q + q^2, of the linear part"
+    result = Game("p*q + p^4/4").analyse("alternating", step=1)
+    assert kinds(result)[0][2] == "undecided" and result.here is not None and result.here.period is None
+    assert result.steps_of_period(6) == [] and result.periodic is None
+    assert dict(result.draw().facts)["stays equal"] == "p^2 + h*p*q + q^2, of the linear part"
 
 
 def test_what_rests_away_from_the_equilibrium_does_not_settle() -> None:
     """f = p²/2 - q²/2, a place ahead at h = 1 is (0, 0), where the gradient is 0: nobody moves."""
-    found = Game("p^2/2 - q^2/2").analyse("extragradient", step=1)
-    assert found.here is not None and (found.here.kind, found.here.period) == ("cycles", 1)
+    result = Game("p^2/2 - q^2/2").analyse("extragradient", step=1)
+    assert result.here is not None and (result.here.kind, result.here.period) == ("cycles", 1)
 
 
 @pytest.mark.parametrize("power", [-31, -12, 12, 31])
@@ -204,26 +204,26 @@ def test_scales(power: int) -> None:
     """c·p·q with steps h is p·q with steps c·h, whatever c is."""
     scale = sympy.Integer(10) ** power
     for method in ("alternating", "optimistic", "extragradient"):
-        found, plain = Game(f"p*q*1e{power}").analyse(method), Game("p*q").analyse(method)
+        result, plain = Game(f"p*q*1e{power}").analyse(method), Game("p*q").analyse(method)
         expected = [(low / scale, high / scale, kind) for low, high, kind in kinds(plain)]
-        for (low, high, kind), (low_2, high_2, kind_2) in zip(kinds(found), expected, strict=True):
+        for (low, high, kind), (low_2, high_2, kind_2) in zip(kinds(result), expected, strict=True):
             assert equal(low, low_2) and kind == kind_2 and (high == high_2 or equal(high, high_2))
         if plain.best is not None:
-            assert found.best is not None and equal(found.best.step * scale, plain.best.step)
-            assert equal(found.best.factor, plain.best.factor)
+            assert result.best is not None and equal(result.best.step * scale, plain.best.step)
+            assert equal(result.best.factor, plain.best.factor)
 
 
 def test_two_scales() -> None:
     """The slow half has the factor sqrt(1 - h² + h⁴), 31 zeros from 1: best where the fast half meets it."""
-    found = Game("x*u*1e31 + y*v", minimise="x y").analyse("extragradient")
-    assert found.best is not None and 1 - sympy.Rational(1, 10**60) < found.best.factor < 1
-    assert 0 < sympy.Integer(10) ** -31 - found.best.step < sympy.Integer(10) ** -90
+    result = Game("x*u*1e31 + y*v", minimise="x y").analyse("extragradient")
+    assert result.best is not None and 1 - sympy.Rational(1, 10**60) < result.best.factor < 1
+    assert 0 < sympy.Integer(10) ** -31 - result.best.step < sympy.Integer(10) ** -90
 
 
 def test_numbers_beyond_floats() -> None:
-    found = Game("p*q*1e999").analyse("momentum", step=1)
-    assert found.note == "not derived: numbers of more than 40 digits; ask at a step, in floats"
-    assert found.here is not None and found.here.kind == "undecided" and str(found.here) == "undecided"
+    result = Game("p*q*1e999").analyse("momentum", step=1)
+    assert result.note == "not derived: numbers of more than 40 digits; ask at a step, in floats"
+    assert result.here is not None and result.here.kind == "undecided" and str(result.here) == "undecided"
 
 
 def test_kinks_have_no_analysis() -> None:
@@ -246,16 +246,16 @@ def test_no_equilibrium_no_advice() -> None:
 
 def test_two_numbers_a_player() -> None:
     """x·u + 2y·v: the faster game decides, 1/√3 becomes half of it."""
-    found = lt.study.games.Game("x*u + 2y*v", minimise="x y").analyse("optimistic")
-    assert equal(found.ranges[0].high, 1 / (2 * sympy.sqrt(3)))
-    assert found.matrix is not None and found.matrix.size == 8
+    result = lt.study.games.Game("x*u + 2y*v", minimise="x y").analyse("optimistic")
+    assert equal(result.ranges[0].high, 1 / (2 * sympy.sqrt(3)))
+    assert result.matrix is not None and result.matrix.size == 8
 
 
 def test_a_line_of_equilibria() -> None:
     """q sees x alone: y rests, and every start settles on an equilibrium of its own."""
-    found = lt.study.games.Game("x*q", minimise="x y", maximise="q").analyse("extragradient", step="1/2")
-    assert kinds(found)[0] == (0, 1, "settles")
-    assert found.best is not None and equal(found.best.factor, sympy.sqrt(3) / 2)
+    result = lt.study.games.Game("x*q", minimise="x y", maximise="q").analyse("extragradient", step="1/2")
+    assert kinds(result)[0] == (0, 1, "settles")
+    assert result.best is not None and equal(result.best.factor, sympy.sqrt(3) / 2)
     surd = lt.study.games.Game("sqrt(2)*x*q", minimise="x y", maximise="q").analyse(
         "extragradient", at=(0, 0, 0)
     )
@@ -265,16 +265,16 @@ def test_a_line_of_equilibria() -> None:
 
 def test_surds_in_the_second_derivatives() -> None:
     """The equilibrium has p = (√145 - 1)/12: ranges in its number field, against eigenvalues in floats."""
-    found = Game("p^3 - 3p + p*q - q^2").analyse("simultaneous", step="1/10")
-    hessian = np.array([[6 * float(found.equilibrium.point[0]), 1], [1, -2.0]])
-    assert [kind for _, _, kind in kinds(found)] == ["converges", "undecided", "diverges"]
-    end = float(found.ranges[0].high)
+    result = Game("p^3 - 3p + p*q - q^2").analyse("simultaneous", step="1/10")
+    hessian = np.array([[6 * float(result.equilibrium.point[0]), 1], [1, -2.0]])
+    assert [kind for _, _, kind in kinds(result)] == ["converges", "undecided", "diverges"]
+    end = float(result.ranges[0].high)
     sizes = [_radius("simultaneous", hessian, 1, end * x) for x in (0.1, 0.999, 1, 1.001)]
     assert max(sizes[:2]) < 1 < sizes[3] and sizes[2] == pytest.approx(1)
-    assert found.here is not None and found.here.kind == "converges"
-    assert found.here.factor == pytest.approx(_radius("simultaneous", hessian, 1, 0.1))
-    assert "0 < h < 0.383937…" in str(found) and "solves 145h^4 - 290h^3 + 136h^2 + 24h - 16 = 0" in str(
-        found
+    assert result.here is not None and result.here.kind == "converges"
+    assert result.here.factor == pytest.approx(_radius("simultaneous", hessian, 1, 0.1))
+    assert "0 < h < 0.383937…" in str(result) and "solves 145h^4 - 290h^3 + 136h^2 + 24h - 16 = 0" in str(
+        result
     )
     root = Game("sqrt(2)*p*q").analyse()
     assert kinds(root)[1] == (sympy.sqrt(2), sympy.sqrt(2), "grows")
@@ -284,23 +284,23 @@ def test_beyond_small_number_fields() -> None:
     """Roots of degree 8 in the second derivatives: floats at a step, and the sentence that says so."""
     game = Game("p^4 - 2p^2 + p*q - q^4")
     point = game.equilibria()[4].point
-    found = game.analyse("simultaneous", "1/10", at=point)
-    assert found.ranges == () and "in no small number field; ask at a step" in found.note
+    result = game.analyse("simultaneous", "1/10", at=point)
+    assert result.ranges == () and "in no small number field; ask at a step" in result.note
     p, q = map(float, point)
     size = _radius("simultaneous", np.array([[12 * p * p - 4, 1], [1, -12 * q * q]]), 1, 0.1)
-    assert found.here is not None and found.here.kind == "converges"
-    assert found.here.factor == pytest.approx(size)
+    assert result.here is not None and result.here.kind == "converges"
+    assert result.here.factor == pytest.approx(size)
     assert not Game("exp(p)*q - q").analyse("simultaneous", at=(0, 0)).note
 
 
 def test_high_degrees_are_said_not_waited_for() -> None:
     """Where two factors are equal is a root of degree 18 here: the best step is searched for instead."""
-    found = Game("4x^2 + x*y/3 - 4/3*y^2").analyse("momentum", first="q")
-    assert found.radius is None and found.best is None
-    assert kinds(found)[0][2] == "converges"
-    assert dict(found.draw().facts)["best step"].endswith("searched for in floats, not proved")
-    assert found.searched_best is not None
-    step, factor = found.searched_best
+    result = Game("4x^2 + x*y/3 - 4/3*y^2").analyse("momentum", first="q")
+    assert result.radius is None and result.best is None
+    assert kinds(result)[0][2] == "converges"
+    assert dict(result.draw().facts)["best step"].endswith("searched for in floats, not proved")
+    assert result.searched_best is not None
+    step, factor = result.searched_best
     hessian = np.array([[8, 1 / 3], [1 / 3, -8 / 3]])
     sizes = [_radius("momentum", hessian, 1, step * x, mass=-0.5, first="q") for x in (0.98, 1, 1.02)]
     assert min(sizes) == pytest.approx(factor) and sizes[1] == min(sizes)
@@ -338,5 +338,5 @@ h > 2      diverges      h^2/2 + h*sqrt(h^2 - 4)/2 - 1"""
 
 def _radius(method: str, hessian: Any, ratio: float, step: float, **options: Any) -> float:
     size = 4 if method in ("optimistic", "momentum") else 2
-    found = matrix(method_map(method, hessian, 1, step, ratio * step, **options), size)
-    return float(np.abs(np.linalg.eigvals(found)).max())
+    result = matrix(method_map(method, hessian, 1, step, ratio * step, **options), size)
+    return float(np.abs(np.linalg.eigvals(result)).max())

@@ -11,8 +11,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lattend.study.games.equilibria import search
 from lattend.study.games.game import Game
-from lattend.study.games.search import search
 
 
 def kinds(text: str) -> list[tuple[tuple[Any, ...], str]]:
@@ -20,10 +20,10 @@ def kinds(text: str) -> list[tuple[tuple[Any, ...], str]]:
 
 
 def test_the_only_equilibrium_of_p_times_q() -> None:
-    found = Game("p*q").equilibria()
-    assert found.complete and not found.curve
-    assert [(one.point, one.kind) for one in found] == [((0, 0), "Nash")]
-    assert str(found).splitlines()[1] == "one equilibrium, and no other"
+    result = Game("p*q").equilibria()
+    assert result.complete and not result.curve
+    assert [(one.point, one.kind) for one in result] == [((0, 0), "Nash")]
+    assert str(result).splitlines()[1] == "one equilibrium, and no other"
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_kinds(text: str, expected: list[tuple[Any, str]]) -> None:
 
 
 def test_several_in_surds() -> None:
-    found = Game("p^4/8 - p^2 + p*q - q^2/2").equilibria()  # q = p, then p³/2 = p
+    result = Game("p^4/8 - p^2 + p*q - q^2/2").equilibria()  # q = p, then p³/2 = p
     root = sympy.sqrt(2)
-    assert [one.point for one in found] == [(-root, -root), (0, 0), (root, root)]
-    assert [one.kind for one in found] == ["strict Nash", "none", "strict Nash"]
+    assert [one.point for one in result] == [(-root, -root), (0, 0), (root, root)]
+    assert [one.kind for one in result] == ["strict Nash", "none", "strict Nash"]
     surds = Game("p^3 - 3p + p*q - q^2").equilibria()
     for one in surds:
         p, q = one.point
@@ -103,9 +103,9 @@ def test_what_fills_a_line_is_an_equilibrium_only_where_nobody_gains(f: str, sum
 
 
 def test_searched_where_algebra_stops() -> None:
-    found = Game("sin(p)*q + p*cos(q)").equilibria()
-    assert not found.complete and "found by Newton's method from 324 starts" in found.note
-    for one in found:
+    result = Game("sin(p)*q + p*cos(q)").equilibria()
+    assert not result.complete and "found by Newton's method from 324 starts" in result.note
+    for one in result:
         assert not one.exact and np.abs(Game("sin(p)*q + p*cos(q)").gradient(one.floats)).max() < 1e-6
     many = Game("a^5 + b^5 + c^5 - d^5 + a*b*c*d", minimise="a b").equilibria()
     assert "are too many to solve exactly: 16 in 4 is the limit" in many.note
@@ -119,9 +119,9 @@ def test_several_have_to_be_told_apart() -> None:
 def test_three_numbers() -> None:
     """A game whose equilibria are the corners of a box: all eight, signs decide."""
     game = Game("x^3/3 - x + y^3/3 - y - u^3/3 + u", minimise="x y")
-    found = {one.point: one.kind for one in game.equilibria()}
-    assert set(found) == set(itertools.product((-1, 1), repeat=3))
-    assert [point for point, kind in found.items() if kind == "strict Nash"] == [(1, 1, 1)]
+    result = {one.point: one.kind for one in game.equilibria()}
+    assert set(result) == set(itertools.product((-1, 1), repeat=3))
+    assert [point for point, kind in result.items() if kind == "strict Nash"] == [(1, 1, 1)]
 
 
 def test_kinds_known_by_decimals() -> None:

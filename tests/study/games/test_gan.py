@@ -26,10 +26,10 @@ def _one_thread():
 
 def field(seed=0, dtype=torch.float64):
     """A small field in float64, and the parameters of both players."""
-    found = RingField(SMALL, seed)
-    found.data, found.noise = found.data.to(dtype), found.noise.to(dtype)
-    p, q = (net.start(found.random).to(dtype) for net in (found.generator, found.discriminator))
-    return found, p, q
+    result = RingField(SMALL, seed)
+    result.data, result.noise = result.data.to(dtype), result.noise.to(dtype)
+    p, q = (net.start(result.random).to(dtype) for net in (result.generator, result.discriminator))
+    return result, p, q
 
 
 def test_a_net_is_the_same_as_torchs():
@@ -45,34 +45,34 @@ def test_a_net_is_the_same_as_torchs():
 
 
 def test_f_is_the_gans_loss():
-    found, p, q = field()
-    real = torch.sigmoid(found.discriminator(q, found.data))
-    made = torch.sigmoid(found.discriminator(q, found.generator(p, found.noise)))
-    assert found.value(p, q).item() == pytest.approx((real.log().mean() + (1 - made).log().mean()).item())
+    result, p, q = field()
+    real = torch.sigmoid(result.discriminator(q, result.data))
+    made = torch.sigmoid(result.discriminator(q, result.generator(p, result.noise)))
+    assert result.value(p, q).item() == pytest.approx((real.log().mean() + (1 - made).log().mean()).item())
 
 
 def test_gradients_and_penalties_are_differences():
-    found, p, q = field()
-    down, up = found.gradient(p, q)
+    result, p, q = field()
+    down, up = result.gradient(p, q)
 
     def lengths(p, q):
-        down, up = found.gradient(p, q)
+        down, up = result.gradient(p, q)
         return (down.dot(down) + up.dot(up)).item() / 2, down.dot(down).item() / 2
 
-    to_p, to_q = found.consensus(p, q)
-    penalty = found.penalty(p, q)
+    to_p, to_q = result.consensus(p, q)
+    penalty = result.penalty(p, q)
     small = 1e-5
     for place in (0, 7, len(p) - 1):
         unit = torch.zeros_like(p)
         unit[place] = small
-        change = found.value(p + unit, q) - found.value(p - unit, q)
+        change = result.value(p + unit, q) - result.value(p - unit, q)
         assert down[place].item() == pytest.approx(change.item() / (2 * small), abs=1e-8)
         change = lengths(p + unit, q)[0] - lengths(p - unit, q)[0]
         assert to_p[place].item() == pytest.approx(change / (2 * small), abs=1e-8)
     for place in (0, 7, len(q) - 1):
         unit = torch.zeros_like(q)
         unit[place] = small
-        change = found.value(p, q + unit) - found.value(p, q - unit)
+        change = result.value(p, q + unit) - result.value(p, q - unit)
         assert up[place].item() == pytest.approx(change.item() / (2 * small), abs=1e-8)
         more, less = lengths(p, q + unit), lengths(p, q - unit)
         assert to_q[place].item() == pytest.approx((more[0] - less[0]) / (2 * small), abs=1e-8)
@@ -80,14 +80,14 @@ def test_gradients_and_penalties_are_differences():
 
 
 def test_methods_step_tensors_as_they_step_numbers():
-    found, p, q = field()
-    down, up = found.gradient(p, q)
-    assert torch.equal(method_of("simultaneous").step(found, (p, q), (0.1, 0.2))[0], p - 0.1 * down)
-    new_p, new_q = method_of("alternating").step(found, (p, q), (0.1, 0.2))
+    result, p, q = field()
+    down, up = result.gradient(p, q)
+    assert torch.equal(method_of("simultaneous").step(result, (p, q), (0.1, 0.2))[0], p - 0.1 * down)
+    new_p, new_q = method_of("alternating").step(result, (p, q), (0.1, 0.2))
     assert torch.equal(new_q, q + 0.2 * up)
-    assert torch.equal(new_p, p - 0.1 * found.gradient(p, new_q)[0])
-    _, paid = method_of("gradient_penalty", weight=3).step(found, (p, q), (0.1, 0.2))
-    assert torch.allclose(paid, q + 0.2 * (up - 3 * found.penalty(p, q)))
+    assert torch.equal(new_p, p - 0.1 * result.gradient(p, new_q)[0])
+    _, paid = method_of("gradient_penalty", weight=3).step(result, (p, q), (0.1, 0.2))
+    assert torch.allclose(paid, q + 0.2 * (up - 3 * result.penalty(p, q)))
 
 
 class Counted(RingField):
@@ -105,28 +105,28 @@ class Counted(RingField):
 @pytest.mark.parametrize("name", ["alternating", "momentum", "consensus", "gradient_penalty"])
 @pytest.mark.parametrize(("first", "turns"), [("p", ["p", "q"]), ("q", ["q", "p"])])
 def test_no_gradient_is_computed_in_vain(name, first, turns):
-    found, method = Counted(SMALL, 0), method_of(name, first=first)
-    p, q = (net.start(found.random) for net in (found.generator, found.discriminator))
-    method.step(found, method.start(found, p, q), (0.1, 0.2))
-    assert found.asked == turns
+    result, method = Counted(SMALL, 0), method_of(name, first=first)
+    p, q = (net.start(result.random) for net in (result.generator, result.discriminator))
+    method.step(result, method.start(result, p, q), (0.1, 0.2))
+    assert result.asked == turns
 
 
 def test_who_does_not_move_has_no_gradient():
-    found, p, q = field()
-    down, up = found.gradient(p, q)
-    assert torch.equal(found.gradient(p, q, "p")[0], down) and found.gradient(p, q, "p")[1] == 0
-    assert torch.equal(found.gradient(p, q, "q")[1], up) and found.gradient(p, q, "q")[0] == 0
-    to_p, to_q = found.consensus(p, q)
-    assert torch.equal(found.consensus(p, q, "p")[0], to_p) and torch.equal(
-        found.consensus(p, q, "q")[1], to_q
+    result, p, q = field()
+    down, up = result.gradient(p, q)
+    assert torch.equal(result.gradient(p, q, "p")[0], down) and result.gradient(p, q, "p")[1] == 0
+    assert torch.equal(result.gradient(p, q, "q")[1], up) and result.gradient(p, q, "q")[0] == 0
+    to_p, to_q = result.consensus(p, q)
+    assert torch.equal(result.consensus(p, q, "p")[0], to_p) and torch.equal(
+        result.consensus(p, q, "q")[1], to_q
     )
 
 
 def test_every_step_has_its_own_batch():
-    found = RingField(SMALL, 0)
-    data, noise = found.data, found.noise
-    found.next_batch()
-    assert not torch.equal(found.data, data) and not torch.equal(found.noise, noise)
+    result = RingField(SMALL, 0)
+    data, noise = result.data, result.noise
+    result.next_batch()
+    assert not torch.equal(result.data, data) and not torch.equal(result.noise, noise)
 
 
 def test_samples_are_judged_by_the_nearest_centre():

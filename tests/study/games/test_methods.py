@@ -38,9 +38,9 @@ def test_step_on_a_quadratic_game(
     entries = data.draw(st.lists(st.integers(-3, 3), min_size=n * n, max_size=n * n))
     half = np.array(entries, dtype=float).reshape(n, n)
     H = half + half.T
-    found = step_rows(method_of(name, **options), H.tolist(), first, (0.5, 0.25), float)
+    result = step_rows(method_of(name, **options), H.tolist(), first, (0.5, 0.25), float)
     expected = method_map(name, H, first, 0.5, 0.25, **options)
-    assert np.allclose(np.array(found, dtype=float), matrix(expected, len(found)))
+    assert np.allclose(np.array(result, dtype=float), matrix(expected, len(result)))
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)

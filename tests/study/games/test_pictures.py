@@ -175,8 +175,8 @@ def test_equilibria_that_fill_a_line():
     assert figure.caption == ("the gradient is 0 wherever p - q - 1 = 0",)
     _, curve = figure.charts
     assert curve.title == "Distance to the nearest equilibrium"
-    found = [d for _, d in curve.lines[0].points]
-    assert found == pytest.approx([abs(p - q - 1) / math.sqrt(2) for p, q in orbit.floats])
+    result = [d for _, d in curve.lines[0].points]
+    assert result == pytest.approx([abs(p - q - 1) / math.sqrt(2) for p, q in orbit.floats])
     assert rest_of(game).foot(orbit) == pytest.approx([3, 2])  # the foot of (2, 3) on p = q + 1
     to_one = distances(orbit, to=(1, 0)).charts[0].lines[0].points
     assert to_one[0][1] == pytest.approx(math.dist((2, 3), (1, 0)))
@@ -256,8 +256,8 @@ def test_numbers_without_bound_have_their_picture():
 
 def test_the_picture_of_an_analysis():
     """Optimistic steps on p·q: 1/√2 at 1/2, 1 at 1/√3, and √(2h² + h√(4h² − 1)) beyond 1/2."""
-    found = PQ.analyse("optimistic", step="1/4")
-    figure = found.draw()
+    result = PQ.analyse("optimistic", step="1/4")
+    figure = result.draw()
     (curve,) = figure.charts
     line = {point[0]: point[1] for point in curve.lines[0].points}
     assert max(line) == pytest.approx(1.5 / math.sqrt(3))  # half as far again as the end of the range
@@ -271,7 +271,7 @@ def test_the_picture_of_an_analysis():
         (["h = 1/4"], (0.25, pytest.approx((math.sqrt(2) + math.sqrt(6)) / 4))),
     ]
     assert ("best step", "1/2: factor sqrt(2)/2 = 0.7071") in figure.facts
-    assert figure.json()["best"] == found.json()["best"]
+    assert figure.json()["best"] == result.json()["best"]
     assert figure.svg().startswith("<svg")
 
 
@@ -281,24 +281,27 @@ def test_an_analysis_beyond_floats_has_facts_alone():
 
 
 def test_the_picture_of_equilibria():
-    found = WELLS.equilibria()
-    figure = found.draw()
+    result = WELLS.equilibria()
+    figure = result.draw()
     assert [mark.points for mark in named(figure, Dots, "equilibrium")] == [[(-1.0, 0.0), (1.0, 0.0)]]
     assert figure.facts[1] == ("p = 0, q = -2", "not an equilibrium: p gains by moving")
-    assert figure.json()["equilibria"] == found.json()["equilibria"]
-    one = found[2].draw()
+    assert figure.json()["equilibria"] == result.json()["equilibria"]
+    one = result[2].draw()
     assert [mark.points for mark in named(one, Dots, "equilibrium")] == [[(1.0, 0.0)]]
     assert one.charts[0].x == (-0.5, 2.5)
-    assert one.facts == (("p = 1, q = 0", str(found[2])),)
+    assert one.facts == (("p = 1, q = 0", str(result[2])),)
     assert one.json()["point"] == ["1", "0"]
 
 
 def test_results_are_named_in_one_line():
-    found = WELLS.equilibria()
-    assert repr(found[1]) == "<Equilibrium p = 0, q = -2: not an equilibrium>"
-    assert repr(found) == "<Equilibria of q*(p^2 - 1) - q^2/4: 3>"
+    result = WELLS.equilibria()
+    assert repr(result[1]) == "<Equilibrium p = 0, q = -2: not an equilibrium>"
+    assert repr(result) == "<Equilibria of q*(p^2 - 1) - q^2/4: 3>"
     assert repr(PQ.analyse(step=1)) == "<Analysis of p*q: alternating, q first>"
-    assert repr(PQ.analyse(step=1).here) == "<Here h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
+    assert (
+        repr(PQ.analyse(step=1).here)
+        == "<StepOutcome h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
+    )
     assert repr(SIX) == "<Orbit of p*q: alternating, q first, 6 steps, period 6>"
 
 

@@ -33,9 +33,9 @@ def put_in(formula: Any, values: dict[str, Any]) -> Any:
 def test_the_map_is_a_step_of_the_orbit(text: str, method: str, start: tuple[Any, Any], h: Fraction) -> None:
     game = Game(text)
     orbit = game.orbit(start, h, steps=2, method=method)
-    found = game.map(method, h)
+    result = game.map(method, h)
     state = dict(zip("pq", start, strict=True))
-    if "g_p" in found.formulas:
+    if "g_p" in result.formulas:
         still = method == "momentum"
         state |= (
             {"g_p": 0, "g_q": 0}
@@ -43,8 +43,8 @@ def test_the_map_is_a_step_of_the_orbit(text: str, method: str, start: tuple[Any
             else dict(zip(("g_p", "g_q"), exact_gradient(game, start), strict=True))
         )
     for t in (1, 2):
-        assert put_in(found.value, state) == orbit.values[t]
-        state = {name: put_in(formula, state) for name, formula in found.formulas.items()}
+        assert put_in(result.value, state) == orbit.values[t]
+        state = {name: put_in(formula, state) for name, formula in result.formulas.items()}
         assert (state["p"], state["q"]) == orbit.points[t]
 
 
@@ -61,8 +61,8 @@ def test_the_step_stays_open() -> None:
 
 
 def test_a_long_value_is_left_in_the_new_place() -> None:
-    found = Game("p^4/4 - p^2 + p*q - q^2/2").map("extragradient")
-    assert found.texts["f'"] == "p'^4/4 - p'^2 - q'^2/2 + p'*q'"
+    result = Game("p^4/4 - p^2 + p*q - q^2/2").map("extragradient")
+    assert result.texts["f'"] == "p'^4/4 - p'^2 - q'^2/2 + p'*q'"
 
 
 def test_maps_that_there_are_none_of() -> None:

@@ -82,9 +82,9 @@ def test_an_equilibrium_is_chosen():
     game = Game("(p^2 - 1)*q - q^2/4")
     with pytest.raises(DomainError, match=r"several equilibria: .*; say which: at="):
         compare_methods(game, ["1/2"], ["simultaneous"])
-    found = compare_methods(game, ["1/16"], ["simultaneous"], at=(1, 0)).json()["methods"]["simultaneous"]
+    result = compare_methods(game, ["1/16"], ["simultaneous"], at=(1, 0)).json()["methods"]["simultaneous"]
     # The field's matrix at (1, 0) is [[0, -2], [2, -1/2]]
-    assert found[0]["factor"] == pytest.approx(radius(np.eye(2) + np.array([[0, -2], [2, -0.5]]) / 16))
+    assert result[0]["factor"] == pytest.approx(radius(np.eye(2) + np.array([[0, -2], [2, -0.5]]) / 16))
 
 
 def test_where_equilibria_form_a_line_methods_settle_at_one_of_them():
@@ -101,8 +101,8 @@ def test_what_is_not_decided_is_said():
 
 
 def test_one_step_and_one_method_need_no_list():
-    found = compare_methods(PQ, "12", "optimistic").json()
-    assert found["steps"] == ["12"] and list(found["methods"]) == ["optimistic"]
+    result = compare_methods(PQ, "12", "optimistic").json()
+    assert result["steps"] == ["12"] and list(result["methods"]) == ["optimistic"]
     assert list(compare_methods(PQ, 0.5, consensus(1)).json()["methods"]) == ["consensus, weight 1"]
 
 

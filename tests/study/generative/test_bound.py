@@ -46,35 +46,35 @@ def flat(z: torch.Tensor, *shape: int) -> torch.Tensor:
 def test_sums_over_pixels_and_latents_mean_over_the_batch():
     x = torch.ones(5, 1, 2, 3)
     q = Gaussian(torch.tensor([[1.0, 2.0]] * 4 + [[0.0, 0.0]]), 1)
-    found = elbo(x, q, lambda z: Bernoulli(flat(z, 1, 2, 3)), samples=7)
-    assert found.reconstruction.item() == pytest.approx(6 * math.log(1 / 2))  # six pixels, each log ½
-    assert found.kl.item() == pytest.approx(4 / 5 * (1 + 4) / 2)  # four of five have (1² + 2²) / 2
-    assert found.value.item() == pytest.approx(found.reconstruction.item() - found.kl.item())
-    assert found.loss.item() == pytest.approx(-found.value.item())
-    assert found.kls.tolist() == [2.5] * 4 + [0.0]
-    assert found.reconstructions.shape == found.values.shape == (5,)
-    assert found.standard_error == 0 and found.kl_error == 0
-    assert found.dimensions == 6
+    result = elbo(x, q, lambda z: Bernoulli(flat(z, 1, 2, 3)), samples=7)
+    assert result.reconstruction.item() == pytest.approx(6 * math.log(1 / 2))  # six pixels, each log ½
+    assert result.kl.item() == pytest.approx(4 / 5 * (1 + 4) / 2)  # four of five have (1² + 2²) / 2
+    assert result.value.item() == pytest.approx(result.reconstruction.item() - result.kl.item())
+    assert result.loss.item() == pytest.approx(-result.value.item())
+    assert result.kls.tolist() == [2.5] * 4 + [0.0]
+    assert result.reconstructions.shape == result.values.shape == (5,)
+    assert result.standard_error == 0 and result.kl_error == 0
+    assert result.dimensions == 6
 
 
 def test_unit_and_beta():
     x, q = torch.zeros(2, 4, dtype=torch.long), Gaussian([[2.0], [0.0]], 1)
-    found = elbo(x, q, lambda z: Categorical(flat(z, 4, 8)), beta=3.0, unit="bits/dim")
-    assert found.reconstruction.item() == pytest.approx(-3)  # log₂ 8 a pixel
-    assert found.kl.item() == pytest.approx(1 / math.log(2) / 4)  # mean of 2 and 0 nats, over four numbers
-    assert found.value.item() == pytest.approx(-3 - 1 / math.log(2) / 4)  # the bound, whatever beta is
-    assert found.loss.item() == pytest.approx(4 * math.log(8) + 3 * 1)  # in nats
-    assert found.into("nats").value.item() == pytest.approx(found.value.item() * 4 * math.log(2))
+    result = elbo(x, q, lambda z: Categorical(flat(z, 4, 8)), beta=3.0, unit="bits/dim")
+    assert result.reconstruction.item() == pytest.approx(-3)  # log₂ 8 a pixel
+    assert result.kl.item() == pytest.approx(1 / math.log(2) / 4)  # mean of 2 and 0 nats, over four numbers
+    assert result.value.item() == pytest.approx(-3 - 1 / math.log(2) / 4)  # the bound, whatever beta is
+    assert result.loss.item() == pytest.approx(4 * math.log(8) + 3 * 1)  # in nats
+    assert result.into("nats").value.item() == pytest.approx(result.value.item() * 4 * math.log(2))
 
 
 def test_free_bits_are_per_latent_after_the_mean_over_the_batch():
     x = torch.ones(2, 1)
     q = Gaussian([[2.0, 0.0, 0.4], [0.0, 0.0, 0.4]], 1)  # KL by latent: 2 and 0, 0 and 0, 0.08 twice
-    found = elbo(x, q, lambda z: Bernoulli(flat(z, 1)), free_bits=0.5, beta=2.0)
+    result = elbo(x, q, lambda z: Bernoulli(flat(z, 1)), free_bits=0.5, beta=2.0)
     freed = 1.0 + 0.5 + 0.5  # latent 0 has a mean of 1, the others less than 0.5
-    assert found.loss.item() == pytest.approx(math.log(2) + 2 * freed)
-    assert found.kl.item() == pytest.approx(1 + 0.08)  # the KL itself is the KL
-    assert found.value.item() == pytest.approx(-math.log(2) - 1.08)
+    assert result.loss.item() == pytest.approx(math.log(2) + 2 * freed)
+    assert result.kl.item() == pytest.approx(1 + 0.08)  # the KL itself is the KL
+    assert result.value.item() == pytest.approx(-math.log(2) - 1.08)
 
 
 @settings(max_examples=30)
@@ -82,12 +82,12 @@ def test_free_bits_are_per_latent_after_the_mean_over_the_batch():
 def test_estimates_the_exact_terms(seed, way):
     model, x, q = linear(seed)
     exact = model.elbo(x, q)
-    found = elbo(x, q, model.decode, samples=400, kl=way, generator=seeded(seed + 1))
-    assert found.standard_error is not None and found.closed == (way == "closed")
-    assert abs(found.value - exact.elbo.mean()) < 5 * found.standard_error
-    assert abs(found.kl - exact.kl.mean()) <= (5 * found.kl_error + 1e-12)  # pyright: ignore
-    errors = found.log_likelihoods.std(0) / 20
-    assert ((found.reconstructions - exact.reconstruction).abs() < 5.5 * errors).all()
+    result = elbo(x, q, model.decode, samples=400, kl=way, generator=seeded(seed + 1))
+    assert result.standard_error is not None and result.closed == (way == "closed")
+    assert abs(result.value - exact.elbo.mean()) < 5 * result.standard_error
+    assert abs(result.kl - exact.kl.mean()) <= (5 * result.kl_error + 1e-12)  # pyright: ignore
+    errors = result.log_likelihoods.std(0) / 20
+    assert ((result.reconstructions - exact.reconstruction).abs() < 5.5 * errors).all()
 
 
 def test_the_standard_error_is_that_of_repeats():
@@ -101,20 +101,20 @@ def test_the_standard_error_is_that_of_repeats():
 
 def test_the_population_error_is_that_of_other_batches():
     model, _, _ = linear(4)
-    found = []
+    result = []
     for s in range(200):
         x = model.sample(20, seeded(s))
-        found.append(elbo(x, model.posterior(x), model.decode, generator=seeded(s + 1000)))
-    spread = np.std([one.value.item() for one in found], ddof=1)
-    claimed = math.sqrt(np.mean([one.population_error**2 for one in found]))
+        result.append(elbo(x, model.posterior(x), model.decode, generator=seeded(s + 1000)))
+    spread = np.std([one.value.item() for one in result], ddof=1)
+    claimed = math.sqrt(np.mean([one.population_error**2 for one in result]))
     assert spread == pytest.approx(claimed, rel=0.2)
 
 
 def test_at_the_posterior_a_sampled_kl_has_no_error():
     model, x, _ = linear(5)
-    found = elbo(x, model.posterior(x), model.decode, samples=3, kl="sample")
-    torch.testing.assert_close(found.values, model.log_prob(x))
-    assert found.standard_error < 1e-12 and found.kl_error > 0.01  # pyright: ignore
+    result = elbo(x, model.posterior(x), model.decode, samples=3, kl="sample")
+    torch.testing.assert_close(result.values, model.log_prob(x))
+    assert result.standard_error < 1e-12 and result.kl_error > 0.01  # pyright: ignore
 
 
 def test_a_nonlinear_decoder_against_integration():
@@ -134,10 +134,10 @@ def test_a_nonlinear_decoder_against_integration():
     evidence = ((log_x + log_z).exp().sum() * step).log()
     log_posterior = log_x + log_z - evidence
     gap = (log_q.exp() * (log_q - log_posterior)).sum() * step
-    found = elbo(x, q, decode, samples=20_000, generator=seeded(0))
-    assert found.kl.item() == pytest.approx(divergence.item(), abs=1e-9)
-    assert abs(found.reconstruction - reconstruction) < 4.5 * found.standard_error  # pyright: ignore
-    assert abs(found.value + gap - evidence) < 4.5 * found.standard_error  # pyright: ignore
+    result = elbo(x, q, decode, samples=20_000, generator=seeded(0))
+    assert result.kl.item() == pytest.approx(divergence.item(), abs=1e-9)
+    assert abs(result.reconstruction - reconstruction) < 4.5 * result.standard_error  # pyright: ignore
+    assert abs(result.value + gap - evidence) < 4.5 * result.standard_error  # pyright: ignore
 
 
 def test_gradients_are_those_of_the_numbers():
@@ -165,9 +165,9 @@ def test_gradients_estimate_those_of_the_exact_elbo():
         q = Gaussian(mean, log_variance=log_variance)
         value = elbo(x, q, model.decode, samples=4, generator=seeded(s)).value
         runs.append(torch.stack(torch.autograd.grad(value, (mean, log_variance))))
-    found = torch.stack(runs)
-    errors = found.std(0) / math.sqrt(len(runs))
-    assert ((found.mean(0) - torch.stack(wanted)).abs() < 4.5 * errors + 1e-9).all()
+    result = torch.stack(runs)
+    errors = result.std(0) / math.sqrt(len(runs))
+    assert ((result.mean(0) - torch.stack(wanted)).abs() < 4.5 * errors + 1e-9).all()
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3])
@@ -180,14 +180,14 @@ def test_a_discrete_posterior_has_the_right_gradient(samples, way):
     log_x = Bernoulli(table).log_prob(x[0]).sum(-1)
     q = logits.softmax(-1)[0]
     exact = (q * (log_x - q.log() + math.log(1 / 3))).sum()
-    found = expectation(
+    result = expectation(
         logits,
         samples,
         lambda q: elbo(x, q, lambda z: Bernoulli(table[z]), prior, samples=samples, kl=way).value,
     )
-    torch.testing.assert_close(found, exact)
+    torch.testing.assert_close(result, exact)
     for leaf in (logits, table):
-        grads = (torch.autograd.grad(t, leaf, retain_graph=True)[0] for t in (found, exact))
+        grads = (torch.autograd.grad(t, leaf, retain_graph=True)[0] for t in (result, exact))
         torch.testing.assert_close(*grads)
 
 
@@ -203,8 +203,8 @@ def test_distributions_of_torch():
     prior = td.Normal(torch.tensor(0.0, dtype=F64), 1.0)
     for posterior in (normal, td.Independent(normal, 1), td.MultivariateNormal(q.mean, q.covariance)):
         torch.manual_seed(0)
-        found = elbo(x, posterior, decode, prior, samples=5, kl="sample")
-        torch.testing.assert_close(found.values, ours.values)
+        result = elbo(x, posterior, decode, prior, samples=5, kl="sample")
+        torch.testing.assert_close(result.values, ours.values)
         torch.testing.assert_close(elbo(x, posterior, decode).kl, divergence)
     torch.testing.assert_close(elbo(x, normal, decode, prior, kl="closed").kl, divergence)
     laplace = td.Laplace(q.mean, q.variance.sqrt())
@@ -223,8 +223,8 @@ def test_a_decoder_of_your_own():
             return x * self.rate.log() - self.rate - torch.lgamma(x + 1)
 
     x, q = torch.tensor([[0.0, 3.0]]), Gaussian([[0.0]], 1)
-    found = elbo(x, q, lambda z: Poisson(torch.ones(*z.shape[:2], 2)))
-    assert found.value.item() == pytest.approx(-2 - math.log(6))
+    result = elbo(x, q, lambda z: Poisson(torch.ones(*z.shape[:2], 2)))
+    assert result.value.item() == pytest.approx(-2 - math.log(6))
     with pytest.raises(TensorError, match="posterior is drawn from, and a Poisson has no sample"):
         elbo(x, Poisson(torch.ones(1, 2)), good)
 
@@ -236,7 +236,7 @@ def test_an_impossible_class_makes_it_minus_infinity():
     for way in ("closed", "sample"):
         for samples in (1, 64):
             logits = torch.tensor([[9.0, 0.0]], requires_grad=True)
-            found = elbo(
+            result = elbo(
                 x,
                 Categorical(logits),
                 lambda z: Categorical(table[z][..., None, :]),
@@ -245,9 +245,9 @@ def test_an_impossible_class_makes_it_minus_infinity():
                 kl=way,
                 generator=seeded(1),
             )
-            assert found.value.item() == -math.inf
-            assert found.kl.isfinite()
-            assert repr(found) == "<ELBO −inf nats>"
+            assert result.value.item() == -math.inf
+            assert result.kl.isfinite()
+            assert repr(result) == "<ELBO −inf nats>"
 
 
 def test_bfloat16_is_summed_in_float32():
@@ -255,19 +255,21 @@ def test_bfloat16_is_summed_in_float32():
     weights = torch.randn(100, 2, generator=seeded(0)).bfloat16()
     x = (torch.rand(3, 100, generator=seeded(1)) < 0.5).bfloat16()
     q = Gaussian(torch.zeros(3, 2, dtype=torch.bfloat16), 1)
-    found = elbo(x, q, lambda z: Bernoulli(z @ weights.T), samples=50, generator=seeded(2))
+    result = elbo(x, q, lambda z: Bernoulli(z @ weights.T), samples=50, generator=seeded(2))
     z = q.sample(50, seeded(2))
-    assert z.dtype == torch.bfloat16 and found.value.dtype == torch.float32
+    assert z.dtype == torch.bfloat16 and result.value.dtype == torch.float32
     exact = td.Bernoulli(logits=(z @ weights.T).double()).log_prob(x.double()).sum(-1).mean()
-    assert found.reconstruction.item() == pytest.approx(exact.item(), rel=1e-5)
+    assert result.reconstruction.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
 def test_a_reconstruction_has_no_more_digits_than_its_error_leaves():
     q = Gaussian(torch.zeros(2, 1), 1)
-    found = elbo(torch.ones(2, 784), q, lambda z: Bernoulli(z.expand(-1, -1, 784)), samples=9)
-    assert found.reconstruction_error == found.standard_error > 1  # pyright: ignore
-    line = str(found).splitlines()[3]
-    assert line == f"reconstruction  {format_error(found.reconstruction.item(), found.reconstruction_error)}"
+    result = elbo(torch.ones(2, 784), q, lambda z: Bernoulli(z.expand(-1, -1, 784)), samples=9)
+    assert result.reconstruction_error == result.standard_error > 1  # pyright: ignore
+    line = str(result).splitlines()[3]
+    assert (
+        line == f"reconstruction  {format_error(result.reconstruction.item(), result.reconstruction_error)}"
+    )
     assert "±" in line
 
 
@@ -283,25 +285,25 @@ def test_samples_of_any_whole_type():
 
 def test_shown():
     x, q = torch.ones(1, 2), Gaussian(torch.ones(1, 1, requires_grad=True), 1)  # numbers with a gradient too
-    found = elbo(x, q, lambda z: Bernoulli(flat(z, 2)))
-    assert repr(found) == "<ELBO −1.8863 nats>"
-    assert str(found) == (
+    result = elbo(x, q, lambda z: Bernoulli(flat(z, 2)))
+    assert repr(result) == "<ELBO −1.8863 nats>"
+    assert str(result) == (
         "mean of 1 example of 2 numbers, 1 z for each\n\n"
         "ELBO            −1.8863 nats\n"
         "reconstruction  −1.3863\n"
         "KL              0.5000, closed form"
     )
-    assert "<table>" in found._repr_html_()
-    data = found.json()
+    assert "<table>" in result._repr_html_()
+    data = result.json()
     assert data["elbo"] == pytest.approx(data["reconstruction"] - data["kl"])
     assert (data["standard_error"], data["population_error"], data["kl_error"]) == (None, None, 0.0)
     assert (data["examples"], data["samples"], data["dimensions"], data["unit"]) == (1, 1, 2, "nats")
 
 
 def test_every_name_comes_with_a_star():
-    found: dict[str, object] = {}
-    exec("from lattend.study.generative import *", found)
-    assert set(lt.study.generative.__all__) == set(found) - {"__builtins__"} == set(dir(lt.study.generative))
+    result: dict[str, object] = {}
+    exec("from lattend.study.generative import *", result)
+    assert set(lt.study.generative.__all__) == set(result) - {"__builtins__"} == set(dir(lt.study.generative))
     assert set(lt.study.generative.__all__) == set(lt.study.generative._HOME)
 
 

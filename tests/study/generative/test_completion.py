@@ -20,18 +20,18 @@ def small():
 
 
 @pytest.fixture(scope="module")
-def found(small):
+def result(small):
     return lt.study.generative.complete_digits(1, data=small)
 
 
 def test_it_beats_the_tables():
     told = []
-    found = lt.study.generative.complete_digits(2, progress=told.append)
-    assert found.nats[OURS] < found.nats[LEFT] < found.nats[ALONE]
-    assert found.nats[ALONE] == pytest.approx(107.97, abs=0.01)
-    assert found.nats[LEFT] == pytest.approx(101.91, abs=0.01)
-    assert [epoch.epoch for epoch in told] == [1, 2] and tuple(told) == found.history
-    assert found.nats[OURS] == pytest.approx(float(found.model.nats(found.data.test).mean().detach()))
+    result = lt.study.generative.complete_digits(2, progress=told.append)
+    assert result.nats[OURS] < result.nats[LEFT] < result.nats[ALONE]
+    assert result.nats[ALONE] == pytest.approx(107.97, abs=0.01)
+    assert result.nats[LEFT] == pytest.approx(101.91, abs=0.01)
+    assert [epoch.epoch for epoch in told] == [1, 2] and tuple(told) == result.history
+    assert result.nats[OURS] == pytest.approx(float(result.model.nats(result.data.test).mean().detach()))
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -52,8 +52,8 @@ def test_the_tables_count_and_add_one(left):
 
 
 @pytest.mark.parametrize("given", ["top", "left"])
-def test_completions_keep_what_is_given(found, given):
-    picture = found.draw(given, samples=2)
+def test_completions_keep_what_is_given(result, given):
+    picture = result.draw(given, samples=2)
     rows = {name: torch.tensor(images) for name, images in picture.data["rows"].items()}
     assert list(rows) == ["true", "drawn 1", "drawn 2"]
     known = half(given)
@@ -69,26 +69,26 @@ def test_completions_keep_what_is_given(found, given):
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_same_from_the_same_seed(small, found):
+def test_the_same_from_the_same_seed(small, result):
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     again = lt.study.generative.complete_digits(1, data=small)
-    assert again.nats == found.nats
-    assert again.draw().data["rows"] == found.draw().data["rows"]
+    assert again.nats == result.nats
+    assert again.draw().data["rows"] == result.draw().data["rows"]
     assert torch.equal(torch.get_rng_state(), state) and torch.get_num_threads() == threads
-    assert lt.study.generative.complete_digits(1, data=small, seed=1).nats[OURS] != found.nats[OURS]
+    assert lt.study.generative.complete_digits(1, data=small, seed=1).nats[OURS] != result.nats[OURS]
 
 
-def test_what_it_prints(found):
-    text = str(found)
+def test_what_it_prints(result):
+    text = str(result)
     assert text.startswith("Nats for a test digit; less is better\n")
     assert "each pixel on its own" in text and "1 epoch of 96 digits" in text
-    assert repr(found).startswith("<Completion: nats a test digit: 2-D RNN ")
-    assert found.json()["epochs"][0]["epochs"] == 1
+    assert repr(result).startswith("<Completion: nats a test digit: 2-D RNN ")
+    assert result.json()["epochs"][0]["epochs"] == 1
 
 
-def test_wrong_input(found, monkeypatch):
+def test_wrong_input(result, monkeypatch):
     with pytest.raises(NamingError, match="given is one of top, left, not 'right'"):
-        found.draw("right")
+        result.draw("right")
     with pytest.raises(DomainError, match="epochs must be a whole number from 1 on, got 0"):
         lt.study.generative.complete_digits(0)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)

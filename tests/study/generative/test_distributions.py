@@ -46,18 +46,18 @@ def test_full_gaussian(seed, d, batch):
     g = seeded(seed)
     mean, x = torch.randn(2, batch, d, generator=g, dtype=F64)
     spread = covariance(d, g, batch)
-    found = Gaussian(mean, covariance=spread)
+    result = Gaussian(mean, covariance=spread)
     expected = [
         stats.multivariate_normal(m, s).logpdf(v)
         for m, s, v in zip(mean.numpy(), spread.numpy(), x.numpy(), strict=True)
     ]
-    np.testing.assert_allclose(found.log_prob(x), expected)
-    torch.testing.assert_close(Gaussian(mean, cholesky=found.cholesky).log_prob(x), found.log_prob(x))
-    torch.testing.assert_close(found.covariance, spread)
-    torch.testing.assert_close(found.variance, spread.diagonal(dim1=-2, dim2=-1))
-    torch.testing.assert_close(found.entropy(), td.MultivariateNormal(mean, spread).entropy())
+    np.testing.assert_allclose(result.log_prob(x), expected)
+    torch.testing.assert_close(Gaussian(mean, cholesky=result.cholesky).log_prob(x), result.log_prob(x))
+    torch.testing.assert_close(result.covariance, spread)
+    torch.testing.assert_close(result.variance, spread.diagonal(dim1=-2, dim2=-1))
+    torch.testing.assert_close(result.entropy(), td.MultivariateNormal(mean, spread).entropy())
     torch.testing.assert_close(
-        Gaussian(mean, found.variance).entropy(), td.Normal(mean, found.variance.sqrt()).entropy().sum(-1)
+        Gaussian(mean, result.variance).entropy(), td.Normal(mean, result.variance.sqrt()).entropy().sum(-1)
     )
 
 
@@ -121,8 +121,8 @@ def test_discrete_densities(seed, classes):
 
 
 def test_bernoulli_is_exact_far_out():
-    found = Bernoulli(torch.tensor([800.0, -800.0])).log_prob(torch.tensor([1.0, 1.0]))
-    assert found.tolist() == [0.0, -800.0]
+    result = Bernoulli(torch.tensor([800.0, -800.0])).log_prob(torch.tensor([1.0, 1.0]))
+    assert result.tolist() == [0.0, -800.0]
 
 
 def test_soft_data_are_the_mean_over_binarised_ones():
@@ -146,9 +146,9 @@ def test_16_bits_are_reckoned_with_in_32(kind):
     """784 numbers: a sum of 16 bits would be off by a unit or more."""
     mean, x = torch.randn(2, 784, generator=seeded(0)).to(kind)
     for q in (Gaussian(mean, 0.5), Gaussian(mean, covariance=0.5 * torch.eye(784, dtype=kind))):
-        found = q.log_prob(x)
+        result = q.log_prob(x)
         expected = td.Normal(mean.double(), math.sqrt(0.5)).log_prob(x.double()).sum()
-        assert found.dtype == torch.float32 and found.item() == pytest.approx(expected.item(), rel=1e-5)
+        assert result.dtype == torch.float32 and result.item() == pytest.approx(expected.item(), rel=1e-5)
         assert q.sample(2).dtype == kind
     assert Bernoulli(mean).sample().dtype == kind
     assert Bernoulli(mean).log_prob(torch.ones(784)).dtype == torch.float32

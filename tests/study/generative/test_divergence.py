@@ -39,11 +39,11 @@ def test_gaussians(seed, d, full_q, full_p, batched):
     g = torch.Generator().manual_seed(seed)
     q, torch_q = gaussian(g, d, full_q, 3)
     p, torch_p = gaussian(g, d, full_p, *((3,) if batched else ()))
-    found = kl(q, p)
-    torch.testing.assert_close(found.value, td.kl_divergence(torch_q, torch_p))
-    assert found.closed and found.standard_error.abs().max() == 0
-    torch.testing.assert_close(kl(torch_q, p).value, found.value)
-    torch.testing.assert_close(kl(q, torch_p).value, found.value)
+    result = kl(q, p)
+    torch.testing.assert_close(result.value, td.kl_divergence(torch_q, torch_p))
+    assert result.closed and result.standard_error.abs().max() == 0
+    torch.testing.assert_close(kl(torch_q, p).value, result.value)
+    torch.testing.assert_close(kl(q, torch_p).value, result.value)
 
 
 @settings(max_examples=25)
@@ -61,7 +61,7 @@ def test_discrete(seed, classes):
 
 
 def test_by_integration():
-    found = kl(Gaussian([0.4], 0.3), Gaussian([-0.2], 1.7)).value.item()
+    result = kl(Gaussian([0.4], 0.3), Gaussian([-0.2], 1.7)).value.item()
 
     def density(z, mean, variance):
         return math.exp(-((z - mean) ** 2) / 2 / variance) / math.sqrt(2 * math.pi * variance)
@@ -69,24 +69,24 @@ def test_by_integration():
     expected, _ = integrate.quad(
         lambda z: density(z, 0.4, 0.3) * math.log(density(z, 0.4, 0.3) / density(z, -0.2, 1.7)), -6, 6
     )
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert result == pytest.approx(expected, rel=1e-6)
 
 
 def test_classes_that_never_come():
     never = torch.tensor([0.0, 0.0, -torch.inf], requires_grad=True)
     uniform = torch.zeros(3)
-    found = kl(Categorical(never), Categorical(uniform)).value
-    assert found.item() == pytest.approx(math.log(3 / 2))
-    found.backward()
+    result = kl(Categorical(never), Categorical(uniform)).value
+    assert result.item() == pytest.approx(math.log(3 / 2))
+    result.backward()
     assert never.grad is not None and never.grad[:2].isfinite().all()
     assert kl(Categorical(never.detach()), Categorical(never.detach())).value.item() == 0
     assert kl(Categorical(uniform), Categorical(never.detach())).value.item() == torch.inf
 
 
 def test_nearly_equal_gaussians_keep_their_digits():
-    found = kl(Gaussian(torch.zeros(1, dtype=F64), log_variance=torch.tensor([1e-6], dtype=F64)),
+    result = kl(Gaussian(torch.zeros(1, dtype=F64), log_variance=torch.tensor([1e-6], dtype=F64)),
                Gaussian(torch.zeros(1, dtype=F64), 1))  # fmt: skip
-    assert found.value.item() == pytest.approx(1e-12 / 4, rel=1e-3)  # (e^r − 1 − r) / 2 ≈ r² / 4
+    assert result.value.item() == pytest.approx(1e-12 / 4, rel=1e-3)  # (e^r − 1 − r) / 2 ≈ r² / 4
 
 
 def test_gradients():
@@ -108,11 +108,11 @@ def test_gradients():
 
 def test_pairs_that_torch_knows():
     q, p = td.Laplace(torch.zeros(2, 3), 1.5), td.Normal(torch.ones(3), 2.0)
-    found = kl(q, p)
-    assert found.closed
-    torch.testing.assert_close(found.value, td.kl_divergence(q, p))
+    result = kl(q, p)
+    assert result.closed
+    torch.testing.assert_close(result.value, td.kl_divergence(q, p))
     whole = kl(td.Independent(q, 1), td.Independent(p, 1))
-    torch.testing.assert_close(whole.value, found.value.sum(-1))
+    torch.testing.assert_close(whole.value, result.value.sum(-1))
     torch.testing.assert_close(kl(q, Gaussian([1.0, 1.0, 1.0], 4)).value, whole.value)
     low = td.LowRankMultivariateNormal(torch.zeros(2, 3), torch.ones(2, 3, 1), torch.ones(2, 3))
     whole = td.MultivariateNormal(torch.zeros(3), torch.eye(3))
@@ -143,9 +143,9 @@ def test_the_shape_is_torchs_in_closed_form_and_from_samples(pair):
     expected = td.kl_divergence(pair[0], pair[1])
     torch.testing.assert_close(kl(pair[0], pair[1], "closed").value, expected)
     torch.manual_seed(0)
-    found = kl(pair[0], pair[1], "sample", samples=2000)
-    assert found.value.shape == expected.shape
-    assert ((found.value - expected).abs() < 4.5 * found.standard_error + 1e-9).all()
+    result = kl(pair[0], pair[1], "sample", samples=2000)
+    assert result.value.shape == expected.shape
+    assert ((result.value - expected).abs() < 4.5 * result.standard_error + 1e-9).all()
 
 
 def test_batches_of_q_and_p():
@@ -156,9 +156,9 @@ def test_batches_of_q_and_p():
         for q, p in ((make(one), make(many)), (make(many), make(one)), (make(many), make(many[:1]))):
             exact = kl(q, p, "closed").value
             for samples in (5, 4000):
-                found = kl(q, p, "sample", samples=samples, generator=g)
-                assert found.value.shape == exact.shape == (5,)
-            assert ((found.value - exact).abs() < 4.5 * found.standard_error + 1e-9).all()
+                result = kl(q, p, "sample", samples=samples, generator=g)
+                assert result.value.shape == exact.shape == (5,)
+            assert ((result.value - exact).abs() < 4.5 * result.standard_error + 1e-9).all()
 
 
 def test_mixed_types():
@@ -173,8 +173,8 @@ def mixture() -> td.MixtureSameFamily:
 
 def test_samples_where_there_is_no_closed_form():
     q = Gaussian(torch.tensor([[0.5, 0.0], [1.0, 1.0]], dtype=F64), 0.6)
-    found = kl(q, mixture(), samples=4000, generator=torch.Generator().manual_seed(0))
-    assert not found.closed and found.value.shape == (2,)
+    result = kl(q, mixture(), samples=4000, generator=torch.Generator().manual_seed(0))
+    assert not result.closed and result.value.shape == (2,)
     for example in range(2):
         centre = q.mean[example].tolist()
         grid = torch.linspace(-5, 5, 61, dtype=F64)
@@ -182,17 +182,17 @@ def test_samples_where_there_is_no_closed_form():
         z = torch.stack((a, b), -1)
         log_q = Gaussian(q.mean[example], 0.6).log_prob(z)
         expected = (log_q.exp() * (log_q - mixture().log_prob(z))).sum().item() * (10 / 60) ** 2
-        assert abs(found.value[example].item() - expected) < 4.5 * found.standard_error[example].item()
-        assert 0 < found.standard_error[example].item() < 0.1
+        assert abs(result.value[example].item() - expected) < 4.5 * result.standard_error[example].item()
+        assert 0 < result.standard_error[example].item() < 0.1
 
 
 def test_sampled_and_closed_agree():
     g = torch.Generator().manual_seed(1)
     q, _ = gaussian(g, 3, True, 2)
     p, _ = gaussian(g, 3, False)
-    found = kl(q, p, "sample", samples=20_000, generator=g)
-    assert not found.closed
-    assert ((found.value - kl(q, p).value).abs() < 4.5 * found.standard_error).all()
+    result = kl(q, p, "sample", samples=20_000, generator=g)
+    assert not result.closed
+    assert ((result.value - kl(q, p).value).abs() < 4.5 * result.standard_error).all()
     repeats = torch.stack([kl(q, p, "sample", samples=50, generator=g).value for _ in range(400)])
     claimed = torch.stack([kl(q, p, "sample", samples=50, generator=g).standard_error for _ in range(400)])
     ratio = repeats.std(0) / claimed.square().mean(0).sqrt()
@@ -205,15 +205,15 @@ def test_gradient_of_draws_that_carry_none(samples):
     logits = torch.tensor([[0.3, -1.0, 0.8]], dtype=F64, requires_grad=True)
     p = Categorical(torch.tensor([0.0, 0.5, -0.5], dtype=F64))
     expected = kl(Categorical(logits), p, "closed").value.sum()
-    found = expectation(logits, samples, lambda q: kl(q, p, "sample", samples=samples).value.sum())
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(*(torch.autograd.grad(t, logits)[0] for t in (found, expected)))
+    result = expectation(logits, samples, lambda q: kl(q, p, "sample", samples=samples).value.sum())
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(t, logits)[0] for t in (result, expected)))
 
 
 def test_one_number_for_each_latent():
     q = Gaussian([[1.0, 2.0], [0.0, 0.0]], 1)
-    found = closed(q, Gaussian([0.0, 0.0], 1))
-    assert found is not None and found.tolist() == [[0.5, 2.0], [0.0, 0.0]]
+    result = closed(q, Gaussian([0.0, 0.0], 1))
+    assert result is not None and result.tolist() == [[0.5, 2.0], [0.0, 0.0]]
 
 
 def test_shown():
@@ -292,11 +292,11 @@ def test_what_underflows_is_no_zero():
 
 def test_gradients_where_supports_differ():
     chances = torch.tensor([0.0, 0.3, 1.0], dtype=F64, requires_grad=True)
-    found = kl(td.Bernoulli(chances), td.Bernoulli(torch.full((3,), 0.5, dtype=F64))).value
-    (gradient,) = torch.autograd.grad(found.sum(), chances)
+    result = kl(td.Bernoulli(chances), td.Bernoulli(torch.full((3,), 0.5, dtype=F64))).value
+    (gradient,) = torch.autograd.grad(result.sum(), chances)
     assert gradient.isfinite().all() and gradient[1].item() == pytest.approx(math.log(0.3 / 0.7))
-    found = kl(Bernoulli(torch.zeros(3)), Bernoulli(torch.tensor([-torch.inf, 0.0, torch.inf]))).value
-    assert found.tolist() == [math.inf, 0, math.inf]
+    result = kl(Bernoulli(torch.zeros(3)), Bernoulli(torch.tensor([-torch.inf, 0.0, torch.inf]))).value
+    assert result.tolist() == [math.inf, 0, math.inf]
 
 
 def test_sure_numbers_have_log_probabilities():

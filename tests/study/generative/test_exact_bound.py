@@ -27,11 +27,11 @@ def test_a_line_is_the_linear_gaussian_model_of_one_number(numbers: tuple[Fracti
     bound = GaussianLine(weight, bias, noise, x).bound(mean, variance)
     assert bound.proved
     w, b, v, seen, m, s = (torch.tensor(float(one), dtype=torch.float64) for one in numbers)
-    found = LinearGaussian(w.reshape(1, 1), b, v).elbo(
+    result = LinearGaussian(w.reshape(1, 1), b, v).elbo(
         seen.reshape(1, 1), Gaussian(m.reshape(1, 1), s.reshape(1, 1))
     )
     for name in ("reconstruction", "kl", "elbo", "gap", "log_prob"):
-        assert float(bound.terms[name]) == pytest.approx(getattr(found, name).item(), abs=1e-9)
+        assert float(bound.terms[name]) == pytest.approx(getattr(result, name).item(), abs=1e-9)
 
 
 @settings(max_examples=25)
@@ -44,14 +44,14 @@ def test_a_discrete_model_is_the_bound_with_all_z_summed(rows: list[tuple[int, i
     numbers: list[Any] = [
         torch.tensor([float(one) for one in row], dtype=torch.float64) for row in (prior, q, seen)
     ]
-    found = elbo(
+    result = elbo(
         torch.ones(1, 1, dtype=torch.float64),
         Categorical(numbers[1].log()[None]),
         lambda z: Bernoulli(numbers[2].logit()[z][..., None]),
         prior=Categorical(numbers[0].log()[None]),
     )
-    assert float(bound.elbo) == pytest.approx(found.value.item(), abs=1e-6)
-    assert float(bound.kl) == pytest.approx(found.kl.item(), abs=1e-6)
+    assert float(bound.elbo) == pytest.approx(result.value.item(), abs=1e-6)
+    assert float(bound.kl) == pytest.approx(result.kl.item(), abs=1e-6)
 
 
 def test_the_gap_is_nothing_at_the_posterior() -> None:
@@ -66,8 +66,8 @@ def test_the_gap_is_nothing_at_the_posterior() -> None:
 def test_lines_of_equal_gap_have_that_gap(gap: float) -> None:
     line = GaussianLine("1/2", 0, "1/3", 2)
     for mean, variance in line.equal_gap(gap)[::17]:
-        found = line.bound(round(float(mean), 9), round(float(variance), 9))
-        assert float(found.gap) == pytest.approx(gap, abs=1e-5)
+        result = line.bound(round(float(mean), 9), round(float(variance), 9))
+        assert float(result.gap) == pytest.approx(gap, abs=1e-5)
 
 
 def test_logarithms_become_one_where_that_is_short() -> None:

@@ -67,9 +67,9 @@ class Coin:
 def test_value_and_gradient_by_enumeration(k):
     logits = torch.tensor([[0.2, -0.7, 1.1]], dtype=F64, requires_grad=True)
     exact = Coin.exact(logits, k)
-    found = expectation(logits, k, lambda q: importance(Coin.x, q, Coin.decode, Coin.prior, k=k).value)
-    torch.testing.assert_close(found, exact)
-    torch.testing.assert_close(*(torch.autograd.grad(t, logits)[0] for t in (found, exact)))
+    result = expectation(logits, k, lambda q: importance(Coin.x, q, Coin.decode, Coin.prior, k=k).value)
+    torch.testing.assert_close(result, exact)
+    torch.testing.assert_close(*(torch.autograd.grad(t, logits)[0] for t in (result, exact)))
 
 
 def test_rises_with_k_to_log_p_exactly():
@@ -87,25 +87,25 @@ def test_rises_with_k_to_log_p_exactly():
 def test_rises_with_k_and_never_passes_log_p():
     """5,000 repeats a bound; a rise is at least 3 standard errors, log p(x) is never passed by 4."""
     model, x, q = linear(0)
-    found = [
+    result = [
         importance(x, q, model.decode, k=k, samples=5000, generator=seeded(k)) for k in (1, 2, 4, 16, 64)
     ]
     evidence = model.log_prob(x).mean().item()
-    for low, high in pairwise(found):
+    for low, high in pairwise(result):
         assert high.value - low.value > 3 * math.hypot(low.standard_error, high.standard_error)  # pyright: ignore
-    for bound in found:
+    for bound in result:
         assert bound.value.item() < evidence + 4 * bound.standard_error  # pyright: ignore
     exact = model.elbo(x, q).elbo.mean().item()
-    assert abs(found[0].value.item() - exact) < 4.5 * found[0].standard_error  # pyright: ignore
-    assert evidence - found[-1].value.item() < (evidence - exact) / 16
+    assert abs(result[0].value.item() - exact) < 4.5 * result[0].standard_error  # pyright: ignore
+    assert evidence - result[-1].value.item() < (evidence - exact) / 16
 
 
 def test_at_the_posterior_it_is_log_p():
     model, x, _ = linear(1)
-    found = importance(x, model.posterior(x), model.decode, k=5)
-    torch.testing.assert_close(found.values, model.log_prob(x))
-    assert found.effective_sample_size == pytest.approx(5)
-    assert found.standard_error == pytest.approx(0, abs=1e-7)
+    result = importance(x, model.posterior(x), model.decode, k=5)
+    torch.testing.assert_close(result.values, model.log_prob(x))
+    assert result.effective_sample_size == pytest.approx(5)
+    assert result.standard_error == pytest.approx(0, abs=1e-7)
 
 
 def test_one_sample_is_the_elbo():
@@ -134,10 +134,10 @@ def test_the_standard_error_is_that_of_repeats(samples):
 def test_the_error_from_weights_by_hand():
     """Weights 1 and 3: mean 2, variance 2, that of their mean 1, so the log is off by about √1 / 2."""
     logs = torch.tensor([1.0, 3.0], dtype=F64).log().view(1, 2, 1)
-    found = Importance(logs, logs.logsumexp(1) - math.log(2), dimensions=1)
-    assert found.standard_error == pytest.approx(1 / 2)
-    assert found.effective_sample_size == pytest.approx(16 / 10)  # (1 + 3)² / (1² + 3²)
-    assert found.value.item() == pytest.approx(math.log(2))
+    result = Importance(logs, logs.logsumexp(1) - math.log(2), dimensions=1)
+    assert result.standard_error == pytest.approx(1 / 2)
+    assert result.effective_sample_size == pytest.approx(16 / 10)  # (1 + 3)² / (1² + 3²)
+    assert result.value.item() == pytest.approx(math.log(2))
 
 
 def test_gradients_are_those_of_the_numbers():
@@ -160,10 +160,10 @@ def test_in_parts():
         return Coin.decode(z)
 
     q = Categorical(torch.zeros(1, 3, dtype=F64))
-    found = importance(Coin.x, q, decode, Coin.prior, k=5, samples=2, at_once=4)
-    assert sizes == [4, 4, 2] and found.log_weights.shape == (2, 5, 1)
+    result = importance(Coin.x, q, decode, Coin.prior, k=5, samples=2, at_once=4)
+    assert sizes == [4, 4, 2] and result.log_weights.shape == (2, 5, 1)
     known = (Coin.joint() + math.log(3)).tolist()
-    for weight in found.log_weights.flatten().tolist():
+    for weight in result.log_weights.flatten().tolist():
         assert min(abs(weight - other) for other in known) < 1e-12
 
 
@@ -171,25 +171,25 @@ def test_weights_that_are_all_0():
     """A class under which x is impossible: the bound is −inf, with a gradient asked for or not."""
     table = torch.tensor([[0.0, -torch.inf], [0.0, -torch.inf]])
     for logits in (torch.zeros(1, 2), torch.zeros(1, 2, requires_grad=True)):
-        found = importance(
+        result = importance(
             torch.ones(1, 1, dtype=torch.long),
             Categorical(logits),
             lambda z: Categorical(table[z][..., None, :]),
             Categorical(torch.zeros(2)),
             k=4,
         )
-        assert found.value.item() == -math.inf
-        assert str(found).endswith(
+        assert result.value.item() == -math.inf
+        assert str(result).endswith(
             "bound                  −inf nats, k = 4\neffective sample size  0.0 of 4 weights"
         )
 
 
 def test_units_and_what_is_shown():
     model, x, _ = linear(5)
-    found = importance(x, model.posterior(x), model.decode, k=3, samples=2, unit="bits/dim")
-    assert found.value.item() == pytest.approx(model.log_prob(x).mean().item() / 4 / math.log(2))
-    assert found.loss.item() == pytest.approx(-model.log_prob(x).mean().item())
-    nats = found.into("nats")
+    result = importance(x, model.posterior(x), model.decode, k=3, samples=2, unit="bits/dim")
+    assert result.value.item() == pytest.approx(model.log_prob(x).mean().item() / 4 / math.log(2))
+    assert result.loss.item() == pytest.approx(-model.log_prob(x).mean().item())
+    nats = result.into("nats")
     text = f"{nats.value.item():.4f}".replace("-", "−")
     assert repr(nats) == f"<Importance {text} nats, k=3>"
     assert str(nats) == (
@@ -206,8 +206,8 @@ def test_distributions_of_torch():
     model, x, q = linear(6)
     prior = td.StudentT(torch.full((2,), 5.0, dtype=F64))
     posterior = td.StudentT(torch.tensor(5.0, dtype=F64), q.mean, q.variance.sqrt())
-    found = importance(x, posterior, model.decode, prior, k=4)
-    assert found.value.isfinite()
+    result = importance(x, posterior, model.decode, prior, k=4)
+    assert result.value.isfinite()
 
 
 def test_wrong_input():

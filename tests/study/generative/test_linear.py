@@ -43,10 +43,10 @@ def test_posterior(seed, D, latent):
     model, x, _ = random_model(seed, D, latent)
     W = model.W.numpy()
     C = W @ W.T + np.diag(model.noise.numpy())
-    found = model.posterior(x)
-    np.testing.assert_allclose(found.mean, np.linalg.solve(C, (x - model.b).numpy().T).T @ W, atol=1e-10)
+    result = model.posterior(x)
+    np.testing.assert_allclose(result.mean, np.linalg.solve(C, (x - model.b).numpy().T).T @ W, atol=1e-10)
     expected = np.eye(latent) - W.T @ np.linalg.solve(C, W)
-    np.testing.assert_allclose(found.covariance[0], expected, atol=1e-10)
+    np.testing.assert_allclose(result.covariance[0], expected, atol=1e-10)
 
 
 @settings(max_examples=25)
@@ -57,10 +57,10 @@ def test_identity_to_machine_precision(seed, D, latent):
     root = torch.randn(3, latent, latent + 1, generator=g, dtype=F64)
     full = root @ root.mT + 0.1 * torch.eye(latent, dtype=F64)
     for q in (Gaussian(mean, covariance=full), Gaussian(mean, 0.3), model.posterior(x), model.mean_field(x)):
-        found = model.elbo(x, q)
-        scale = max(found.log_prob.abs().max(), found.elbo.abs().max(), found.gap.abs().max()).item()
-        assert found.error <= 1e-12 * max(1.0, scale)
-        assert found.gap.min() > -1e-12 * scale
+        result = model.elbo(x, q)
+        scale = max(result.log_prob.abs().max(), result.elbo.abs().max(), result.gap.abs().max()).item()
+        assert result.error <= 1e-12 * max(1.0, scale)
+        assert result.gap.min() > -1e-12 * scale
     assert model.elbo(x, model.posterior(x)).gap.abs().max() < 1e-12
 
 
@@ -73,8 +73,8 @@ def test_the_reconstruction_term_by_integration():
     means, deviations = (z @ model.W.T + model.b).numpy(), np.sqrt(model.noise.numpy())
     log_x = stats.norm.logpdf(x.numpy(), means, deviations).sum(-1)
     expected = (density.numpy() * log_x).sum() * 20 / 8000
-    found = model.elbo(x, q)
-    assert found.reconstruction.item() == pytest.approx(expected, abs=1e-9)
+    result = model.elbo(x, q)
+    assert result.reconstruction.item() == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=25)
@@ -96,8 +96,8 @@ def test_gradients_against_differences():
     log_variance = torch.randn(3, 2, generator=g, dtype=F64).requires_grad_()
 
     def terms(W, b, noise, mean, log_variance):
-        found = LinearGaussian(W, b, noise).elbo(x, Gaussian(mean, log_variance=log_variance))
-        return found.reconstruction, found.kl, found.gap, found.log_prob
+        result = LinearGaussian(W, b, noise).elbo(x, Gaussian(mean, log_variance=log_variance))
+        return result.reconstruction, result.kl, result.gap, result.log_prob
 
     assert torch.autograd.gradcheck(terms, (*leaves, mean, log_variance))
 
@@ -106,8 +106,8 @@ def test_at_the_posterior_elbo_and_evidence_have_one_gradient():
     model, x, _ = random_model(3, 4, 2)
     W = model.W.clone().requires_grad_()
     q = model.posterior(x)  # held fixed, as the gap is least there
-    found = LinearGaussian(W, model.b, model.noise).elbo(x, q)
-    grads = [torch.autograd.grad(t.sum(), W, retain_graph=True)[0] for t in (found.elbo, found.log_prob)]
+    result = LinearGaussian(W, model.b, model.noise).elbo(x, q)
+    grads = [torch.autograd.grad(t.sum(), W, retain_graph=True)[0] for t in (result.elbo, result.log_prob)]
     torch.testing.assert_close(*grads)
 
 

@@ -59,9 +59,9 @@ def test_the_scale_is_logarithmic_where_noise_allows(figure):
 def test_data(figure):
     data = figure.json()
     assert (data["dimensions"], data["latent"], data["examples"]) == (3, 2, 4)
-    for name, found in data["identity"].items():
-        assert math.isclose(found["elbo"] + found["gap"], data["log_prob"], abs_tol=1e-12), name
-        assert found["error"] < 1e-12
+    for name, result in data["identity"].items():
+        assert math.isclose(result["elbo"] + result["gap"], data["log_prob"], abs_tol=1e-12), name
+        assert result["error"] < 1e-12
 
 
 def test_the_same_seed_gives_the_same_figure():
@@ -78,9 +78,9 @@ def test_forms(figure, tmp_path):
 
 
 def test_one_k_and_another_type():
-    found = draw_linear(LinearGaussian(W.float()), X, k=1, samples=3)
-    assert [bound["k"] for bound in found.json()["bounds"]["prior"]] == [1]
-    assert "effective sample size 1.0 of 1" in found.caption[1]
+    result = draw_linear(LinearGaussian(W.float()), X, k=1, samples=3)
+    assert [bound["k"] for bound in result.json()["bounds"]["prior"]] == [1]
+    assert "effective sample size 1.0 of 1" in result.caption[1]
 
 
 def test_wrong_input():

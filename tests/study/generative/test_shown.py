@@ -16,16 +16,16 @@ from lattend.study.generative.training import Epoch
 
 def test_a_seed_is_a_model_and_its_data():
     """Pinned: W, z and the noise drawn in turn by torch's generator, log p(x) by scipy's normal density."""
-    found = show_linear(4, 2, 0.5, 6, k=(1, 2), samples=5, seed=3).json()
-    assert found["log_prob"] == pytest.approx(-4.420427069474, abs=1e-11)
-    assert found == show_linear(4, 2, 0.5, 6, k=(1, 2), samples=5, seed=3).json()
+    result = show_linear(4, 2, 0.5, 6, k=(1, 2), samples=5, seed=3).json()
+    assert result["log_prob"] == pytest.approx(-4.420427069474, abs=1e-11)
+    assert result == show_linear(4, 2, 0.5, 6, k=(1, 2), samples=5, seed=3).json()
 
 
 def test_rows_are_fitted_and_the_first_shown():
     rows = torch.randn(30, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = show_linear(latent=2, examples=7, rows=rows.numpy(), k=(1,), samples=2)
+    result = show_linear(latent=2, examples=7, rows=rows.numpy(), k=(1,), samples=2)
     fitted = lt.study.generative.LinearGaussian.fit(rows, 2)
-    assert found.json()["log_prob"] == pytest.approx(fitted.log_prob(rows[:7]).mean().item())
+    assert result.json()["log_prob"] == pytest.approx(fitted.log_prob(rows[:7]).mean().item())
 
 
 def test_what_is_said_of_a_z_that_tells_little(monkeypatch):
@@ -33,9 +33,9 @@ def test_what_is_said_of_a_z_that_tells_little(monkeypatch):
     monkeypatch.setattr(shown, "digits", lambda binary: data._replace(train=data.train[:64]))
     monkeypatch.setattr(shown, "K", 2)
     told = []
-    found = show_digits(latent=2, epochs=1, binary=True, progress=told.append)
-    kl = found.json()["elbo"]["kl"]
-    assert kl < 0.5 and dict(found.facts)["z"] == f"tells little yet: KL {kl:.2f} nats; more epochs help"
+    result = show_digits(latent=2, epochs=1, binary=True, progress=told.append)
+    kl = result.json()["elbo"]["kl"]
+    assert kl < 0.5 and dict(result.facts)["z"] == f"tells little yet: KL {kl:.2f} nats; more epochs help"
     assert [type(part) for part in told] == [Epoch, str]
     monkeypatch.setattr(shown, "LITTLE", kl / 2)
     assert "z" not in dict(show_digits(latent=2, epochs=1, binary=True).facts)

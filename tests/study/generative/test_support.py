@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import distributions as td
 
 import lattend as lt
-from lattend.study.generative.support import MOST_VALUES, every_z
+from lattend.study.generative.bound import MOST_VALUES, every_z
 
 Bernoulli, Categorical, elbo = (
     lt.study.generative.Bernoulli,
@@ -27,8 +27,8 @@ def chances(numbers: list[int]) -> list[Fraction]:
     return [Fraction(number, sum(numbers)) for number in numbers]
 
 
-def logits(found: list[Fraction]) -> torch.Tensor:
-    return torch.tensor([math.log(one) for one in found], dtype=F64)
+def logits(result: list[Fraction]) -> torch.Tensor:
+    return torch.tensor([math.log(one) for one in result], dtype=F64)
 
 
 @settings(max_examples=30, deadline=None)
@@ -38,7 +38,7 @@ def test_the_bound_is_the_sum_by_hand(prior: list[int], guess: list[int], seen: 
     likelihood = [Fraction(one, 10) for one in seen]
     table = torch.tensor([float(one) for one in likelihood], dtype=F64)
     x = torch.ones(1, 1, dtype=F64)
-    found = elbo(
+    result = elbo(
         x,
         Categorical(logits(q)[None]),
         lambda z: Bernoulli(torch.logit(table)[z][..., None]),
@@ -47,22 +47,22 @@ def test_the_bound_is_the_sum_by_hand(prior: list[int], guess: list[int], seen: 
     reconstruction = sum(float(b) * math.log(a) for a, b in zip(likelihood, q, strict=True))
     kl = sum(float(b) * math.log(b / a) for a, b in zip(p, q, strict=True))
     evidence = math.log(sum(a * b for a, b in zip(likelihood, p, strict=True)))
-    assert math.isclose(found.reconstruction.item(), reconstruction, abs_tol=1e-12)
-    assert math.isclose(found.value.item(), reconstruction - kl, abs_tol=1e-12)
-    assert found.value.item() <= evidence + 1e-12
-    assert found.standard_error == found.reconstruction_error == found.kl_error == 0.0
+    assert math.isclose(result.reconstruction.item(), reconstruction, abs_tol=1e-12)
+    assert math.isclose(result.value.item(), reconstruction - kl, abs_tol=1e-12)
+    assert result.value.item() <= evidence + 1e-12
+    assert result.standard_error == result.reconstruction_error == result.kl_error == 0.0
 
 
 def test_the_posterior_leaves_no_gap() -> None:
     p, likelihood = torch.tensor([0.5, 0.3, 0.2], dtype=F64), torch.tensor([0.1, 0.6, 0.9], dtype=F64)
     joint = p * likelihood
-    found = elbo(
+    result = elbo(
         torch.ones(1, 1, dtype=F64),
         Categorical(joint.log()[None]),
         lambda z: Bernoulli(torch.logit(likelihood)[z][..., None]),
         Categorical(p.log()),
     )
-    assert math.isclose(found.value.item(), math.log(joint.sum().item()), abs_tol=1e-12)
+    assert math.isclose(result.value.item(), math.log(joint.sum().item()), abs_tol=1e-12)
 
 
 @pytest.mark.parametrize("beta", [1.0, 3.0])
@@ -77,8 +77,8 @@ def test_gradients_are_those_of_the_sum(beta: float) -> None:
     def outputs(z: torch.Tensor) -> torch.Tensor:
         return weights[0][z[..., 0]] + weights[1][z[..., 1]]
 
-    found = elbo(x, Categorical(q), lambda z: Bernoulli(outputs(z)), Categorical(p), beta=beta)
-    got = torch.autograd.grad(found.loss, [q, weights])
+    result = elbo(x, Categorical(q), lambda z: Bernoulli(outputs(z)), Categorical(p), beta=beta)
+    got = torch.autograd.grad(result.loss, [q, weights])
     log_q, log_p = q.log_softmax(-1), p.log_softmax(-1)
     loss = torch.zeros((), dtype=F64)
     for example in range(2):
@@ -93,7 +93,7 @@ def test_gradients_are_those_of_the_sum(beta: float) -> None:
                 gap = log_q[example, 0, a] + log_q[example, 1, b] - prior
                 loss = loss + share * (beta * gap - seen) / 2
     wanted = torch.autograd.grad(loss, [q, weights])
-    assert torch.allclose(found.loss, loss, atol=1e-12)
+    assert torch.allclose(result.loss, loss, atol=1e-12)
     assert all(torch.allclose(mine, right, atol=1e-12) for mine, right in zip(got, wanted, strict=True))
 
 
@@ -110,22 +110,22 @@ def test_samples_are_drawn_where_they_are_asked_for() -> None:
 def test_a_prior_without_a_closed_form_is_summed_too() -> None:
     q = Categorical(torch.tensor([[0.2, 0.3, 0.5]]).log())
     prior = td.Poisson(torch.tensor(1.0))
-    found = elbo(torch.ones(1, 1), q, lambda z: Bernoulli(torch.zeros(*z.shape, 1)), prior)
+    result = elbo(torch.ones(1, 1), q, lambda z: Bernoulli(torch.zeros(*z.shape, 1)), prior)
     logs = prior.log_prob(torch.arange(3.0))
     chance = torch.tensor([0.2, 0.3, 0.5])
-    assert math.isclose(found.kl.item(), (chance * (chance.log() - logs)).sum().item(), abs_tol=1e-6)
-    assert found.kl_error == 0.0 and "summed" in str(found)
+    assert math.isclose(result.kl.item(), (chance * (chance.log() - logs)).sum().item(), abs_tol=1e-6)
+    assert result.kl_error == 0.0 and "summed" in str(result)
 
 
 def test_what_never_comes_adds_nothing() -> None:
     q = Categorical(torch.tensor([[0.0, -torch.inf]]))
-    found = elbo(
+    result = elbo(
         torch.ones(1, 1),
         q,
         lambda z: Bernoulli(torch.tensor([0.0, -torch.inf])[z][..., None]),
         Categorical(torch.zeros(2)),
     )
-    assert math.isclose(found.reconstruction.item(), -math.log(2), abs_tol=1e-6)
+    assert math.isclose(result.reconstruction.item(), -math.log(2), abs_tol=1e-6)
 
 
 def test_too_many_values_are_drawn() -> None:

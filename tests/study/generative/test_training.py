@@ -112,7 +112,7 @@ def test_an_interrupted_run_ends_in_the_same_numbers(tmp_path: Path) -> None:
     seen.clear()
     again.fit(x, 5, test=x[:8], seed=1, checkpoint=path, progress=lambda epoch: seen.append(epoch.epoch))
     assert not seen and len(again.history) == 5  # it was complete
-    assert [found.name for found in tmp_path.iterdir()] == ["run.pt"]
+    assert [result.name for result in tmp_path.iterdir()] == ["run.pt"]
 
 
 def test_another_run_is_not_taken_up(tmp_path: Path) -> None:

@@ -296,16 +296,16 @@ def test_latents_of_any_type() -> None:
     vae = VAE((4, 2), 2, hidden=3)
     like = vae.decode(torch.zeros(1, 2)).log_prob(torch.ones(1, 4, 2))
     for kind in (torch.long, torch.double, torch.bfloat16):
-        found = vae.decode(torch.zeros(1, 2, dtype=kind)).log_prob(torch.ones(1, 4, 2))
-        assert torch.equal(found, like)
+        result = vae.decode(torch.zeros(1, 2, dtype=kind)).log_prob(torch.ones(1, 4, 2))
+        assert torch.equal(result, like)
 
 
 def test_bfloat16_and_its_checkpoint(tmp_path: Any) -> None:
     vae = VAE(3, 2, "gaussian", hidden=3).bfloat16()
     x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0)).bfloat16()
     vae.fit(x, 2, test=x, checkpoint=tmp_path / "run.pt")
-    found = vae.elbo(x, samples=4)
-    assert found.value.dtype == torch.float32 and found.value.isfinite()
+    result = vae.elbo(x, samples=4)
+    assert result.value.dtype == torch.float32 and result.value.isfinite()
 
 
 def test_it_is_found_by_its_name() -> None:

@@ -14,10 +14,9 @@ from scipy import stats
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.study.gradients.claims import FORMS, read_claim
+from lattend.study.gradients.claims import FORMS, STUDENT, ConfidenceInterval, factor, read_claim
 from lattend.study.gradients.decay import Gradients, GradientStudy
-from lattend.study.gradients.recall import INITIAL, TRAINED
-from lattend.study.gradients.trend import STUDENT, ConfidenceInterval, factor
+from lattend.study.gradients.networks import INITIAL, TRAINED
 
 
 def test_students_t() -> None:
@@ -27,12 +26,12 @@ def test_students_t() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=10))
 def test_intervals_are_those_of_scipy(numbers: list[float]) -> None:
-    found = ConfidenceInterval.of(numbers)
+    result = ConfidenceInterval.of(numbers)
     error = stats.sem(numbers)
     low, high = (
         stats.t.interval(0.95, len(numbers) - 1, np.mean(numbers), error) if error else (numbers[0],) * 2
     )
-    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-3 * (1 + 15 * error))
+    assert (result.low, result.high) == pytest.approx((low, high), abs=1e-3 * (1 + 15 * error))
 
 
 @settings(max_examples=40, deadline=None)
@@ -40,20 +39,20 @@ def test_intervals_are_those_of_scipy(numbers: list[float]) -> None:
 def test_a_geometric_decay_has_its_own_factor(rate: float, length: int, start: float) -> None:
     rows = np.array([start * rate ** np.arange(length), 7 * start * rate ** np.arange(length)])
     rows[:, 0] = 1e9  # the last input itself is at no distance
-    found = factor(rows)
-    assert found is not None
-    assert (found.mean, found.low, found.high) == pytest.approx((rate,) * 3, rel=1e-6)
+    result = factor(rows)
+    assert result is not None
+    assert (result.mean, result.low, result.high) == pytest.approx((rate,) * 3, rel=1e-6)
 
 
 def test_sizes_of_0_are_left_out_of_the_fit() -> None:
-    found = factor(np.array([[1, 0.5, 0.25, 0.125, 0], [1, 0.5, 0.25, 0.125, 0]]))
-    assert found is not None and found.mean == pytest.approx(0.5)
+    result = factor(np.array([[1, 0.5, 0.25, 0.125, 0], [1, 0.5, 0.25, 0.125, 0]]))
+    assert result is not None and result.mean == pytest.approx(0.5)
     assert factor(np.array([[1, 0.5, 0, 0], [1, 0.5, 0, 0]])) is None
 
 
 def study(**factors: tuple[float, float]) -> GradientStudy:
     """A study of networks whose gradients have these factors per step with the two seeds."""
-    found = [
+    result = [
         Gradients(
             name,
             stage,
@@ -66,7 +65,7 @@ def study(**factors: tuple[float, float]) -> GradientStudy:
             (TRAINED, (1.0, 0.95) if name == "attention" else (0.2, 0.3)),
         )
     ]
-    return GradientStudy(tuple(found), 9, 32, 2, 150, 0)
+    return GradientStudy(tuple(result), 9, 32, 2, 150, 0)
 
 
 MADE = study(rnn=(0.5, 0.5), lstm=(0.5, 1.0), attention=(1.0, 1.0), conv=(1.2, 1.2))
@@ -100,10 +99,10 @@ MADE = study(rnn=(0.5, 0.5), lstm=(0.5, 1.0), attention=(1.0, 1.0), conv=(1.2, 1
     ],
 )
 def test_claims(claim: str, holds: bool | None) -> None:
-    found = MADE.claim(claim)
-    assert found.holds is holds and bool(found) is (holds is True)
-    assert str(found).startswith(f"{claim}: {({True: 'holds', False: 'fails', None: 'undecided'})[holds]}\n")
-    assert json.loads(json.dumps(found.json()))["holds"] is holds
+    result = MADE.claim(claim)
+    assert result.holds is holds and bool(result) is (holds is True)
+    assert str(result).startswith(f"{claim}: {({True: 'holds', False: 'fails', None: 'undecided'})[holds]}\n")
+    assert json.loads(json.dumps(result.json()))["holds"] is holds
 
 
 @pytest.mark.parametrize(
@@ -119,9 +118,9 @@ def test_claims(claim: str, holds: bool | None) -> None:
 def test_a_gradient_of_0_is_compared_seed_by_seed(
     rnn: tuple[float, float], claim: str, holds: bool | None
 ) -> None:
-    found = study(rnn=rnn, attention=(1.0, 1.0)).claim(claim)
-    assert found.holds is holds and bool(found) is (holds is True)
-    assert json.loads(json.dumps(found.json()))["holds"] is holds
+    result = study(rnn=rnn, attention=(1.0, 1.0)).claim(claim)
+    assert result.holds is holds and bool(result) is (holds is True)
+    assert json.loads(json.dumps(result.json()))["holds"] is holds
 
 
 @pytest.mark.parametrize(
@@ -138,9 +137,9 @@ def test_a_gradient_of_0_is_compared_seed_by_seed(
     ],
 )
 def test_other_words_for_the_same(said: str, usual: str) -> None:
-    found, wanted = MADE.claim(said), MADE.claim(usual)
-    assert (found.holds, found.because) == (wanted.holds, wanted.because) and found.holds is True
-    assert found.claim.text == " ".join(said.split())
+    result, wanted = MADE.claim(said), MADE.claim(usual)
+    assert (result.holds, result.because) == (wanted.holds, wanted.because) and result.holds is True
+    assert result.claim.text == " ".join(said.split())
 
 
 def test_what_a_claim_says() -> None:
@@ -176,35 +175,35 @@ def test_bad_claims() -> None:
 
 def test_at_initialisation() -> None:
     """As torch initialises them: all but attention vanish, and attention is about ‖W_v‖/n everywhere."""
-    found = lt.study.gradients.measure(steps=0, seeds=3)
-    assert {one.network: one.trend for one in found.found} == {
+    result = lt.study.gradients.measure(steps=0, seeds=3)
+    assert {one.network: one.trend for one in result.found} == {
         **dict.fromkeys(("rnn", "lstm", "rnn2d", "conv"), "vanishes"),
         "attention": "stays",
     }
-    assert found["attention"].mean[1:] == pytest.approx(math.sqrt(32 / 3) / 33, rel=0.5)
-    assert found.claim("rnn < attention at 32") and found.claim("rnn < lstm at 32")
-    assert [one.stage for one in found.found] == [INITIAL] * 5
+    assert result["attention"].mean[1:] == pytest.approx(math.sqrt(32 / 3) / 33, rel=0.5)
+    assert result.claim("rnn < attention at 32") and result.claim("rnn < lstm at 32")
+    assert [one.stage for one in result.found] == [INITIAL] * 5
     again = lt.study.gradients.measure("rnn", steps=0, seeds=3)
-    assert (again["rnn"].sizes == found["rnn"].sizes).all()
+    assert (again["rnn"].sizes == result["rnn"].sizes).all()
     other = lt.study.gradients.measure("rnn", steps=0, seeds=2, seed=1)
-    assert other["rnn"].sizes == pytest.approx(found["rnn"].sizes[1:], rel=1e-12)
+    assert other["rnn"].sizes == pytest.approx(result["rnn"].sizes[1:], rel=1e-12)
 
 
 def test_training_for_a_short_distance_makes_the_gradient_reach() -> None:
     """Over 4 steps an RNN learns to recall, and then its gradient at the first input has grown."""
     heard: list[str] = []
     before = torch.get_num_threads()
-    found = lt.study.gradients.measure(
+    result = lt.study.gradients.measure(
         ["rnn", "attention"], length=5, seeds=2, steps=150, progress=heard.append
     )
     assert torch.get_num_threads() == before
-    assert found.claim("rnn learns") and found.claim("attention learns")
+    assert result.claim("rnn learns") and result.claim("attention learns")
     for name in ("rnn", "attention"):
-        assert (found[name, TRAINED].sizes[:, 4] > 3 * found[name].sizes[:, 4]).all()
+        assert (result[name, TRAINED].sizes[:, 4] > 3 * result[name].sizes[:, 4]).all()
     assert len(heard) == 4 and heard[0].startswith("rnn, seed 0: step 150, loss ")
-    assert [line.name for line in found.draw().charts[1].lines] == ["rnn", "attention"]
-    assert found.draw().charts[1].title == "After 150 steps of training"
-    assert "rnn, trained" in str(found) and "recalls" in str(found)
+    assert [line.name for line in result.draw().charts[1].lines] == ["rnn", "attention"]
+    assert result.draw().charts[1].title == "After 150 steps of training"
+    assert "rnn, trained" in str(result) and "recalls" in str(result)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastToken
-from lattend.study.gradients.recall import Recall
+from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastToken, Recall
 
 SHIFTS = range(-(KERNEL // 2), KERNEL // 2 + 1)
 
@@ -33,17 +32,17 @@ def test_a_linear_rnn_has_the_powers_of_its_matrix(seed: int, states: int, wide:
             h = h @ w.T + x[:, t] @ u.T
         return h
 
-    found = lt.study.gradients.jacobian_sizes(net, randoms(2, n, wide, seed=seed + 2))
+    result = lt.study.gradients.jacobian_sizes(net, randoms(2, n, wide, seed=seed + 2))
     wanted = [np.linalg.norm(np.linalg.matrix_power(w.numpy(), d) @ u.numpy()) for d in range(n)][::-1]
-    assert found.numpy() == pytest.approx(np.array([wanted, wanted]), rel=1e-9)
+    assert result.numpy() == pytest.approx(np.array([wanted, wanted]), rel=1e-9)
 
 
 def test_attention_without_scores_is_a_mean() -> None:
     """With W_q = 0 every weight is 1/n, whatever the tokens: ∂y_T/∂x_i = W_v/n at every distance."""
     net = LastToken(4, 7).double()
     torch.nn.init.zeros_(net.q.weight)
-    found = lt.study.gradients.jacobian_sizes(net, randoms(3, 7, 4))
-    assert found.detach().numpy() == pytest.approx(float(net.v.weight.detach().norm()) / 7, rel=1e-12)
+    result = lt.study.gradients.jacobian_sizes(net, randoms(3, 7, 4))
+    assert result.detach().numpy() == pytest.approx(float(net.v.weight.detach().norm()) / 7, rel=1e-12)
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -58,9 +57,9 @@ def test_convolutions_are_a_product_of_banded_matrices(layers: int) -> None:
         weight.data = torch.tensor(taps[None])
         bands = [np.diag(np.full(n + 2 - abs(shift), taps[shift + KERNEL // 2]), shift) for shift in SHIFTS]
         wanted = sum(bands) @ wanted
-    found = lt.study.gradients.jacobian_sizes(stack, torch.rand(1, n + 2, 1, dtype=torch.float64))
-    assert found[0].numpy() == pytest.approx(wanted[-1], rel=1e-12)
-    assert (found[0, :2] == 0).all() and found[0, 2] > 0  # as far as the stack reaches
+    result = lt.study.gradients.jacobian_sizes(stack, torch.rand(1, n + 2, 1, dtype=torch.float64))
+    assert result[0].numpy() == pytest.approx(wanted[-1], rel=1e-12)
+    assert (result[0, :2] == 0).all() and result[0, 2] > 0  # as far as the stack reaches
 
 
 def test_a_linear_2d_rnn_counts_paths() -> None:
@@ -70,12 +69,12 @@ def test_a_linear_2d_rnn_counts_paths() -> None:
     for weights, value in ((net.W_in, 1.0), (net.W_left, a), (net.W_top, b)):
         weights[0].data.fill_(value)
     x = randoms(1, side * side, 1)
-    found = lt.study.gradients.jacobian_sizes(lambda x: net(x.unflatten(1, (side, side)))[:, -1, -1], x)
+    result = lt.study.gradients.jacobian_sizes(lambda x: net(x.unflatten(1, (side, side)))[:, -1, -1], x)
     wanted = [
         math.comb(r + c, r) * a**c * b**r for r in range(side - 1, -1, -1) for c in range(side - 1, -1, -1)
     ]
-    assert found[0].detach().numpy() == pytest.approx(wanted, rel=1e-12)
-    by = lt.study.gradients.by_distance(found.detach(), KINDS["rnn2d"].distances(7))
+    assert result[0].detach().numpy() == pytest.approx(wanted, rel=1e-12)
+    by = lt.study.gradients.by_distance(result.detach(), KINDS["rnn2d"].distances(7))
     assert by[1] == pytest.approx(math.sqrt((a**2 + b**2) / 2))  # one pixel to the left, one above
     assert by[6] == pytest.approx(math.comb(6, 3) * (a * b) ** 3)  # corner to corner
 
@@ -87,7 +86,7 @@ def test_every_network_by_finite_differences(name: str) -> None:
     net = kind.make(wide, length).double()
     positions = len(kind.distances(length))
     x = randoms(1, positions, wide, seed=3)
-    found = lt.study.gradients.jacobian_sizes(net, x)[0]
+    result = lt.study.gradients.jacobian_sizes(net, x)[0]
     with torch.no_grad():
         for at in range(positions):
             columns = []
@@ -95,14 +94,14 @@ def test_every_network_by_finite_differences(name: str) -> None:
                 moved = torch.zeros_like(x)
                 moved[0, at, number] = step
                 columns.append((net(x + moved) - net(x - moved))[0] / (2 * step))
-            assert float(torch.stack(columns).norm()) == pytest.approx(float(found[at]), rel=1e-5, abs=1e-9)
+            assert float(torch.stack(columns).norm()) == pytest.approx(float(result[at]), rel=1e-5, abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "length", "last"), [("rnn", 6, 5), ("rnn2d", 6, 6), ("rnn2d", 7, 6)])
 def test_distances(name: str, length: int, last: int) -> None:
-    found = KINDS[name].distances(length)
-    assert (int(found[0]), int(found[-1]), int(found.max())) == (last, 0, last)
-    assert set(found.tolist()) == set(range(last + 1))
+    result = KINDS[name].distances(length)
+    assert (int(result[0]), int(result[-1]), int(result.max())) == (last, 0, last)
+    assert set(result.tolist()) == set(range(last + 1))
 
 
 def test_a_network_is_measured_in_float64_and_goes_on_in_float32() -> None:

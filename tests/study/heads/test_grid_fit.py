@@ -21,10 +21,10 @@ places = st.tuples(st.floats(-6, 6), st.floats(-6, 6))
 def test_the_assignment_is_the_best_of_all_permutations(numbers: list[int]) -> None:
     n = math.isqrt(len(numbers))
     costs = np.array(numbers, dtype=float).reshape(n, n)
-    found = assign(costs)
-    assert sorted(found.tolist()) == list(range(n))
+    result = assign(costs)
+    assert sorted(result.tolist()) == list(range(n))
     least = min(sum(costs[i, j] for i, j in enumerate(order)) for order in itertools.permutations(range(n)))
-    assert costs[np.arange(n), found].sum() == least
+    assert costs[np.arange(n), result].sum() == least
 
 
 @pytest.mark.parametrize("n", [9, 16, 25])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lattend.nn.attention.attention import MultiHeadAttention
-from lattend.study.heads.network import HeadLayer, HeadNet
+from lattend.study.heads.training import HeadLayer, HeadNet
 
 
 def layer_of(heads: int = 4, spread: float = 2.0, sharp: float = 1.0) -> HeadLayer:
@@ -25,12 +25,12 @@ def test_outputs_and_gradients_are_those_of_attention(rows: int, cols: int, spre
     layer = layer_of(spread=spread)
     x = torch.randn(2, rows, cols, 8, dtype=torch.float64, requires_grad=True)
     wanted = [x, *layer.parameters()]
-    found: list[tuple[torch.Tensor, ...]] = []
+    result: list[tuple[torch.Tensor, ...]] = []
     for run in (layer, lambda y: MultiHeadAttention.forward(layer, y)):
         out = run(x)
         slope = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).view_as(out)
-        found.append((out, *torch.autograd.grad((out * slope).sum(), wanted)))
-    for ours, theirs in zip(*found, strict=True):
+        result.append((out, *torch.autograd.grad((out * slope).sum(), wanted)))
+    for ours, theirs in zip(*result, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 

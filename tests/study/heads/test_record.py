@@ -14,8 +14,7 @@ from made_heads import record
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.heads.findings import OFF, Findings
-from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record
-from lattend.study.heads.recorded import digits_record
+from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record, digits_record
 
 SETTINGS = HeadSettings(
     data="drawn",
@@ -55,16 +54,16 @@ def drawn(start: HeadMoment, end: HeadMoment, control: HeadMoment | None = None)
 
 
 def test_distances_and_widths_of_a_layer() -> None:
-    found = HeadMoment.of(0, [[(3, 4), (0, 1), (0, 0), (-6, 8)]], [[0.5, 2, 0.125, 50]])
-    assert found.centre_distances().tolist() == [4.0]  # (5 + 1 + 0 + 10)/4
-    assert found.widths() == pytest.approx([0.75])  # 1, 0.5, 2 and 0.1: the middle of 0.5 and 1
+    result = HeadMoment.of(0, [[(3, 4), (0, 1), (0, 0), (-6, 8)]], [[0.5, 2, 0.125, 50]])
+    assert result.centre_distances().tolist() == [4.0]  # (5 + 1 + 0 + 10)/4
+    assert result.widths() == pytest.approx([0.75])  # 1, 0.5, 2 and 0.1: the middle of 0.5 and 1
 
 
 def test_attention_distance_is_that_of_all_pairs_of_pixels() -> None:
     random = np.random.default_rng(0)
-    found = HeadMoment.of(0, 3 * random.normal(size=(2, 4, 2)), random.uniform(0.01, 2, (2, 4)))
+    result = HeadMoment.of(0, 3 * random.normal(size=(2, 4, 2)), random.uniform(0.01, 2, (2, 4)))
     rows, cols = 4, 5
-    for layer, heads in enumerate(found.heads().values()):
+    for layer, heads in enumerate(result.heads().values()):
         squares = []
         for head in heads:
             for y in range(rows):
@@ -73,18 +72,18 @@ def test_attention_distance_is_that_of_all_pairs_of_pixels() -> None:
                     places = [(u, v) for u in range(rows) for v in range(cols)]
                     squares.append(sum(weights[u, v] * ((u - y) ** 2 + (v - x) ** 2) for u, v in places))
         wanted = math.sqrt(sum(squares) / len(squares))
-        assert found.attention_distances(rows, cols)[layer] == pytest.approx(wanted, rel=1e-12)
+        assert result.attention_distances(rows, cols)[layer] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_a_head_far_outside_attends_to_the_edge() -> None:
-    found = HeadMoment.of(0, [[(0, 1000)]], [[4.0]])
+    result = HeadMoment.of(0, [[(0, 1000)]], [[4.0]])
     wanted = math.sqrt(sum((4 - x) ** 2 for x in range(5)) / 5)  # of five columns always the last
-    assert found.attention_distances(1, 5)[0] == pytest.approx(wanted)
+    assert result.attention_distances(1, 5)[0] == pytest.approx(wanted)
 
 
 def test_centres_off_their_pixels() -> None:
-    found = HeadMoment.of(0, [[(0.3, -1.4), (5.0, -2.0), (0.6, 0.7), (-0.5, 0.0)]], np.ones((1, 4)))
-    assert found.pixel_distances() == pytest.approx([(0.5 + 0 + 0.5 + 0.5) / 4])
+    result = HeadMoment.of(0, [[(0.3, -1.4), (5.0, -2.0), (0.6, 0.7), (-0.5, 0.0)]], np.ones((1, 4)))
+    assert result.pixel_distances() == pytest.approx([(0.5 + 0 + 0.5 + 0.5) / 4])
 
 
 def test_random_places_are_off_their_pixels_by_what_the_report_says() -> None:
@@ -93,20 +92,20 @@ def test_random_places_are_off_their_pixels_by_what_the_report_says() -> None:
 
 
 def test_flat_heads_stay_finite() -> None:
-    found = HeadMoment.of(0, [[(0, 0)]], [[0.0]])
-    assert np.isfinite(found.widths()).all()
-    assert found.attention_distances(1, 3)[0] == pytest.approx(math.sqrt((2 * (1 + 4) + 2) / 9))
+    result = HeadMoment.of(0, [[(0, 0)]], [[0.0]])
+    assert np.isfinite(result.widths()).all()
+    assert result.attention_distances(1, 3)[0] == pytest.approx(math.sqrt((2 * (1 + 4) + 2) / 9))
 
 
 def test_files_give_back_the_record(tmp_path: Path) -> None:
-    found = record()
-    path = found.save(tmp_path / "record.json")
-    assert json.loads(path.read_text()) == found.json()
+    result = record()
+    path = result.save(tmp_path / "record.json")
+    assert json.loads(path.read_text()) == result.json()
     for source in (path, tmp_path):
         again = Record.read(source)
-        assert again.settings == found.settings
-        assert again.json() == found.json()
-    assert again.text() == found.text()
+        assert again.settings == result.settings
+        assert again.json() == result.json()
+    assert again.text() == result.text()
 
 
 @pytest.mark.parametrize("content", ["hello", "[]", "{}", '{"kind": "heads in training"}', '{"kind": 1}'])
@@ -119,12 +118,12 @@ def test_what_is_no_record(tmp_path: Path, content: str) -> None:
 def test_no_file_and_no_moment() -> None:
     with pytest.raises(LattendError, match=r'there is no record "nowhere"; `lattend heads train` writes one'):
         Record.read("nowhere")
-    found = drawn(moment(), moment(1))
-    assert found.trained.at(1).epoch == 1
+    result = drawn(moment(), moment(1))
+    assert result.trained.at(1).epoch == 1
     with pytest.raises(DomainError, match="nothing was recorded at epoch 7; there are 0, 1"):
-        found.trained.at(7)
+        result.trained.at(7)
     with pytest.raises(NamingError, match="this record has trained, not 'control'"):
-        found.run("control")
+        result.run("control")
 
 
 @pytest.mark.parametrize(
@@ -139,16 +138,16 @@ def test_no_file_and_no_moment() -> None:
     ],
 )
 def test_what_is_said_of_depth_follows_from_the_numbers(far: tuple[float, ...], said: str) -> None:
-    found = Findings(drawn(moment(), moment(1, far))).depth()
+    result = Findings(drawn(moment(), moment(1, far))).depth()
     first, last = (f"{distance:.2f} from the query and began at 1.00" for distance in (far[0], far[-1]))
-    assert found == f"Centres of layer 1 end {first}; those of layer 3 {last}. {said}"
+    assert result == f"Centres of layer 1 end {first}; those of layer 3 {last}. {said}"
 
 
 def test_gains_are_from_where_each_layer_began() -> None:
     """The last layer ends farther away, but it began there."""
-    found = Findings(drawn(moment(0, (1, 1, 5)), moment(1, (2, 2, 5))))
-    assert found.gains == pytest.approx([1, 1, 0], abs=1e-5)
-    assert found.depth().endswith("Later layers do not gain more.")
+    result = Findings(drawn(moment(0, (1, 1, 5)), moment(1, (2, 2, 5))))
+    assert result.gains == pytest.approx([1, 1, 0], abs=1e-5)
+    assert result.depth().endswith("Later layers do not gain more.")
 
 
 def test_what_is_said_of_grids_follows_from_the_numbers() -> None:
@@ -156,47 +155,47 @@ def test_what_is_said_of_grids_follows_from_the_numbers() -> None:
     heap = [(1, 1)] * 4
     start = HeadMoment.of(0, [[(2, 2)] * 4] * 3, np.ones((3, 4)))
     end = HeadMoment.of(1, [grid, heap, [(5, 5)] * 4], np.ones((3, 4)))
-    found = Findings(drawn(start, end))
-    assert found.nearness() == (
+    result = Findings(drawn(start, end))
+    assert result.nearness() == (
         "Layers 1 and 2 end nearer to a 2 × 2 grid than at first. Layer 1 ends nearer than 19 of 20 draws of "
         "heads as far from the query in random directions."
     )
-    assert [fit.distance == 0 for fit in found.fits] == [True, False, False]
+    assert [fit.distance == 0 for fit in result.fits] == [True, False, False]
 
 
 def test_the_report_has_the_numbers_and_the_control() -> None:
-    found = drawn(moment(), moment(1, (1, 2, 3), 2.0), moment(1, alpha=0.5))
-    text = found.text(80)
+    result = drawn(moment(), moment(1, (1, 2, 3), 2.0), moment(1, alpha=0.5))
+    text = result.text(80)
     assert "trained  75.0% ± 2.2 right of the test images\n" in text  # √(0.75*0.25/400)
     assert "control  50.0% ± 2.5 right of the test images, centres held fixed" in text
     assert "    3  1.00 → 3.00   2.00  0.71 → 0.50" in text
     assert "\n    3     1.00  0.71 → 1.00  " in text  # the control's
-    data: dict[str, Any] = found.summary()
+    data: dict[str, Any] = result.summary()
     assert data["accuracy"] == {"trained": 0.75, "control": 0.5}
     assert data["layers"][2]["end"]["centre_distance"] == pytest.approx(3, rel=1e-5)
     assert data["layers"][2]["moved"] == pytest.approx(2, rel=1e-5)
     assert data["layers"][1]["control"]["width"] == pytest.approx(1)
-    assert max(map(len, found.text(60).splitlines())) <= 60
+    assert max(map(len, result.text(60).splitlines())) <= 60
     assert "Control" not in drawn(moment(), moment(1)).text(80)
 
 
 def test_several_records_are_compared_by_the_range_of_their_numbers() -> None:
-    from lattend.study.heads.several import compare_records
+    from lattend.study.heads.findings import compare_records
 
     first = drawn(moment(), moment(1, (1, 2, 3)), moment(1))
     second = replace(drawn(moment(), moment(1, (2, 1.5, 1)), moment(1)), settings=replace(SETTINGS, seed=7))
-    found = compare_records([first, second])
-    text = found.text(80)
+    result = compare_records([first, second])
+    text = result.text(80)
     assert text.startswith("Heads in training on drawn, 1 epoch: 2 records\n\nseeds    0, 7\n")
     assert "trained  75.0% to 75.0% right\ncontrol  50.0% to 50.0% right, centres held fixed\n" in text
     assert "\n    1   1.00  1.00–2.00  0.00–1.00   0.71" in text
     said = " ".join(text.split())
     assert "than the first's in 1 of 2 records, and every layer gains more than the one before in 1." in said
-    assert len(found.json()["records"]) == 2
+    assert len(result.json()["records"]) == 2
 
 
 def test_records_of_other_experiments_are_not_compared() -> None:
-    from lattend.study.heads.several import compare_records
+    from lattend.study.heads.findings import compare_records
 
     first = drawn(moment(), moment(1), moment(1))
     with pytest.raises(NamingError, match="in their seeds alone, and batch is 5 and 6; show them one by one"):

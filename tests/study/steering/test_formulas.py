@@ -35,17 +35,17 @@ def test_the_two_formulas_of_the_course() -> None:
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any), st.integers(0, 4), st.floats(0.1, 9))
 def test_numbers_are_those_of_softmax(parts: list[int], more: int, beta: float) -> None:
     wanted = [Fraction(part, sum(parts)) for part in parts]
-    found = lt.study.weight_formula(wanted)
+    result = lt.study.weight_formula(wanted)
     size, s = len(parts) + more, sum(part > 0 for part in parts)
     query = [beta + np.log(float(s * weight)) if weight else 0.0 for weight in wanted] + [0.0] * more
     right = [float(weight) for weight in softmax(np.eye(size), query)]
-    *named, other, leak = found.numbers(beta, size)
+    *named, other, leak = result.numbers(beta, size)
     assert named == pytest.approx(right[: len(parts)], rel=1e-12)
     assert leak == pytest.approx(sum(w for w, p in zip(right, [*parts, *[0] * more], strict=True) if not p))
     if more:
         assert other == pytest.approx(right[-1], rel=1e-12)
     fixed = lt.study.weight_formula(wanted, keys=size)
-    assert fixed.numbers(beta, size) == pytest.approx(found.numbers(beta, size), rel=1e-12)
+    assert fixed.numbers(beta, size) == pytest.approx(result.numbers(beta, size), rel=1e-12)
 
 
 @pytest.mark.parametrize(("s", "size"), [(1, 4), (2, 4), (3, 7), (2, 100)])
@@ -73,10 +73,10 @@ def test_a_wrong_formula_is_not_given() -> None:
 
 
 def test_all_keys_wanted() -> None:
-    found = lt.study.weight_formula(["1/2", "1/2"], keys=2)
-    assert [share_text(weight) for weight in found.weights] == ["1/2", "1/2"]
-    assert (found.leak, found.sharpness) == (0, "")
-    assert "leak" not in str(found)
+    result = lt.study.weight_formula(["1/2", "1/2"], keys=2)
+    assert [share_text(weight) for weight in result.weights] == ["1/2", "1/2"]
+    assert (result.leak, result.sharpness) == (0, "")
+    assert "leak" not in str(result)
 
 
 def test_report() -> None:

@@ -26,9 +26,9 @@ def test_rank(rows: Any) -> None:
 
 @given(SMALL_ROWS)
 def test_relations_are_as_many_as_rows_are_dependent(rows: Any) -> None:
-    found = relations(exactly(rows))
-    assert len(found) == len(rows) - np.linalg.matrix_rank(rows.astype(float))
-    for y in found:
+    result = relations(exactly(rows))
+    assert len(result) == len(rows) - np.linalg.matrix_rank(rows.astype(float))
+    for y in result:
         assert not (y @ exactly(rows)).any() and y.any()
         assert all(number.denominator == 1 for number in y)
 
@@ -45,10 +45,10 @@ def test_solve(rows: Any, data: st.DataObject) -> None:
 @given(SMALL_ROWS, st.data())
 def test_off_is_at_right_angles(rows: Any, data: st.DataObject) -> None:
     points = data.draw(arrays(np.int64, (2, rows.shape[1]), elements=st.integers(-3, 3)))
-    found = off(exactly(points), exactly(rows))
-    assert not (found @ exactly(rows).T).any()
-    assert rank(np.vstack((exactly(rows), exactly(points) - found))) == rank(exactly(rows))
-    np.testing.assert_allclose(off(points.astype(float), rows.astype(float)), found.astype(float), atol=1e-9)
+    result = off(exactly(points), exactly(rows))
+    assert not (result @ exactly(rows).T).any()
+    assert rank(np.vstack((exactly(rows), exactly(points) - result))) == rank(exactly(rows))
+    np.testing.assert_allclose(off(points.astype(float), rows.astype(float)), result.astype(float), atol=1e-9)
 
 
 def test_with_ones() -> None:

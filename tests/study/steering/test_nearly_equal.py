@@ -42,43 +42,43 @@ def keys_and_weights(draw: st.DrawFn) -> tuple[Any, Any]:
 def steered(keys: Any, wanted: Any, error: float) -> Steered | None:
     """None where the keys are refused as too nearly dependent."""
     try:
-        found = lt.study.steer(keys, wanted, error=error)
+        result = lt.study.steer(keys, wanted, error=error)
     except lt.errors.DomainError as refused:
         assert "too nearly dependent for a query in floats" in str(refused)
         return None
-    assert isinstance(found, Steered)
-    return found
+    assert isinstance(result, Steered)
+    return result
 
 
 @settings(max_examples=300, deadline=None)
 @given(keys_and_weights(), st.sampled_from([0.1, 1e-3, 1e-9]))
 def test_what_is_said_is_so(case: tuple[Any, Any], most: float) -> None:
     keys, wanted = case
-    found = steered(keys, wanted, most)
-    if found is None:
+    result = steered(keys, wanted, most)
+    if result is None:
         return
-    reached = oracle.softmax(keys, found.query)
-    true = oracle.apart(reached, found.wanted)
-    assert found.error == pytest.approx(true, rel=1e-9, abs=1e-15)
-    assert true <= found.bound * (1 + 1e-9) + 1e-15
-    np.testing.assert_allclose(found.weights, np.array(reached, dtype=float), rtol=1e-9, atol=1e-15)
-    if found.reach == "exactly":
-        assert (found.wanted > 0).all() and true < 1e-5
-    elif found.reach == "in the limit":
-        assert found.ray.face.tolist() == (found.wanted > 0).tolist()
-        leak = sum(weight for weight, want in zip(reached, found.wanted, strict=True) if want == 0)
+    reached = oracle.softmax(keys, result.query)
+    true = oracle.apart(reached, result.wanted)
+    assert result.error == pytest.approx(true, rel=1e-9, abs=1e-15)
+    assert true <= result.bound * (1 + 1e-9) + 1e-15
+    np.testing.assert_allclose(result.weights, np.array(reached, dtype=float), rtol=1e-9, atol=1e-15)
+    if result.reach == "exactly":
+        assert (result.wanted > 0).all() and true < 1e-5
+    elif result.reach == "in the limit":
+        assert result.ray.face.tolist() == (result.wanted > 0).tolist()
+        leak = sum(weight for weight, want in zip(reached, result.wanted, strict=True) if want == 0)
         assert leak < most + 1e-4
         # A long query may tell wanted keys apart that were taken to be equal
-        assert true < most + 1e-4 or "digits of these numbers are too few" in found.how
+        assert true < most + 1e-4 or "digits of these numbers are too few" in result.how
     else:
-        check_certificate(keys / np.abs(keys).max(), np.abs(keys).max() * found.query, found)
+        check_certificate(keys / np.abs(keys).max(), np.abs(keys).max() * result.query, result)
 
 
-def check_certificate(keys: Any, query: Any, found: Steered) -> None:
+def check_certificate(keys: Any, query: Any, result: Steered) -> None:
     """The relation and the mean keys agree within the share of the size of the keys that docs name."""
-    why = found.certificate
+    why = result.certificate
     assert why is not None and why.within < 100 * SMALL
-    y, used = why.relation.astype(float), found.wanted > 0
+    y, used = why.relation.astype(float), result.wanted > 0
     size = max(1e-6, np.abs(keys - keys.mean(axis=0)).max())  # of keys whose greatest number is 1
     y = y / np.abs(y).max()
     with mpmath.workdps(50):
@@ -87,14 +87,14 @@ def check_certificate(keys: Any, query: Any, found: Steered) -> None:
     if (y[~used] != 0).any():
         assert (y[~used] >= -1e-12).all() and why.total == -math.inf
     else:
-        assert abs(float(y[used] @ np.log(found.wanted[used]))) > SMALL
-    missed = np.abs((why.weights - found.wanted) @ (keys - keys.mean(axis=0))).max()
+        assert abs(float(y[used] @ np.log(result.wanted[used]))) > SMALL
+    missed = np.abs((why.weights - result.wanted) @ (keys - keys.mean(axis=0))).max()
     assert missed <= 10 * SMALL * 2 * size
     for length in (0, 0.3, 3, 30):
         tried = np.random.default_rng(0).normal(size=keys.shape[1]) * length
-        assert nats(keys, tried, found.wanted) >= why.nats - 4 * missed * length * keys.shape[1] - 1e-9
-    if found.ray.face.all():
-        got = nats(keys, query, found.wanted)  # of a long query, with what its rounding costs
+        assert nats(keys, tried, result.wanted) >= why.nats - 4 * missed * length * keys.shape[1] - 1e-9
+    if result.ray.face.all():
+        got = nats(keys, query, result.wanted)  # of a long query, with what its rounding costs
         assert why.nats - 1e-9 <= got <= why.nats + 1e-9 + 10 * missed * np.linalg.norm(query)
 
 
@@ -121,10 +121,10 @@ def test_the_unit_of_the_keys_makes_no_difference(case: tuple[Any, Any], factor:
 @pytest.mark.parametrize("factor", [1, 1000])
 def test_keys_within_the_share_are_taken_for_equal(factor: float) -> None:
     keys = np.array(CLOSE) * factor
-    found = lt.study.steer(keys, [0, 0.12790942323935395, 0.872090576760646])
-    assert isinstance(found, Steered) and found.certificate is not None
-    assert found.error == pytest.approx(oracle.apart(oracle.softmax(keys, found.query), found.wanted))
-    said = dict(found.draw().facts)["because"]
+    result = lt.study.steer(keys, [0, 0.12790942323935395, 0.872090576760646])
+    assert isinstance(result, Steered) and result.certificate is not None
+    assert result.error == pytest.approx(oracle.apart(oracle.softmax(keys, result.query), result.wanted))
+    said = dict(result.draw().facts)["because"]
     assert said.startswith("key 2 = key 0, within 2e−8 of the size of the keys, so that every query that")
 
 
@@ -133,12 +133,12 @@ def test_keys_beyond_the_share_are_told_apart(apart: float) -> None:
     """So long a query has few digits left, and the error says so."""
     keys = np.array([[1 / 3, 2 / 7], [-1 / 7, 1 / 9], [1 / 3, 2 / 7 + apart]])
     for wanted in ([0.25, 0.5, 0.25], [0.7, 0.2, 0.1]):
-        found = lt.study.steer(keys, wanted)
-        assert isinstance(found, Steered) and found.exact and found.error < 1e-8
-        assert np.linalg.norm(found.query) > 0.1 / apart or wanted[0] == wanted[2]
-    found = lt.study.steer(keys, [0, 0.2, 0.8], error=1e-3)
-    assert isinstance(found, Steered) and found.reach == "in the limit"
-    assert found.error == pytest.approx(1e-3, rel=1e-4)
+        result = lt.study.steer(keys, wanted)
+        assert isinstance(result, Steered) and result.exact and result.error < 1e-8
+        assert np.linalg.norm(result.query) > 0.1 / apart or wanted[0] == wanted[2]
+    result = lt.study.steer(keys, [0, 0.2, 0.8], error=1e-3)
+    assert isinstance(result, Steered) and result.reach == "in the limit"
+    assert result.error == pytest.approx(1e-3, rel=1e-4)
 
 
 def test_fractions_that_floats_cannot_tell_apart() -> None:
@@ -153,23 +153,23 @@ def test_fractions_of_a_lower_rank_in_floats(wanted: list[Any]) -> None:
     """The second number of the second key is lost beside the others."""
     keys = [[1, 1], [2, "2.00000000000000000000000001"], [3, 3], ["1/2", "1/2"]]
     try:
-        found = lt.study.steer(keys, wanted)
+        result = lt.study.steer(keys, wanted)
     except lt.errors.DomainError as refused:
         assert str(refused).endswith("in floats; omit one of those that nearly agree")
         return
-    assert isinstance(found, Steered)
+    assert isinstance(result, Steered)
     floats = [[1, 1], [2, 2], [3, 3], [0.5, 0.5]]
-    assert found.error == pytest.approx(oracle.apart(oracle.softmax(floats, found.query), found.wanted))
+    assert result.error == pytest.approx(oracle.apart(oracle.softmax(floats, result.query), result.wanted))
 
 
 def test_keys_that_agree_but_for_their_last_digit() -> None:
-    found = lt.study.steer([[1 / 3], [1 / 3 + 1e-15]], [0.9, 0.1])
-    assert isinstance(found, Steered) and found.reach == "never"
-    assert found.weights.tolist() == [0.5, 0.5] and found.error == pytest.approx(0.4)
+    result = lt.study.steer([[1 / 3], [1 / 3 + 1e-15]], [0.9, 0.1])
+    assert isinstance(result, Steered) and result.reach == "never"
+    assert result.weights.tolist() == [0.5, 0.5] and result.error == pytest.approx(0.4)
 
 
 def test_the_largest_floats() -> None:
     keys = np.array([[1.7e308], [-1.7e308], [-1.6e308]])
-    found = lt.study.steer(keys, [1, 0, 0], error=0.01)
-    assert isinstance(found, Steered) and found.bound == pytest.approx(0.01)
-    assert found.error == pytest.approx(oracle.apart(oracle.softmax(keys, found.query), found.wanted))
+    result = lt.study.steer(keys, [1, 0, 0], error=0.01)
+    assert isinstance(result, Steered) and result.bound == pytest.approx(0.01)
+    assert result.error == pytest.approx(oracle.apart(oracle.softmax(keys, result.query), result.wanted))

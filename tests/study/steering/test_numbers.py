@@ -36,9 +36,9 @@ def test_exact_numbers() -> None:
         Fraction(1, 1000),
         2,
     ]
-    found = read("keys", given)
-    assert found.fractions is not None and found.fractions.tolist() == wanted
-    assert found.floats.tolist() == [float(x) for x in wanted]
+    result = read("keys", given)
+    assert result.fractions is not None and result.fractions.tolist() == wanted
+    assert result.floats.tolist() == [float(x) for x in wanted]
 
 
 def test_rounded_numbers() -> None:

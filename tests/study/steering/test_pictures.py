@@ -32,9 +32,9 @@ SQUARE = [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]]
 
 
 def steered(*given: Any, **options: Any) -> Steered:
-    found = lt.study.steer(*given, **options)
-    assert isinstance(found, Steered)
-    return found
+    result = lt.study.steer(*given, **options)
+    assert isinstance(result, Steered)
+    return result
 
 
 def test_a_certificate_in_words() -> None:
@@ -91,21 +91,21 @@ def test_curves() -> None:
     )  # at length 1
     never = steered([[0], [1], [2]], ["1/7", "3/7", "3/7"])
     assert never.certificate is not None and "bound" not in dict(never.draw().facts)["error"]
-    for found, here in (
+    for result, here in (
         (never.draw().charts[1], 1.0),
         (steered([[0, 0], [1, 0], [2, 0], [0, 2]], [0.25, 0, 0.75, 0], sharpness=4).draw().charts[2], 4.0),
     ):
-        nats, least = (line.points for line in found.lines)
-        ((place, height),) = found.dots[0].points
-        assert found.title == "KL(wanted ‖ attention)" and place == here
+        nats, least = (line.points for line in result.lines)
+        ((place, height),) = result.dots[0].points
+        assert result.title == "KL(wanted ‖ attention)" and place == here
         assert min(y for _, y in nats) >= least[0][1] - 1e-12
         assert min(nats, key=lambda point: abs(point[0] - here))[1] == pytest.approx(height, rel=0.02)
     assert steered([[0], [1], [2]], [0, 1, 0]).draw().charts == ()  # the query is 0, however long
 
 
 def test_the_map_of_keys() -> None:
-    found = figure_of_query(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
-    plane = found.charts[0]
+    result = figure_of_query(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
+    plane = result.charts[0]
     assert list(plane.lines[0].points) == [(0, 0), (2, 0), (2, 2), (0, 2), (0, 0)]
     (tail, tip), *_ = plane.arrows[0].pairs
     assert list(tail) == [1, 0] and list(tip) == pytest.approx([1, -0.7])  # away from all other keys
@@ -115,20 +115,20 @@ def test_the_map_of_keys() -> None:
 @pytest.mark.parametrize("columns", [20, 40, 80])
 def test_narrow(columns: int) -> None:
     keys = np.random.default_rng(0).normal(size=(40, 2))
-    for found in (
+    for result in (
         lt.study.steer(keys, np.full(40, 1 / 40), values=keys),
         lt.study.steer(SQUARE, [0.5, 0.5, 0, 0, 0], scale=0.5),
         lt.study.steer(np.eye(4), np.eye(4)),
     ):
-        text = found.draw().terminal(width=columns)
+        text = result.draw().terminal(width=columns)
         assert max(map(len, text.splitlines())) <= columns
 
 
 def test_many_keys_and_heads_are_cut() -> None:
-    found = steered(np.eye(100), [0.5, 0.5, *[0] * 98], values=np.eye(100))
-    assert [row[0] for row in found.draw().table[1:]] == ["0", "1", "2", "3", "4", "95 more"]
-    assert dict(found.draw().facts)["query"].endswith(", … 92 more)")
-    assert dict(found.draw().facts)["apart"].endswith("the diameter of the values times the bound above")
+    result = steered(np.eye(100), [0.5, 0.5, *[0] * 98], values=np.eye(100))
+    assert [row[0] for row in result.draw().table[1:]] == ["0", "1", "2", "3", "4", "95 more"]
+    assert dict(result.draw().facts)["query"].endswith(", … 92 more)")
+    assert dict(result.draw().facts)["apart"].endswith("the diameter of the values times the bound above")
     many = lt.study.steer(np.eye(20), np.eye(20))
     assert many.draw().table[-1][0] == "8 more"
     assert [line.name for line in many.draw().charts[0].lines] == [f"head {at}" for at in range(5)]
@@ -137,7 +137,7 @@ def test_many_keys_and_heads_are_cut() -> None:
 
 def test_weights_bend_where_another_key_becomes_the_greatest() -> None:
     """Along q = (½ log 2, −γ), γ found by halving for β = log(mean wanted weight / greatest other)."""
-    found = steered(SQUARE, ["1/3", "2/3", 0, 0, 0], sharpness=6)
+    result = steered(SQUARE, ["1/3", "2/3", 0, 0, 0], sharpness=6)
     keys = np.array(SQUARE, dtype=float)
 
     def weights(far: float) -> Any:
@@ -152,7 +152,7 @@ def test_weights_bend_where_another_key_becomes_the_greatest() -> None:
             low, high = ((low + high) / 2, high) if below else (low, (low + high) / 2)
         return weights(low)
 
-    line = found.draw().charts[1].lines[0].points
-    assert np.log(1.5) == pytest.approx(found.ray.turns(np.linspace(0, 8, 9))[0])
+    line = result.draw().charts[1].lines[0].points
+    assert np.log(1.5) == pytest.approx(result.ray.turns(np.linspace(0, 8, 9))[0])
     assert any(beta == pytest.approx(np.log(1.5), abs=1e-12) for beta, _ in line)
     assert [weight for _, weight in line] == pytest.approx([halved(beta)[1] for beta, _ in line])

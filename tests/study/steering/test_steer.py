@@ -19,15 +19,15 @@ from lattend.study.steering.steered import Steered, SteeredHeads
 
 
 def steered(*given: Any, **options: Any) -> Steered:
-    found = lt.study.steer(*given, **options)
-    assert isinstance(found, Steered)
-    return found
+    result = lt.study.steer(*given, **options)
+    assert isinstance(result, Steered)
+    return result
 
 
 def heads(*given: Any, **options: Any) -> SteeredHeads:
-    found = lt.study.steer(*given, **options)
-    assert isinstance(found, SteeredHeads)
-    return found
+    result = lt.study.steer(*given, **options)
+    assert isinstance(result, SteeredHeads)
+    return result
 
 
 def rotation(size: int, seed: int = 0) -> Any:
@@ -51,20 +51,20 @@ def test_any_mixture_of_orthonormal_keys(parts: list[int], beta: float) -> None:
     wanted = [Fraction(part, sum(parts)) for part in parts]
     m, s = len(parts), sum(part > 0 for part in parts)
     keys = rotation(m, seed=1)
-    found = steered(keys, wanted, sharpness=beta)
+    result = steered(keys, wanted, sharpness=beta)
     betas = [beta + math.log(s * w) if w else 0.0 for w in wanted]
-    np.testing.assert_allclose(found.query, np.array(betas) @ keys, atol=1e-10)
+    np.testing.assert_allclose(result.query, np.array(betas) @ keys, atol=1e-10)
     leak = (m - s) / (s * math.exp(beta) + m - s)
-    assert found.error == pytest.approx(leak, rel=1e-9)
-    assert found.bound == pytest.approx(leak, rel=1e-12) and found.error <= found.bound
-    assert found.exact == (s == m) and found.certificate is None
+    assert result.error == pytest.approx(leak, rel=1e-9)
+    assert result.bound == pytest.approx(leak, rel=1e-12) and result.error <= result.bound
+    assert result.exact == (s == m) and result.certificate is None
 
 
 @pytest.mark.parametrize("error", [0.5, 1e-3, 1e-12])
 def test_a_wanted_error(error: float) -> None:
-    found = steered(np.eye(6), [0.5, 0.25, 0.25, 0, 0, 0], error=error)
-    assert found.sharpness == pytest.approx(math.log(3 * (1 - error) / (3 * error)))
-    assert found.error == pytest.approx(error, rel=1e-9)
+    result = steered(np.eye(6), [0.5, 0.25, 0.25, 0, 0, 0], error=error)
+    assert result.sharpness == pytest.approx(math.log(3 * (1 - error) / (3 * error)))
+    assert result.error == pytest.approx(error, rel=1e-9)
     keys = np.random.default_rng(3).normal(size=(30, 6))
     general = steered(keys, [1, *[0] * 29], error=error)
     assert general.reach == "in the limit"
@@ -81,43 +81,43 @@ def test_all_that_is_said_of_any_keys(keys: Any, data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.integers(0, 3), min_size=len(keys), max_size=len(keys)).filter(any))
     wanted = [Fraction(part, sum(parts)) for part in parts]
     beta = data.draw(st.floats(-1, 20))
-    found = steered(keys, wanted, sharpness=beta)
+    result = steered(keys, wanted, sharpness=beta)
     support = np.array(parts) > 0
     face = np.array(oracle.smallest_face(keys, support))
-    assert found.ray.face.tolist() == face.tolist()
-    reached = oracle.softmax(keys, found.query)
-    np.testing.assert_allclose(found.weights, np.array(reached, dtype=float), atol=1e-12)
-    assert found.error == pytest.approx(oracle.apart(reached, found.wanted), rel=1e-6, abs=1e-11)
-    assert found.error <= found.bound
+    assert result.ray.face.tolist() == face.tolist()
+    reached = oracle.softmax(keys, result.query)
+    np.testing.assert_allclose(result.weights, np.array(reached, dtype=float), atol=1e-12)
+    assert result.error == pytest.approx(oracle.apart(reached, result.wanted), rel=1e-6, abs=1e-11)
+    assert result.error <= result.bound
     if not face.all():
         on = sum(w for w, inside in zip(reached, face, strict=True) if inside) / int(face.sum())
         off = max(w for w, inside in zip(reached, face, strict=True) if not inside)
         assert float(on / off) == pytest.approx(math.exp(beta), rel=1e-8)  # what sharpness means
-    if found.reach == "never":
-        check_certificate(keys, found)
+    if result.reach == "never":
+        check_certificate(keys, result)
     else:
-        assert face.tolist() == support.tolist() and found.certificate is None
-        assert found.exact == bool(face.all())
+        assert face.tolist() == support.tolist() and result.certificate is None
+        assert result.exact == bool(face.all())
         off = float(sum(w for w, inside in zip(reached, face, strict=True) if not inside))
-        assert found.error == pytest.approx(off, rel=1e-8)
+        assert result.error == pytest.approx(off, rel=1e-8)
 
 
-def check_certificate(keys: Any, found: Steered) -> None:
-    why = found.certificate
+def check_certificate(keys: Any, result: Steered) -> None:
+    why = result.certificate
     assert why is not None
     y = why.relation.astype(float)
     np.testing.assert_allclose([*(y @ keys), y.sum()], 0, atol=1e-9)
-    used = found.wanted > 0
+    used = result.wanted > 0
     if (y[~used] != 0).any():
         assert (y[~used] >= 0).all() and why.total == -math.inf
     else:
-        assert why.total == pytest.approx(float(y[used] @ np.log(found.wanted[used]))) and why.total != 0
-    np.testing.assert_allclose(why.weights @ keys, found.wanted @ keys, atol=1e-9)
-    assert why.nats == pytest.approx(oracle.least_nats(keys, found.wanted), abs=1e-4)
+        assert why.total == pytest.approx(float(y[used] @ np.log(result.wanted[used]))) and why.total != 0
+    np.testing.assert_allclose(why.weights @ keys, result.wanted @ keys, atol=1e-9)
+    assert why.nats == pytest.approx(oracle.least_nats(keys, result.wanted), abs=1e-4)
     for query in np.random.default_rng(0).normal(size=(50, keys.shape[1])) * 3:
         logits = keys @ query
         logs = logits - logits.max() - math.log(np.exp(logits - logits.max()).sum())
-        nats = float((found.wanted[used] * (np.log(found.wanted[used]) - logs[used])).sum())
+        nats = float((result.wanted[used] * (np.log(result.wanted[used]) - logs[used])).sum())
         assert nats >= why.nats - 1e-9
 
 
@@ -127,15 +127,15 @@ def test_attention_is_found_again(seed: int) -> None:
     keys, query = source.normal(size=(40, 5)), source.normal(size=5)
     logits = keys @ query
     wanted = np.exp(logits) / np.exp(logits).sum()
-    found = steered(keys, wanted)
-    assert found.exact and found.error == found.bound < 1e-14
-    np.testing.assert_allclose(found.query, query, atol=1e-9)
+    result = steered(keys, wanted)
+    assert result.exact and result.error == result.bound < 1e-14
+    np.testing.assert_allclose(result.query, query, atol=1e-9)
     assert steered(keys.astype(np.float32), wanted.astype(np.float32)).exact  # to its own rounding
 
 
 def test_geometric_weights_on_a_line() -> None:
-    found = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"])  # a1² = a0·a2: 4/49 = 4/49
-    assert found.exact and found.query[0] == pytest.approx(math.log(2))
+    result = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"])  # a1² = a0·a2: 4/49 = 4/49
+    assert result.exact and result.query[0] == pytest.approx(math.log(2))
     small = Fraction(1, 10**10)
     near = steered([[0], [1], [2]], [Fraction(1, 7) + small, Fraction(2, 7), Fraction(4, 7) - small])
     assert near.reach == "never" and near.certificate is not None
@@ -144,10 +144,10 @@ def test_geometric_weights_on_a_line() -> None:
 
 def test_a_key_between_others_is_never_singled_out() -> None:
     keys = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
-    found = steered(keys, [0, 0, 0, 1])
-    assert found.certificate is not None
-    assert found.certificate.relation.tolist() == [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4), -1]
-    most = found.weights[3]
+    result = steered(keys, [0, 0, 0, 1])
+    assert result.certificate is not None
+    assert result.certificate.relation.tolist() == [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4), -1]
+    most = result.weights[3]
     grid = np.stack(np.meshgrid(np.linspace(-2, 2, 81), np.linspace(-2, 2, 81)), -1).reshape(-1, 2)
     logits = grid @ keys.T
     tried = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True))[:, 3].max()
@@ -156,17 +156,17 @@ def test_a_key_between_others_is_never_singled_out() -> None:
 
 
 def test_twins_share() -> None:
-    found = steered([[1, 0], [1, 0], [0, 1]], [1, 0, 0], sharpness=30)
-    np.testing.assert_allclose(found.weights, [0.5, 0.5, 0], atol=1e-12)
-    assert found.certificate is not None and found.certificate.nats == pytest.approx(math.log(2))
+    result = steered([[1, 0], [1, 0], [0, 1]], [1, 0, 0], sharpness=30)
+    np.testing.assert_allclose(result.weights, [0.5, 0.5, 0], atol=1e-12)
+    assert result.certificate is not None and result.certificate.nats == pytest.approx(math.log(2))
 
 
 def test_the_best_fit_on_a_face() -> None:
     keys = [[0, 0], [1, 0], [2, 0], [0, 5]]  # the wanted ends cannot lose the key between them
-    found = steered(keys, ["1/2", 0, "1/2", 0], sharpness=25)
-    assert found.reach == "never" and found.ray.face.tolist() == [True, True, True, False]
-    np.testing.assert_allclose(found.weights, [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-9)
-    assert 1 / 3 <= found.error <= found.bound <= 1 / 3 + 1e-10
+    result = steered(keys, ["1/2", 0, "1/2", 0], sharpness=25)
+    assert result.reach == "never" and result.ray.face.tolist() == [True, True, True, False]
+    np.testing.assert_allclose(result.weights, [1 / 3, 1 / 3, 1 / 3, 0], atol=1e-9)
+    assert 1 / 3 <= result.error <= result.bound <= 1 / 3 + 1e-10
 
 
 def test_values() -> None:
@@ -175,14 +175,14 @@ def test_values() -> None:
     wanted = np.zeros(12)
     wanted[[0, 5]] = 0.75, 0.25
     for beta in (1.0, 9.0):
-        found = steered(keys, wanted, sharpness=beta, values=values)
-        reached = np.array(oracle.softmax(keys, found.query), dtype=float)
-        np.testing.assert_allclose(found.output, reached @ values, atol=1e-12)
+        result = steered(keys, wanted, sharpness=beta, values=values)
+        reached = np.array(oracle.softmax(keys, result.query), dtype=float)
+        np.testing.assert_allclose(result.output, reached @ values, atol=1e-12)
         apart = np.linalg.norm((reached - wanted) @ values)
-        assert found.output_error == pytest.approx(apart, rel=1e-6)
+        assert result.output_error == pytest.approx(apart, rel=1e-6)
         widest = max(float(np.linalg.norm(a - b)) for a in values for b in values)
-        assert found.output_bound == pytest.approx(widest * found.bound)
-        assert found.output_error <= found.output_bound
+        assert result.output_bound == pytest.approx(widest * result.bound)
+        assert result.output_error <= result.output_bound
 
 
 @pytest.mark.parametrize(("scale", "factor"), [(0.25, 0.25), ("sqrt", 1 / math.sqrt(3)), (-2, -2.0)])
@@ -202,17 +202,17 @@ def test_where_the_keys_lie_makes_no_difference() -> None:
 
 
 def test_far_beyond_what_floats_hold() -> None:
-    found = steered(np.eye(3), [1, 0, 0], sharpness=1000)
-    assert found.error == found.bound == 0 and not found.exact
+    result = steered(np.eye(3), [1, 0, 0], sharpness=1000)
+    assert result.error == result.bound == 0 and not result.exact
     assert steered(np.eye(3), [1, 0, 0], sharpness=-1000).error == pytest.approx(1)
-    assert "steered" in found.draw().svg()
+    assert "steered" in result.draw().svg()
     tiny = steered(np.eye(3), [1 - 1e-300, 1e-300, 0], error=0.01)
     assert tiny.weights[1] == pytest.approx(0.99e-300)
 
 
 def test_one_key() -> None:
-    found = steered([[3, 4]], [1])
-    assert found.exact and found.weights.tolist() == [1.0]
+    result = steered([[3, 4]], [1])
+    assert result.exact and result.weights.tolist() == [1.0]
 
 
 def test_heads() -> None:
@@ -236,8 +236,8 @@ def test_heads() -> None:
 
 
 def test_json() -> None:
-    found = steered([[0], [1], [2]], [0, 1, 0], values=[[1], [2], [4]])
-    data = json.loads(json.dumps(found.json(), allow_nan=False))
+    result = steered([[0], [1], [2]], [0, 1, 0], values=[[1], [2], [4]])
+    data = json.loads(json.dumps(result.json(), allow_nan=False))
     assert data["reach"] == "never" and data["certificate"]["relation"] == [0.5, -1, 0.5]
     assert data["certificate"]["total"] is None and data["wanted_output"] == [2.0]
     assert data["weights"] == pytest.approx([1 / 3] * 3)

@@ -40,11 +40,11 @@ def test_numbers_are_those_of_numpy(case: tuple[Any, Any, str]) -> None:
     for options in ({"sharpness": 3.0}, {"error": 0.02}, {"sharpness": 1.0, "scale": "sqrt"}):
         given: dict[str, Any] = {**options, "values": VALUES[: len(keys)]}
         plain = lt.study.steer(keys, wanted, **given)
-        found = lt.study.steer(torch.tensor(keys), wanted, **given)
-        assert isinstance(found, Steered) and isinstance(plain, Steered)
-        assert found.reach == plain.reach == reach
+        result = lt.study.steer(torch.tensor(keys), wanted, **given)
+        assert isinstance(result, Steered) and isinstance(plain, Steered)
+        assert result.reach == plain.reach == reach
         for attribute in NAMES:
-            tensor = getattr(found, attribute)
+            tensor = getattr(result, attribute)
             assert isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64
             np.testing.assert_allclose(tensor.numpy(), getattr(plain, attribute), rtol=1e-8, atol=1e-12)
 
@@ -56,8 +56,8 @@ def test_gradients(name: str) -> None:
 
     def numbers(keys: Any, logits: Any, sharpness: Any, values: Any) -> tuple[Any, ...]:
         weights = torch.where(support, logits.exp(), 0.0)
-        found = lt.study.steer(keys, weights / weights.sum(), sharpness=sharpness, values=values)
-        return tuple(getattr(found, attribute) for attribute in NAMES)
+        result = lt.study.steer(keys, weights / weights.sum(), sharpness=sharpness, values=values)
+        return tuple(getattr(result, attribute) for attribute in NAMES)
 
     logits = torch.tensor([np.log(w) if w else 0.0 for w in wanted], dtype=torch.float64)
     given = (torch.tensor(keys), logits, torch.tensor(2.5).double(), torch.tensor(VALUES[: len(keys)]))
@@ -76,25 +76,25 @@ def test_gradient_of_a_wanted_error() -> None:
 def test_heads_and_dtype() -> None:
     source = torch.Generator().manual_seed(0)
     keys = torch.randn(2, 3, 9, 4, generator=source).requires_grad_()
-    found = lt.study.steer(keys, torch.eye(9)[:3], error=torch.tensor([[0.1], [0.01]]))
-    assert isinstance(found, SteeredHeads)
-    assert found.query.shape == (2, 3, 4) and found.query.dtype == torch.float32
-    weights = torch.softmax(torch.einsum("abmd,abd->abm", keys, found.query), -1)
-    torch.testing.assert_close(weights, found.weights)
-    assert (found.error <= found.bound).all()
-    found.query.sum().backward()
+    result = lt.study.steer(keys, torch.eye(9)[:3], error=torch.tensor([[0.1], [0.01]]))
+    assert isinstance(result, SteeredHeads)
+    assert result.query.shape == (2, 3, 4) and result.query.dtype == torch.float32
+    weights = torch.softmax(torch.einsum("abmd,abd->abm", keys, result.query), -1)
+    torch.testing.assert_close(weights, result.weights)
+    assert (result.error <= result.bound).all()
+    result.query.sum().backward()
     assert keys.grad is not None and keys.grad.abs().sum() > 0
     one = lt.study.steer(keys[1, 2], torch.eye(9)[2], error=0.01)
-    torch.testing.assert_close(one.query, found[1, 2].query)
-    assert "steered in 6 heads" in str(found) and found.json()["shape"] == [2, 3]
+    torch.testing.assert_close(one.query, result[1, 2].query)
+    assert "steered in 6 heads" in str(result) and result.json()["shape"] == [2, 3]
 
 
 def test_attention_in_float32_is_found_again() -> None:
     keys = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
     query = torch.tensor([0.5, -1.0, 0.25])
-    found = lt.study.steer(keys, torch.softmax(keys @ query, 0))
-    assert isinstance(found, Steered) and found.exact
-    torch.testing.assert_close(found.query, query, atol=1e-4, rtol=1e-4)
+    result = lt.study.steer(keys, torch.softmax(keys @ query, 0))
+    assert isinstance(result, Steered) and result.exact
+    torch.testing.assert_close(result.query, query, atol=1e-4, rtol=1e-4)
     assert lt.study.steer(keys.bfloat16(), torch.eye(20)[0].bfloat16()).query.dtype == torch.bfloat16
 
 
@@ -106,13 +106,13 @@ def test_near_ties(dtype: torch.dtype, wanted: list[float], gap: float) -> None:
     rows = [[1, 0], [1, gap], [0, 1], [-1, -0.3], [0.2, 0.1]]
     keys = torch.tensor(rows, dtype=dtype).requires_grad_()
     weights = torch.tensor(wanted, dtype=dtype).requires_grad_()
-    found = lt.study.steer(keys, weights, error=0.01)
-    assert isinstance(found, Steered)
-    reached = oracle.softmax(keys.detach().double().numpy(), found.query.detach().double().numpy())
-    true = oracle.apart(reached, found.ray.wanted)
-    assert found.error.item() == pytest.approx(true, rel=2 * torch.finfo(dtype).eps, abs=1e-15)
-    assert found.error <= found.bound
-    (found.error + found.query.sum()).backward()
+    result = lt.study.steer(keys, weights, error=0.01)
+    assert isinstance(result, Steered)
+    reached = oracle.softmax(keys.detach().double().numpy(), result.query.detach().double().numpy())
+    true = oracle.apart(reached, result.ray.wanted)
+    assert result.error.item() == pytest.approx(true, rel=2 * torch.finfo(dtype).eps, abs=1e-15)
+    assert result.error <= result.bound
+    (result.error + result.query.sum()).backward()
     assert keys.grad is not None and weights.grad is not None
     assert keys.grad.isfinite().all() and weights.grad.isfinite().all()
     if gap < 1e-8:
@@ -123,12 +123,12 @@ def test_heads_that_are_reached_in_different_ways() -> None:
     keys = torch.tensor([[[0.0, 0], [4, 0], [0, 4], [1, 1]]] * 3, dtype=torch.float64).requires_grad_()
     logits = keys[0].detach() @ torch.tensor([0.3, -0.2]).double()
     wanted = torch.stack((torch.softmax(logits, 0), *torch.eye(4).double()[[1, 3]]))
-    found = lt.study.steer(keys, wanted, error=0.01, values=torch.eye(4).double())
-    assert isinstance(found, SteeredHeads)
-    assert found.reach == ["exactly", "in the limit", "never"]
-    assert [why is None for why in found.certificate] == [True, True, False]
-    assert found.error[0] < 1e-14 and found.bound[1].item() == pytest.approx(0.01) and found.error[2] > 0.5
-    found.output.square().sum().backward()
+    result = lt.study.steer(keys, wanted, error=0.01, values=torch.eye(4).double())
+    assert isinstance(result, SteeredHeads)
+    assert result.reach == ["exactly", "in the limit", "never"]
+    assert [why is None for why in result.certificate] == [True, True, False]
+    assert result.error[0] < 1e-14 and result.bound[1].item() == pytest.approx(0.01) and result.error[2] > 0.5
+    result.output.square().sum().backward()
     assert keys.grad is not None and keys.grad[1].abs().sum() > 0 and keys.grad.isfinite().all()
     alone = keys[2].detach().clone().requires_grad_()
     lt.study.steer(
@@ -138,8 +138,8 @@ def test_heads_that_are_reached_in_different_ways() -> None:
 
 
 def test_numbers_beside_tensors() -> None:
-    found = lt.study.steer(torch.eye(2), ["1/2", "1/2"], scale="1/4")
-    assert isinstance(found, Steered) and found.exact and found.scale == 0.25
+    result = lt.study.steer(torch.eye(2), ["1/2", "1/2"], scale="1/4")
+    assert isinstance(result, Steered) and result.exact and result.scale == 0.25
     with pytest.raises(lt.errors.DomainError, match=r"weights\[0\]: \"half\" is not a number"):
         lt.study.steer(torch.eye(2), ["half", "1/2"])
     with pytest.raises(lt.errors.DomainError, match=r"scale is a number or .*: None is not a number"):

@@ -75,8 +75,8 @@ def slips(draw):
 def test_one_slip_is_one_slip(made):
     case, (name, row, column), off, handed_in, rounds, places = made
     answer = worked_on(case, places, rounds, (name, row, column), off)
-    found = lt.study.work(**case).check({step: answer[step] for step in handed_in})
-    assert [slip.place for slip in found.slips] == [(name, 0, row, column)]
+    result = lt.study.work(**case).check({step: answer[step] for step in handed_in})
+    assert [slip.place for slip in result.slips] == [(name, 0, row, column)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -87,8 +87,8 @@ def test_a_second_slip_far_off_is_its_own(made):
     outputs = answer["outputs"]
     second = ("outputs", 0, row, 1 - column if name == "outputs" else 0)
     outputs[row][second[3]] = str(Decimal(outputs[row][second[3]]) + 10**6)
-    found = lt.study.work(**case).check({step: answer[step] for step in handed_in | {"outputs"}})
-    assert {slip.place for slip in found.slips} == {(name, 0, row, column), second}
+    result = lt.study.work(**case).check({step: answer[step] for step in handed_in | {"outputs"}})
+    assert {slip.place for slip in result.slips} == {(name, 0, row, column), second}
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,8 +96,8 @@ def test_a_second_slip_far_off_is_its_own(made):
 def test_nothing_but_rounding_is_no_slip(made):
     case, _, _, handed_in, rounds, places = made
     answer = worked_on(case, places, rounds)
-    found = lt.study.work(**case).check({step: answer[step] for step in handed_in})
-    assert found and not found.of("follows")
+    result = lt.study.work(**case).check({step: answer[step] for step in handed_in})
+    assert result and not result.of("follows")
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,8 +105,8 @@ def test_nothing_but_rounding_is_no_slip(made):
 def test_a_mistake_that_is_not_handed_in(row, column, off, places):
     """A wrong exponential is seen in weights, and outputs follow; or in outputs, if weights round it off."""
     answer = worked_on({**EXAMPLE, "scale": 1}, places, (), ("exponentials", row, column), off)
-    found = lt.study.work(**EXAMPLE).check({name: answer[name] for name in ("weights", "outputs")})
-    assert {slip.place[:3] for slip in found.slips} in (set(), {("weights", 0, row)}, {("outputs", 0, row)})
+    result = lt.study.work(**EXAMPLE).check({name: answer[name] for name in ("weights", "outputs")})
+    assert {slip.place[:3] for slip in result.slips} in (set(), {("weights", 0, row)}, {("outputs", 0, row)})
 
 
 @pytest.mark.parametrize("output", [".7621", ".7622"])  # from the rounded weights, from the full ones

@@ -48,5 +48,5 @@ def test_a_mixture_is_the_quotient_of_sums(pairs):
     scores, parts = ([sympy.Integer(x) for x in side] for side in zip(*pairs, strict=True))
     above = sum(part * sympy.exp(score) for score, part in zip(scores, parts, strict=True))
     below = sum(sympy.exp(score) for score in scores)
-    found = mixture(scores, parts, Decimal(0)).exact
-    assert abs(sympy.N(found - above / below, 30, maxn=200)) < 1e-25
+    result = mixture(scores, parts, Decimal(0)).exact
+    assert abs(sympy.N(result - above / below, 30, maxn=200)) < 1e-25

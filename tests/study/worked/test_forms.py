@@ -86,8 +86,8 @@ def test_terminal():
 
 
 def test_narrow_lists_one_number_a_line():
-    found = lt.study.work([[1], [2]], [[1]], [[1]], [[1]], "causal").terminal(27)
-    assert NARROW in found
+    result = lt.study.work([[1], [2]], [[1]], [[1]], [[1]], "causal").terminal(27)
+    assert NARROW in result
 
 
 @pytest.mark.parametrize("width", [20, 27, 40, 60, 80])
@@ -127,8 +127,8 @@ class Tags(HTMLParser):
 
 
 def test_html():
-    found = lt.study.work(**EXAMPLE, rule="k <= q")
-    page = found.html()
+    result = lt.study.work(**EXAMPLE, rule="k <= q")
+    page = result.html()
     tags = Tags()
     tags.feed(page)
     assert tags.open == []
@@ -136,7 +136,7 @@ def test_html():
     assert "q = x W<sub>q</sub>" in page
     assert "rule k &lt;= q" in page and "−∞" in page and "-inf" not in page
     assert "rgba(47, 111, 181, 0.881)" in page
-    assert found._repr_html_() == page
+    assert result._repr_html_() == page
 
 
 def test_latex():
@@ -202,16 +202,16 @@ def test_no_such_ending(tmp_path):
 
 def test_html_raises_every_power():
     """Powers that are roots, fractions and products of them."""
-    found = lt.study.work([[1, 2], [2, 0]], *[[[1, 0], [0, 1]]] * 3, scale="sqrt").html()
-    assert "e<sup>2√2</sup>" in found and "e<sup>√2</sup>" in found
-    assert "^" not in found and "sqrt" not in found
+    result = lt.study.work([[1, 2], [2, 0]], *[[[1, 0], [0, 1]]] * 3, scale="sqrt").html()
+    assert "e<sup>2√2</sup>" in result and "e<sup>√2</sup>" in result
+    assert "^" not in result and "sqrt" not in result
 
 
 def test_every_form_begins_with_the_exercise():
-    found = lt.study.work(**EXAMPLE, heads=2, wo=[[1, "1/3"], [2, 1]], memory=[[5, 6], [7, 8], [9, 0]])
-    assert [step.name for step in found.exercise] == ["tokens", "memory", "wq", "wk", "wv", "wo"]
-    assert found.exercise[2].exact == [[[1], [0]], [[0], [1]]]
-    text, page, tex, mark = found.terminal(80), found.html(), found.latex(), found.markdown()
+    result = lt.study.work(**EXAMPLE, heads=2, wo=[[1, "1/3"], [2, 1]], memory=[[5, 6], [7, 8], [9, 0]])
+    assert [step.name for step in result.exercise] == ["tokens", "memory", "wq", "wk", "wv", "wo"]
+    assert result.exercise[2].exact == [[[1], [0]], [[0], [1]]]
+    text, page, tex, mark = result.terminal(80), result.html(), result.latex(), result.markdown()
     for form, titles in (
         (text, ("Tokens: x", "Memory: y", "Query matrix: W_q", "Output matrix: W_o", "Queries: q")),
         (page, ("Tokens<", "Memory<", "Query matrix<", "Output matrix<", "Queries<")),
@@ -220,5 +220,5 @@ def test_every_form_begins_with_the_exercise():
     ):
         places = [form.index(title) for title in titles]
         assert places == sorted(places)
-    data = found.json()["given"]
+    data = result.json()["given"]
     assert data["wo"]["exact"] == [["1", "1/3"], ["2", "1"]] and data["memory"]["exact"][2] == ["9", "0"]

@@ -31,16 +31,16 @@ def only(row, values, columns, rows=4):
 
 def test_the_notes():
     """Each of .1967, .5343 and .7757 is off in its last digit; .6624 follows from .1967 alone."""
-    found = lt.study.work(**EXAMPLE).check(NOTES)
-    assert not found
-    assert found.terminal(200).splitlines() == [
+    result = lt.study.work(**EXAMPLE).check(NOTES)
+    assert not result
+    assert result.terminal(200).splitlines() == [
         "rows 1 and 4, weights 1 and 4: you have .1967, exact .1966; "
         "output 2 of rows 1 and 4 follow from them",
         "rows 1 and 4, weight 2: you have .5343, exact .5344",
         "row 2, weight 2: you have .7757, exact .7758",
         "44 numbers: 35 right, 7 slips, 2 follow from them",
     ]
-    output = next(v for v in found.verdicts if v.place == ("outputs", 0, 0, 1))
+    output = next(v for v in result.verdicts if v.place == ("outputs", 0, 0, 1))
     assert output.roots == {("weights", 0, 0, 0), ("weights", 0, 0, 3)}
 
 
@@ -49,19 +49,19 @@ def test_one_slip_is_told_once():
         "weights": only(0, [".1967", ".5344", ".0723", ".1966"], 4),
         "outputs": only(0, [0, ".6623"], 2),
     }
-    found = lt.study.work(**EXAMPLE).check(answer)
+    result = lt.study.work(**EXAMPLE).check(answer)
     exact_line = "row 1, weight 1: you have .1967, exact .1966"
     # 2 · .1967 + .0723 + .1966 = .6623
-    assert found.terminal(200).splitlines()[0] == f"{exact_line}; output 2 of row 1 follows from it"
-    assert len(found.slips) == 1
+    assert result.terminal(200).splitlines()[0] == f"{exact_line}; output 2 of row 1 follows from it"
+    assert len(result.slips) == 1
 
 
 def test_rounded_numbers_are_no_slip():
     """3 · .197 + .072 = .663: off in the last digit, as the weights are rounded to three."""
     rounded = {"weights": only(0, [".197", ".534", ".072", ".197"], 4), "outputs": only(0, [0, ".663"], 2)}
-    found = lt.study.work(**EXAMPLE).check(rounded)
-    assert found
-    assert str(found) == "6 numbers: 5 right, 1 off only as your rounded numbers are"
+    result = lt.study.work(**EXAMPLE).check(rounded)
+    assert result
+    assert str(result) == "6 numbers: 5 right, 1 off only as your rounded numbers are"
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_rounded_numbers_are_no_slip():
     ],
 )
 def test_weights_that_are_not_on_the_sheet_may_be_rounded(output, kind):
-    found = lt.study.work(**EXAMPLE).check({"outputs": [["0", output]]})
-    assert [verdict.kind for verdict in found.verdicts] == ["right", kind]
+    result = lt.study.work(**EXAMPLE).check({"outputs": [["0", output]]})
+    assert [verdict.kind for verdict in result.verdicts] == ["right", kind]
     if kind == "rounded":
-        assert str(found) == "2 numbers: 1 right, 1 off only as your rounded numbers are"
+        assert str(result) == "2 numbers: 1 right, 1 off only as your rounded numbers are"
 
 
 @given(
@@ -125,22 +125,22 @@ def test_a_sheet_may_end_early():
 
 def test_rounding_does_not_hide_a_slip_before_it():
     answer = {"scores": [[1, 2, 0, 2]], "outputs": [["0", "0.4224"]]}
-    found = lt.study.work(**EXAMPLE).check(answer)
+    result = lt.study.work(**EXAMPLE).check(answer)
     # scores 1, 2, 0, 2: 2 * .1470 + .0541 + .3995 = .7476, and .4224 comes from no rounding of these
-    assert [verdict.place[:1] for verdict in found.slips] == [("scores",), ("outputs",)]
+    assert [verdict.place[:1] for verdict in result.slips] == [("scores",), ("outputs",)]
     answer["outputs"] = [["0", "0.7476"]]  # from weights that are rounded; unrounded they give .7475
-    found = lt.study.work(**EXAMPLE).check(answer)
-    assert [verdict.kind for verdict in found.verdicts] == ["right"] * 3 + ["slip", "right", "follows"]
+    result = lt.study.work(**EXAMPLE).check(answer)
+    assert [verdict.kind for verdict in result.verdicts] == ["right"] * 3 + ["slip", "right", "follows"]
 
 
 def test_what_the_own_numbers_would_give_is_said():
     answer = {"weights": only(0, [".30", ".5344", ".0723", ".1966"], 4), "outputs": only(0, [0, ".9"], 2)}
-    found = lt.study.work(**EXAMPLE).check(answer).terminal(200)
-    assert "row 1, weight 1: you have .30, exact .1966" in found
-    assert "output 2 of row 1 follows from it" in found  # .6 + .0723 + .1966 = .87
+    result = lt.study.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, weight 1: you have .30, exact .1966" in result
+    assert "output 2 of row 1 follows from it" in result  # .6 + .0723 + .1966 = .87
     answer["outputs"] = only(0, [0, ".95"], 2)
-    found = lt.study.work(**EXAMPLE).check(answer).terminal(200)
-    assert "row 1, output 2: you have .95, exact .6622, and .8689 from your numbers before it" in found
+    result = lt.study.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, output 2: you have .95, exact .6622, and .8689 from your numbers before it" in result
 
 
 def test_a_wrong_score_carried_on_with_all_digits():
@@ -152,8 +152,8 @@ def test_a_wrong_score_carried_on_with_all_digits():
         "weights": only(0, [f"{weight:.2f}" for weight in weights], 4),
         "outputs": only(0, [0, f"{weights @ [2, 0, 1, 1]:.6f}"], 2),
     }
-    found = lt.study.work(**EXAMPLE).check(answer)
-    first, last = found.terminal(200).splitlines()
+    result = lt.study.work(**EXAMPLE).check(answer)
+    first, last = result.terminal(200).splitlines()
     assert (
         first == "row 1, score 4: you have 2, exact 1; weights of row 1 and output 2 of row 1 follow from it"
     )
@@ -178,7 +178,7 @@ def test_a_slip_in_a_score_is_the_only_one(row, column, off, places):
     powers = np.exp(scores)
     weights = powers / powers.sum(1, keepdims=True)
     written = lambda table: [[f"{x:.{places}f}" for x in line] for line in table.tolist()]  # noqa: E731
-    found = worked.check(
+    result = worked.check(
         {
             "scores": scores.astype(int).tolist(),
             "exponentials": written(powers),
@@ -187,33 +187,33 @@ def test_a_slip_in_a_score_is_the_only_one(row, column, off, places):
             "outputs": written(weights @ worked.v.values),
         }
     )
-    assert [slip.place for slip in found.slips] == [("scores", 0, row, column)]
+    assert [slip.place for slip in result.slips] == [("scores", 0, row, column)]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12))
 def test_every_right_answer_passes(places):
     worked = lt.study.work(**EXAMPLE, rule="causal", scale="sqrt")
-    found = worked.check({step.name: step.decimals(places) for step in worked.steps})
-    assert found and not found.of("rounded")
-    assert str(found) == "100 numbers: all right"  # 3 · 8 + 4 · 16 + 4 + 8
+    result = worked.check({step.name: step.decimals(places) for step in worked.steps})
+    assert result and not result.of("rounded")
+    assert str(result) == "100 numbers: all right"  # 3 · 8 + 4 · 16 + 4 + 8
 
 
 def test_exact_forms_are_compared_exactly():
     worked = lt.study.work(**EXAMPLE)
     assert worked.check({"weights": only(0, ["e/(1 + e)^2", "e^2/(1+e)^2", "1/(1+e)^2", "e/(1+e)^2"], 4)})
-    found = worked.check({"weights": only(0, ["1/5", None, None, None], 4)})
-    assert str(found).startswith("row 1, weight 1: you have 1/5, exact e/(e^2 + 2e + 1)")
+    result = worked.check({"weights": only(0, ["1/5", None, None, None], 4)})
+    assert str(result).startswith("row 1, weight 1: you have 1/5, exact e/(e^2 + 2e + 1)")
 
 
 def test_masked_scores():
     worked = lt.study.work(**EXAMPLE, rule="causal")
     right = only(0, [1, "-inf", "−∞", float("-inf")], 4)
     assert worked.check({"masked": right})
-    found = worked.check(
+    result = worked.check(
         {"masked": only(0, [1, 2, "-inf", "-inf"], 4), "weights": only(0, [".27", ".73", 0, 0], 4)}
     )
-    said = found.terminal(200).splitlines()[0]
+    said = result.terminal(200).splitlines()[0]
     assert said == "row 1, masked score 2: you have 2, exact -inf; weights of row 1 follow from it"
 
 
@@ -222,8 +222,8 @@ def test_heads():
     answer = [worked.weights.decimals()[0], only(1, ["0.3", "0.25", "0.25", "0.25"], 4)]
     assert worked.check({"weights": answer})  # 0.25 and 0.3 are half a unit apart
     answer[1] = only(1, ["0.30", "0.25", "0.25", "0.25"], 4)
-    found = worked.check({"weights": answer, "mixed": [only(1, [0], 1), only(1, ["1.1"], 1)]})
-    said = found.terminal(200).splitlines()[0]
+    result = worked.check({"weights": answer, "mixed": [only(1, [0], 1), only(1, ["1.1"], 1)]})
+    said = result.terminal(200).splitlines()[0]
     first, follows = said.split("; ")
     assert first == "head 2, row 2, weight 1: you have 0.30, exact 0.2500"
     assert follows == "mixed value 1 of row 2 of head 2 follows from it"
@@ -259,12 +259,12 @@ def test_nothing_is_no_number():
 
 def test_a_hopeless_answer_is_told_in_short():
     worked = lt.study.work([[i, 1] for i in range(9)], *(EXAMPLE[name] for name in ("wq", "wk", "wv")))
-    found = worked.check({"scores": [["-1"] * 9] * 9, "q": [["0.5", 7]] * 9})
-    lines = found.terminal(300).splitlines()
+    result = worked.check({"scores": [["-1"] * 9] * 9, "q": [["0.5", 7]] * 9})
+    lines = result.terminal(300).splitlines()
     assert lines[0] == "row 1, q 1: you have 0.5, exact 0.0"
     assert (
         len(lines) == 26
-        and lines[-2] == f"and {len(found.json()['slips']) - 24} more such lines, which JSON has"
+        and lines[-2] == f"and {len(result.json()['slips']) - 24} more such lines, which JSON has"
     )
 
 
@@ -309,7 +309,7 @@ def test_the_shape_that_is_wanted_of_several_heads():
     worked = lt.study.work(**EXAMPLE, heads=2)
     table = [[1] * 4] * 4
     wanted = "scores in the answer must be 2 heads of 4 rows of 4 numbers"
-    for answer, found in (
+    for answer, result in (
         (table, r"it has no list for each head, as in \[head 1, head 2\]"),
         ([table, table, table], "it has 3 heads"),
         ([table, [*table, *table]], "head 2 has 8 rows"),
@@ -317,7 +317,7 @@ def test_the_shape_that_is_wanted_of_several_heads():
         ([table, [[1] * 4, 7, None, None]], "head 2, row 2 is 7"),
         ([table, [[1, 2, 3, [4]], None, None, None]], "head 2, row 1, number 4 is a list"),
     ):
-        with pytest.raises(TensorError, match=f"{wanted}, with None for a number, row or head .*; {found}$"):
+        with pytest.raises(TensorError, match=f"{wanted}, with None for a number, row or head .*; {result}$"):
             worked.check({"scores": answer})
 
 
@@ -380,10 +380,10 @@ def test_several_slips_and_what_follows_from_each():
 
 
 def test_a_sum_of_nought_is_a_slip_and_nothing_more():
-    found = lt.study.work(**EXAMPLE).check(
+    result = lt.study.work(**EXAMPLE).check(
         {"sums": [0, "70.3763", 4, "13.8256"], "weights": only(0, [".1", ".1", ".1", ".1"], 4)}
     )
-    assert ("sums", 0, 0, 0) in [slip.place for slip in found.slips]
+    assert ("sums", 0, 0, 0) in [slip.place for slip in result.slips]
 
 
 def test_a_whole_number_is_told_apart_from_a_root():
@@ -423,10 +423,12 @@ def test_decimal_commas_are_judged_as_points_and_said_to_be():
         return given.replace(".", ",") if isinstance(given, str) else given
 
     head = lt.study.work(**EXAMPLE)
-    found, wanted = head.check({name: with_commas(rows) for name, rows in NOTES.items()}), head.check(NOTES)
-    assert [v.kind for v in found.verdicts] == [v.kind for v in wanted.verdicts]
-    assert found.terminal(200).splitlines()[-1] == "22 decimal commas are read as a point: 13,8256 as 13.8256"
-    assert found.terminal(200).splitlines()[1] == "rows 1 and 4, weight 2: you have ,5343, exact .5344"
+    result, wanted = head.check({name: with_commas(rows) for name, rows in NOTES.items()}), head.check(NOTES)
+    assert [v.kind for v in result.verdicts] == [v.kind for v in wanted.verdicts]
+    assert (
+        result.terminal(200).splitlines()[-1] == "22 decimal commas are read as a point: 13,8256 as 13.8256"
+    )
+    assert result.terminal(200).splitlines()[1] == "rows 1 and 4, weight 2: you have ,5343, exact .5344"
 
 
 def test_a_comma_that_may_separate_thousands():
@@ -439,14 +441,14 @@ def test_a_comma_that_may_separate_thousands():
 
 @pytest.mark.parametrize("row", [[2, 0, 1, 1], [[2, 0], [1, 1]], [2, 0, [1, 1]]])
 def test_a_stray_vector_is_named_and_the_rest_is_judged(row):
-    found = lt.study.work(**EXAMPLE).check({"q": [[1, 2], row, [0, 1], [1, 2]]})
-    assert not found
-    assert found.terminal(200).splitlines() == [
+    result = lt.study.work(**EXAMPLE).check({"q": [[1, 2], row, [0, 1], [1, 2]]})
+    assert not result
+    assert result.terminal(200).splitlines() == [
         "row 2, q: 2 numbers too many at its end, 1 and 1, which are left out",
         "row 4, q 2: you have 2, exact 1",
         "8 numbers: 7 right, 1 slip",
     ]
-    assert found.json()["strays"] == found.terminal(200).splitlines()[:1]
+    assert result.json()["strays"] == result.terminal(200).splitlines()[:1]
     alone = lt.study.work(**EXAMPLE).check({"q": [None, row, None, [1, 1]]})
     assert not alone and not alone.slips
 
@@ -460,8 +462,8 @@ def test_rows_that_are_all_too_long_are_no_strays():
 
 def test_a_stray_number_of_one_head():
     pair = lt.study.work(**EXAMPLE, heads=2)
-    found = pair.check({"q": [[[1], [2], [0], [1]], [[2], [0, 7], [1], [1]]]})
+    result = pair.check({"q": [[[1], [2], [0], [1]], [[2], [0, 7], [1], [1]]]})
     assert (
-        found.terminal(200).splitlines()[0]
+        result.terminal(200).splitlines()[0]
         == "head 2, row 2, q: 1 number too many at its end, 7, which is left out"
     )

@@ -88,9 +88,9 @@ def test_sources_make_the_number(
         for head, rows in enumerate(step.tables):
             for row, entries in enumerate(rows):
                 for column, entry in enumerate(entries):
-                    found = origin(worked, (step.name, head, row, column))
-                    if found.sources:
-                        made = value_of(worked, step.name, found.sources)
+                    result = origin(worked, (step.name, head, row, column))
+                    if result.sources:
+                        made = value_of(worked, step.name, result.sources)
                         most = Decimal("1e-20") * max(1, abs(entry.value))  # 28 digits are worked with here
                         assert made == entry.value or abs(made - entry.value) < most
                     else:

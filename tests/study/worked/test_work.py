@@ -36,26 +36,26 @@ def oracle(tokens, wq, wk, wv, mask, scale=1.0, memory=None):
 
 
 def test_the_notes_numbers():
-    found = lt.study.work(**EXAMPLE)
-    assert found.scores.exact == [[1, 2, 0, 1], [2, 4, 0, 2], [0, 0, 0, 0], [1, 2, 0, 1]]
-    assert found.sums.decimals() == [["13.8256"], ["70.3763"], ["4"], ["13.8256"]]
+    result = lt.study.work(**EXAMPLE)
+    assert result.scores.exact == [[1, 2, 0, 1], [2, 4, 0, 2], [0, 0, 0, 0], [1, 2, 0, 1]]
+    assert result.sums.decimals() == [["13.8256"], ["70.3763"], ["4"], ["13.8256"]]
     first = ["0.1966", "0.5344", "0.0723", "0.1966"]
-    assert found.weights.decimals() == [
+    assert result.weights.decimals() == [
         first,
         ["0.1050", "0.7758", "0.0142", "0.1050"],
         ["0.2500"] * 4,
         first,
     ]
-    assert found.outputs.decimals() == [["0", "0.6622"], ["0", "0.3292"], ["0", "1"], ["0", "0.6622"]]
+    assert result.outputs.decimals() == [["0", "0.6622"], ["0", "0.3292"], ["0", "1"], ["0", "0.6622"]]
 
 
 def test_exact_forms():
-    found = lt.study.work(**EXAMPLE)
-    assert found.exponentials.exact[1] == [e**2, e**4, 1, e**2]
-    assert found.sums.exact[0] == [1 + 2 * e + e**2]
-    assert found.weights.exact[0][0] == e / (1 + 2 * e + e**2)
-    assert found.outputs.exact[0] == [0, (1 + 3 * e) / (1 + 2 * e + e**2)]
-    assert found.weights.tables[0][0][1].text == "e^2/(e^2 + 2e + 1)"
+    result = lt.study.work(**EXAMPLE)
+    assert result.exponentials.exact[1] == [e**2, e**4, 1, e**2]
+    assert result.sums.exact[0] == [1 + 2 * e + e**2]
+    assert result.weights.exact[0][0] == e / (1 + 2 * e + e**2)
+    assert result.outputs.exact[0] == [0, (1 + 3 * e) / (1 + 2 * e + e**2)]
+    assert result.weights.tables[0][0][1].text == "e^2/(e^2 + 2e + 1)"
 
 
 def test_fractions_are_cancelled():
@@ -65,19 +65,19 @@ def test_fractions_are_cancelled():
     )
     assert same.outputs.exact == [[Fraction(1, 2)]] * 4
     tokens = [[1, 0, 1], [1, 1, 1], [1, 1, 0], [1, 2, 0]]
-    found = lt.study.work(tokens, [[1], [0], [0]], [[0], [1], [0]], [[0], [0], [1]])
-    assert found.outputs.exact[0] == [1 / (1 + e)]  # (1 + e)/(1 + 2e + e²)
+    result = lt.study.work(tokens, [[1], [0], [0]], [[0], [1], [0]], [[0], [0], [1]])
+    assert result.outputs.exact[0] == [1 / (1 + e)]  # (1 + e)/(1 + 2e + e²)
 
 
 def test_a_common_factor_of_all_scores_is_left_out():
-    found = lt.study.work([[-3], [-2]], [[1]], [["1/2"]], [[1]])
-    assert found.weights.tables[0][0][0].text == "e^(3/2)/(e^(3/2) + 1)"  # e^(9/2)/(e^(9/2) + e^3)
+    result = lt.study.work([[-3], [-2]], [[1]], [["1/2"]], [[1]])
+    assert result.weights.tables[0][0][0].text == "e^(3/2)/(e^(3/2) + 1)"  # e^(9/2)/(e^(9/2) + e^3)
 
 
 def test_irrational_numbers_are_multiplied_out():
     """(1 + √2)² is written 3 + 2√2, so that equal scores are seen to be equal."""
-    found = lt.study.work([["1 + sqrt(2)"]], [[1]], [[1]], [[1]], memory=[["1 + sqrt(2)"], [1]])
-    assert found.scores.tables[0][0][0].text == "2sqrt(2) + 3"
+    result = lt.study.work([["1 + sqrt(2)"]], [[1]], [[1]], [[1]], memory=[["1 + sqrt(2)"], [1]])
+    assert result.scores.tables[0][0][0].text == "2sqrt(2) + 3"
     scaled = lt.study.work([["1 + sqrt(2)"]], [[1]], [[1]], [[1]], scale="sqrt(2) - 1")
     assert scaled.scores.exact == [[1 + sympy.sqrt(2)]]  # (√2 − 1)(√2 + 1)² = √2 + 1
 
@@ -117,7 +117,7 @@ def precise(values):
 @settings(max_examples=40, deadline=None)
 @given(cases())
 def test_mpmath_at_50_digits(case):
-    found = lt.study.work(**case)
+    result = lt.study.work(**case)
     keys = len(case["memory"] or case["tokens"])
     sizes = {"n": len(case["tokens"])} | ({"m": keys} if case["memory"] else {})
     mask = lt.rule(case["rule"]).mask(**sizes)
@@ -127,7 +127,7 @@ def test_mpmath_at_50_digits(case):
         memory = None if case["memory"] is None else precise(case["memory"])
         tokens, wq, wk, wv = (precise(case[name]) for name in ("tokens", "wq", "wk", "wv"))
         weights, outputs = oracle(tokens, wq, wk, wv, mask, scale, memory)
-        for step, wanted in ((found.weights, weights), (found.outputs, outputs)):
+        for step, wanted in ((result.weights, weights), (result.outputs, outputs)):
             for i, row in enumerate(step.tables[0]):
                 for j, entry in enumerate(row):
                     right = wanted[i, j]
@@ -144,11 +144,11 @@ def test_equals_attention(rule, heads):
     made = torch.Generator().manual_seed(heads)
     tokens = torch.randn(5, 4, generator=made, dtype=torch.float64)
     wq, wk, wv, wo = (torch.randn(4, 4, generator=made, dtype=torch.float64) for _ in range(4))
-    found = lt.study.work(tokens, wq, wk, wv, rule, "sqrt", heads, wo)
+    result = lt.study.work(tokens, wq, wk, wv, rule, "sqrt", heads, wo)
     q, k, v = ((tokens @ w).view(5, heads, -1).transpose(0, 1)[None] for w in (wq, wk, wv))
     out = lt.attention(q, k, v, lt.rule(rule), kernel="reference")
     wanted = out[0].transpose(0, 1).reshape(5, 4) @ wo
-    np.testing.assert_allclose(found.outputs.values, wanted.numpy(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.outputs.values, wanted.numpy(), rtol=1e-12, atol=1e-12)
 
 
 def test_heads_by_a_leading_axis_are_those_that_share_columns():
@@ -205,55 +205,55 @@ def test_columns_are_said_aloud():
 def test_without_matrices_tokens_are_compared_as_they_are(scale):
     """y = Σ softmax(xᵢᵀxⱼ) xⱼ, in float64 loops."""
     x = np.array([[1, 2], [2, 0], [0, 1], [1, 1]])
-    found = lt.study.work(x, scale=scale)
-    for i, row in enumerate(found.outputs.values):
+    result = lt.study.work(x, scale=scale)
+    for i, row in enumerate(result.outputs.values):
         powers = [np.exp(x[i] @ x[j] * (1 if scale == 1 else 2**-0.5)) for j in range(4)]
         wanted = sum(power * x[j] for j, power in enumerate(powers)) / sum(powers)
         np.testing.assert_allclose(row, wanted, rtol=1e-14)
-    assert found.facts[1] == "no matrices: q = k = v = x"
-    assert [step.name for step in found.exercise] == ["tokens"]
-    assert "$Q = X$" in found.latex()
+    assert result.facts[1] == "no matrices: q = k = v = x"
+    assert [step.name for step in result.exercise] == ["tokens"]
+    assert "$Q = X$" in result.latex()
     one = torch.tensor(x, dtype=torch.float64)[None, None]
     out = lt.attention(one, one, one, lt.rule("full"), scale=1 if scale == 1 else None)
-    np.testing.assert_allclose(found.outputs.values, out[0, 0].numpy(), rtol=1e-12)
+    np.testing.assert_allclose(result.outputs.values, out[0, 0].numpy(), rtol=1e-12)
 
 
 def test_one_matrix_left_out_is_the_identity():
     tokens = [[1, 2], [3, 1], [0, 1]]
     identity = [[1, 0], [0, 1]]
     key = [[2, 1], [0, 1]]
-    found = lt.study.work(tokens, wk=key, heads=2)
-    assert found.outputs.exact == lt.study.work(tokens, identity, key, identity, heads=2).outputs.exact
-    assert found.facts[1] == "tokens are rows: x W, not W x; without W_q and W_v, the identity"
-    assert found.q.formula == "q = part of x"
+    result = lt.study.work(tokens, wk=key, heads=2)
+    assert result.outputs.exact == lt.study.work(tokens, identity, key, identity, heads=2).outputs.exact
+    assert result.facts[1] == "tokens are rows: x W, not W x; without W_q and W_v, the identity"
+    assert result.q.formula == "q = part of x"
     crossed = lt.study.work(tokens, memory=[[1, 0, 5]], wq=[[1, 0, 0], [0, 0, 1]])
     assert (crossed.k.formula, crossed.k.exact) == ("k = y, y the memory", [[1, 0, 5]])
 
 
 def test_the_output_matrix():
-    found = lt.study.work(**EXAMPLE, wo=[[1, 0, 5], [2, "1/2", 0]])
+    result = lt.study.work(**EXAMPLE, wo=[[1, 0, 5], [2, "1/2", 0]])
     plain = lt.study.work(**EXAMPLE)
-    for row, (_, second) in zip(found.outputs.exact, plain.outputs.exact, strict=True):
+    for row, (_, second) in zip(result.outputs.exact, plain.outputs.exact, strict=True):
         assert [sympy.simplify(a - b) for a, b in zip(row, (2 * second, second / 2, 0), strict=True)] == [
             0,
             0,
             0,
         ]
-    assert [step.name for step in found.steps][-2:] == ["mixed", "outputs"]
+    assert [step.name for step in result.steps][-2:] == ["mixed", "outputs"]
 
 
 def test_a_query_that_sees_nothing():
-    found = lt.study.work(**EXAMPLE, rule="k < q")
-    assert found.sums.exact[0] == [0]
-    assert found.weights.exact[0] == [0, 0, 0, 0]
-    assert found.outputs.exact[0] == [0, 0]
-    assert "row 1 attends to no key: its weights and output are 0" in str(found)
-    assert found.masked.exact[0] == [float("-inf")] * 4
+    result = lt.study.work(**EXAMPLE, rule="k < q")
+    assert result.sums.exact[0] == [0]
+    assert result.weights.exact[0] == [0, 0, 0, 0]
+    assert result.outputs.exact[0] == [0, 0]
+    assert "row 1 attends to no key: its weights and output are 0" in str(result)
+    assert result.masked.exact[0] == [float("-inf")] * 4
 
 
 def test_a_memory_has_keys_of_its_own():
-    found = lt.study.work([[1], [2]], [[1]], [[1]], [[1]], memory=[[0], [1], [3]])
-    assert found.scores.exact == [[0, 1, 3], [0, 2, 6]]
+    result = lt.study.work([[1], [2]], [[1]], [[1]], [[1]], memory=[[0], [1], [3]])
+    assert result.scores.exact == [[0, 1, 3], [0, 2, 6]]
     assert (
         lt.study.work([[1], [2]], [[1]], [[1]], [[1]], "k <= q", memory=[[0], [1], [3]]).masked.exact[0][1:]
         == [float("-inf")] * 2
@@ -261,8 +261,8 @@ def test_a_memory_has_keys_of_its_own():
 
 
 def test_a_rule_on_an_image():
-    found = lt.study.work(**EXAMPLE, rule="qy == ky", rows=2)
-    assert (found.weights.values > 0).tolist() == [[True, True, False, False]] * 2 + [
+    result = lt.study.work(**EXAMPLE, rule="qy == ky", rows=2)
+    assert (result.weights.values > 0).tolist() == [[True, True, False, False]] * 2 + [
         [False, False, True, True]
     ] * 2
     with pytest.raises(DomainError, match=r"has 36 pairs at these sizes, and 4 tokens with 4 keys have 16"):
@@ -270,42 +270,42 @@ def test_a_rule_on_an_image():
 
 
 def test_floats_are_their_shortest_decimals():
-    found = lt.study.work([[0.1], [np.float32(0.7)]], [[1]], [[1]], [[3]])
-    assert found.q.exact == [[Fraction(1, 10)], [Fraction(7, 10)]]
-    assert found.scores.exact[0][1] == Fraction(7, 100)
+    result = lt.study.work([[0.1], [np.float32(0.7)]], [[1]], [[1]], [[3]])
+    assert result.q.exact == [[Fraction(1, 10)], [Fraction(7, 10)]]
+    assert result.scores.exact[0][1] == Fraction(7, 100)
 
 
 def test_long_exact_forms_are_left_out_and_said_to_be():
     made = np.random.default_rng(0)
     wq, wk, wv = made.normal(size=(3, 3, 3))
-    found = lt.study.work(made.normal(size=(5, 3)), wq, wk, wv)
-    assert not found.weights.readable
-    assert found.weights.tables[0][0][0].text is None
+    result = lt.study.work(made.normal(size=(5, 3)), wq, wk, wv)
+    assert not result.weights.readable
+    assert result.weights.tables[0][0][0].text is None
     said = "exact forms have more than 60 characters, or fractions of more than 12; .exact has them"
-    printed = " ".join(str(found).split())
+    printed = " ".join(str(result).split())
     assert printed.count(said) == 1 and "decimals alone in tokens, wq, wk, wv, q, k, v, scores" in printed
     assert "/" not in printed.replace(said, "").replace("e^s / row sum", "")
-    assert f"decimals alone here: {said}" in " ".join(str(found.q).split())
-    assert said in found.html() and said in found.latex() and said in found.markdown()
-    assert said not in found.markdown(show="decimal")
-    exact = found.weights.exact[0][0]
-    assert float(exact) == pytest.approx(found.weights.values[0, 0], rel=1e-14)
+    assert f"decimals alone here: {said}" in " ".join(str(result.q).split())
+    assert said in result.html() and said in result.latex() and said in result.markdown()
+    assert said not in result.markdown(show="decimal")
+    exact = result.weights.exact[0][0]
+    assert float(exact) == pytest.approx(result.weights.values[0, 0], rel=1e-14)
 
 
 def test_32_tokens_of_16_numbers_are_quick():
     """Seconds on a slow core; the printed tables are cut, the data are whole."""
     made = np.random.default_rng(0)
     wq, wk, wv = made.normal(size=(3, 16, 16))
-    found = lt.study.work(made.normal(size=(32, 16)), wq, wk, wv, "causal", "sqrt")
-    assert "16 more rows and 16 more columns not printed" in found.terminal(80)
-    assert np.array(found.json()["steps"]["weights"]["decimals"]).shape == (32, 32)
-    np.testing.assert_allclose(found.weights.values.sum(1), 1)
+    result = lt.study.work(made.normal(size=(32, 16)), wq, wk, wv, "causal", "sqrt")
+    assert "16 more rows and 16 more columns not printed" in result.terminal(80)
+    assert np.array(result.json()["steps"]["weights"]["decimals"]).shape == (32, 32)
+    np.testing.assert_allclose(result.weights.values.sum(1), 1)
 
 
 def test_a_saturated_weight_is_not_called_one():
-    found = lt.study.work([[200], [0]], [[1]], [[1]], [[1]])
-    assert found.weights.decimals()[0] == ["1.0000", "0.0000"]
-    assert found.weights.exact[0][0] != 1
+    result = lt.study.work([[200], [0]], [[1]], [[1]], [[1]])
+    assert result.weights.decimals()[0] == ["1.0000", "0.0000"]
+    assert result.weights.exact[0][0] != 1
 
 
 @pytest.mark.parametrize(
@@ -318,14 +318,14 @@ def test_a_saturated_weight_is_not_called_one():
     ],
 )
 def test_the_scale_in_words(scale, fact, formula):
-    found = lt.study.work(**EXAMPLE, scale=scale)
-    assert fact in found.facts[0] and found.scores.formula == formula
+    result = lt.study.work(**EXAMPLE, scale=scale)
+    assert fact in result.facts[0] and result.scores.formula == formula
 
 
 def test_large_numbers_are_written_short():
-    found = lt.study.work([[20]], [[1]], [[1]], [[1]])
-    assert found.exponentials.decimals() == [["5.2215e173"]]  # e^400
-    assert found.weights.exact == [[1]]
+    result = lt.study.work([[20]], [[1]], [[1]], [[1]])
+    assert result.exponentials.decimals() == [["5.2215e173"]]  # e^400
+    assert result.weights.exact == [[1]]
 
 
 def test_json():
@@ -369,11 +369,11 @@ def test_bad_input(change, error, message):
 
 
 def test_bad_writing():
-    found = lt.study.work(**EXAMPLE)
+    result = lt.study.work(**EXAMPLE)
     with pytest.raises(DomainError, match="places must be a whole number from 0 to 40, got -1"):
-        found.terminal(places=-1)
+        result.terminal(places=-1)
     with pytest.raises(NamingError, match="show is one of both, exact, decimal, not 'all'"):
-        found.markdown(show="all")
+        result.markdown(show="all")
 
 
 @pytest.mark.parametrize("score", [0, 1, 2, "1/3", "sqrt(2)"])
@@ -383,27 +383,27 @@ def test_bad_writing():
 )
 def test_ties_round_away_from_zero_and_either_neighbour_passes(score, ones, keys, places, wanted, other):
     """Keys of one score weigh 1/keys each, whatever the score is."""
-    found = lt.study.work([[1, 1]] * ones + [[1, 0]] * (keys - ones), [[score], [0]], [[1], [0]], [[0], [1]])
-    assert found.outputs.decimals(places) == [[wanted]] * keys
+    result = lt.study.work([[1, 1]] * ones + [[1, 0]] * (keys - ones), [[score], [0]], [[1], [0]], [[0], [1]])
+    assert result.outputs.decimals(places) == [[wanted]] * keys
     for answer in (wanted, other):
-        assert found.check({"outputs": [[answer]] * keys})
-    off = found.check({"outputs": [["0.5001"]] + [[None]] * (keys - 1)})
-    assert f"exact {found.outputs.decimals()[0][0]}" in off.terminal(200)
+        assert result.check({"outputs": [[answer]] * keys})
+    off = result.check({"outputs": [["0.5001"]] + [[None]] * (keys - 1)})
+    assert f"exact {result.outputs.decimals()[0][0]}" in off.terminal(200)
 
 
 def test_a_tie_that_w_o_makes_is_one_too():
     """Two weights, e/(e + 1) and 1/(e + 1), times 3/32 each: 3/32 in all."""
     identity = [[1, 0], [0, 1]]
-    found = lt.study.work(identity, [[1], [1]], [[1], [0]], identity, wo=[["3/32"], ["3/32"]])
-    assert found.outputs.decimals() == [["0.0938"]] * 2
-    assert found.check({"outputs": [["0.0937"], ["0.0938"]]})
+    result = lt.study.work(identity, [[1], [1]], [[1], [0]], identity, wo=[["3/32"], ["3/32"]])
+    assert result.outputs.decimals() == [["0.0938"]] * 2
+    assert result.check({"outputs": [["0.0937"], ["0.0938"]]})
 
 
 def test_what_follows_from_a_slip_may_be_a_tie():
     """Keys 2, 2, 2, 2 instead of 1, 1, 1, 1: the weights are 1/4 still; 3 instead of 1 of one value: 3/4."""
-    found = lt.study.work([[1, 1]] + [[1, 0]] * 3, [[1], [0]], [[1], [0]], [[0], [1]])
+    result = lt.study.work([[1, 1]] + [[1, 0]] * 3, [[1], [0]], [[1], [0]], [[0], [1]])
     for answer in ("0.7", "0.8"):
-        judged = found.check({"v": [["3"], [0], [0], [0]], "outputs": [[answer]] * 4})
+        judged = result.check({"v": [["3"], [0], [0], [0]], "outputs": [[answer]] * 4})
         assert [verdict.kind for verdict in judged.verdicts] == ["slip"] + ["right"] * 3 + ["follows"] * 4
 
 
@@ -414,12 +414,12 @@ def test_queries_keys_and_values_given_themselves(seed: int, rule: str, heads: i
     tokens, wq, wk, wv, wo = (random.integers(-2, 3, (2, 2)) for _ in range(5))
     others: dict[str, Any] = {"rule": rule, "heads": heads, "scale": "sqrt", "wo": wo if output else None}
     made = lt.study.work(tokens, wq, wk, wv, **others)
-    found = lt.study.work(q=tokens @ wq, k=tokens @ wk, v=tokens @ wv, **others)
-    assert found.outputs.decimals(12) == made.outputs.decimals(12)
-    assert [step.name for step in found.steps] == [step.name for step in made.steps][3:]
-    assert [step.name for step in found.exercise][:3] == ["q", "k", "v"]
-    assert found.json()["given"]["k"]["exact"] == [[str(x) for x in row] for row in tokens @ wk]
-    for text in (found.html(), found.latex(), found.markdown(), str(found)):
+    result = lt.study.work(q=tokens @ wq, k=tokens @ wk, v=tokens @ wv, **others)
+    assert result.outputs.decimals(12) == made.outputs.decimals(12)
+    assert [step.name for step in result.steps] == [step.name for step in made.steps][3:]
+    assert [step.name for step in result.exercise][:3] == ["q", "k", "v"]
+    assert result.json()["given"]["k"]["exact"] == [[str(x) for x in row] for row in tokens @ wk]
+    for text in (result.html(), result.latex(), result.markdown(), str(result)):
         assert "W_q" not in text and "memory" not in text
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from lattend.study.derivations.catalogue import listed
-from lattend.study.heads.recorded import digits_record
+from lattend.study.heads.record import digits_record
 
 
 def test_sliders_move_heads_and_sharpen_them(page: Any) -> None:

@@ -60,11 +60,11 @@ class Architectures(Printed):
     @cached_property
     def numbers(self) -> list[Row]:
         """The rows that the cost model gives."""
-        found = [
+        rows = [
             (words, {name: self._cell(name, cost, quantity) for name, cost in self.costs.items()})
             for quantity, words in NUMBERS.items()
         ]
-        return [row for row in found if any(cell != SAME for cell in row[1].values())]
+        return [row for row in rows if any(cell != SAME for cell in row[1].values())]
 
     @cached_property
     def sentences(self) -> list[Row]:
@@ -75,10 +75,10 @@ class Architectures(Printed):
     def _cell(self, name: str, cost: Cost, quantity: str) -> str:
         match quantity:
             case "dense" | "bare":
-                given = {"attention": attention("full", n=self.n, heads=1, D_hid=self.d, projections=None)}
-                other = cost.dense if quantity == "dense" else given.get(name, cost)
-                needed, found = (self._format(x.amount("multiplies")) for x in (cost, other))
-                return SAME if needed == found else found
+                bare = {"attention": attention("full", n=self.n, heads=1, D_hid=self.d, projections=None)}
+                other = cost.dense if quantity == "dense" else bare.get(name, cost)
+                needed, other_text = (self._format(x.amount("multiplies")) for x in (cost, other))
+                return SAME if needed == other_text else other_text
             case "order":
                 return SAME if isinstance(self.n, int) else order_maths(self.comparison.orders[LABELS[name]])
             case "path":
@@ -93,17 +93,17 @@ class Architectures(Printed):
 
     def _format(self, amount: Amount) -> str:
         """A number with commas, or a formula in which the square of the side is n."""
-        found, plain, side = amount.count(), amount.plain, self.side
-        if not isinstance(found, Count):
-            return f"{found:,}"
+        count, plain, side = amount.count(), amount.plain, self.side
+        if not isinstance(count, Count):
+            return f"{count:,}"
         if plain is None or side not in plain.atoms:
-            return value_maths(found)
+            return value_maths(count)
         terms: list[Any] = []
         for powers, coefficient in plain.terms.items():
             exponent = dict(powers).get(side, 0)
             rest = [(name, power) for name, power in powers if name != side]
-            whole = monomial([*rest, (str(self.n), exponent // 2), (side, exponent % 2)])
-            terms.append((coefficient, whole))
+            powers_of_n = monomial([*rest, (str(self.n), exponent // 2), (side, exponent % 2)])
+            terms.append((coefficient, powers_of_n))
         return maths(Notation([str(self.n), side]).formula(Polynomial.of(terms)))
 
     @property
@@ -118,10 +118,10 @@ class Architectures(Printed):
         The first is a depthwise one, or one with a single output channel; for d channels in and out it fails.
         """
         image: dict[str, Any] = {"rows": "n", "cols": 1, "kernel": self.k, "padding": "same"}
-        short, whole = f"{self.k}^2*d*n", f"{self.k}^2*d^2*n"
+        short, long = f"{self.k}^2*d*n", f"{self.k}^2*d^2*n"
         tried: list[tuple[str, dict[str, Any], str]] = [
             ("k^2*d*n with d channels in and out", {"c_in": "d", "c_out": "d"}, short),
-            ("k^2*d^2*n with d channels in and out", {"c_in": "d", "c_out": "d"}, whole),
+            ("k^2*d^2*n with d channels in and out", {"c_in": "d", "c_out": "d"}, long),
             ("k^2*d*n where it is depthwise", {"c_in": "d", "c_out": "d", "groups": "d"}, short),
             ("k^2*d*n with one output channel", {"c_in": "d", "c_out": 1}, short),
         ]
@@ -134,10 +134,10 @@ class Architectures(Printed):
     def comparison(self) -> Comparison:
         """The three as n grows; padding is counted, so that the image's shape does not matter."""
         over = "n" if isinstance(self.n, int) else self.n
-        found = dict(architectures(over, self.d, self.k).costs)
+        costs = dict(architectures(over, self.d, self.k).costs)
         image: dict[str, Any] = {"rows": over, "cols": 1, "kernel": self.k, "padding": "same"}
-        found["convolution"] = conv(**image, c_in=self.d, c_out=self.d, bias=False).dense
-        return compare({LABELS[name]: cost for name, cost in found.items()}, over=over)
+        costs["convolution"] = conv(**image, c_in=self.d, c_out=self.d, bias=False).dense
+        return compare({LABELS[name]: cost for name, cost in costs.items()}, over=over)
 
     @property
     def title(self) -> str:

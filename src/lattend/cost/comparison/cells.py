@@ -72,13 +72,13 @@ def cells(
     Where the tests are linear, none is left out: an integer set says whether one has a point.
     """
     samples = [*_grid(region, names), *_linear_samples(tests, region, names), *more]
-    found: dict[Signs, list[Values]] = {}
+    by_signs: dict[Signs, list[Values]] = {}
     for values in samples:
         signs = tuple(_sign(test.value(values)) for test in tests)
-        here = found.setdefault(signs, [])
-        if values not in here:
-            here.append(values)
-    return [SignCell(signs, tuple(here)) for signs, here in found.items()]
+        samples_here = by_signs.setdefault(signs, [])
+        if values not in samples_here:
+            samples_here.append(values)
+    return [SignCell(signs, tuple(samples_here)) for signs, samples_here in by_signs.items()]
 
 
 def _sign(value: object) -> int:
@@ -91,13 +91,13 @@ def _grid(region: Region, names: Sequence[str]) -> list[Values]:
     if not names:
         return [{}]
     steps = SMALL.get(len(names), FEW)
-    found: list[Values] = []
+    grid: list[Values] = []
     for numbers in product(steps, repeat=len(names)):
         values = dict(zip(names, numbers, strict=True))
         if bool(region.holds(values)):
-            found.append(values)
-    stride = max(1, len(found) // MOST_SAMPLES + 1)
-    return found[::stride] if len(found) > MOST_SAMPLES else found
+            grid.append(values)
+    stride = max(1, len(grid) // MOST_SAMPLES + 1)
+    return grid[::stride] if len(grid) > MOST_SAMPLES else grid
 
 
 def _linear_samples(tests: Sequence[Polynomial], region: Region, names: Sequence[str]) -> list[Values]:
@@ -117,8 +117,8 @@ def _linear_samples(tests: Sequence[Polynomial], region: Region, names: Sequence
         regions = [part for part in cut if not part.is_empty()]
         if len(regions) > MOST_CELLS:
             return []
-    found = [part.least(list(names)) for part in regions] if names else []
-    return [values for values in found if values is not None]
+    points = [part.least(list(names)) for part in regions] if names else []
+    return [values for values in points if values is not None]
 
 
 def _linear(test: Polynomial) -> Linear | None:
@@ -131,23 +131,25 @@ def _linear(test: Polynomial) -> Linear | None:
 def far_samples(region: Region, names: Sequence[str], many: int = 120) -> list[Values]:
     """Numbers of all magnitudes, the same ones every time."""
     chance = Random(len(names))
-    found: list[Values] = []
+    samples: list[Values] = []
     for _ in range(many if names else 0):
         values = {name: int(2 ** chance.uniform(0, 12)) for name in names}
         if bool(region.holds(values)):
-            found.append(values)
-    return found
+            samples.append(values)
+    return samples
 
 
-def shortest_condition(tests: Sequence[Polynomial], wanted: Sequence[Signs], others: Sequence[Signs]) -> When:
+def shortest_condition(
+    tests: Sequence[Polynomial], wanted: Sequence[Signs], others: Sequence[Signs], every: Sequence[Signs]
+) -> When:
     """When the signs are among the wanted ones, as short as the others allow."""
     if not others:
         return When()
     kept_out = np.array(others, np.int64)
     orders = [_order(tests, sign) for sign in (1, -1)]
-    found = [_widened(signs, kept_out, order) for signs in wanted for order in orders]
+    widened = [_widened(signs, kept_out, order) for signs in wanted for order in orders]
     boxes = list(
-        {tuple(sorted((p, tuple(sorted(a))) for p, a in box.items())): box for box in found}.values()
+        {tuple(sorted((p, tuple(sorted(a))) for p, a in box.items())): box for box in widened}.values()
     )
     lengths = [len(_box(tests, box)) for box in boxes]
     left: set[Signs] = set(wanted)
@@ -157,7 +159,7 @@ def shortest_condition(tests: Sequence[Polynomial], wanted: Sequence[Signs], oth
         best = boxes[max(range(len(boxes)), key=lambda i: (gains[i], -lengths[i]))]
         kept.append(best)
         left = {signs for signs in left if not _inside(signs, best)}
-    seen = tuple(frozenset(column) for column in zip(*wanted, *others, strict=True))
+    seen = tuple(frozenset(column) for column in zip(*every, strict=True))
     return When(tests, tuple(kept), seen)
 
 

@@ -12,8 +12,6 @@ from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.rules.language.polynomial import Polynomial
 
 MOST_TRIED = 64
-PASSES = 3
-MANY = 100  # cells from which on their words are no longer polished
 Run = tuple[int, int, int]  # sign, first and last number that was evaluated
 
 
@@ -53,15 +51,15 @@ class Claim:
 
     def holds(self, sample: SignSample) -> bool:
         """Whether it is right at a sample, and does not speak of a place before the first number."""
-        found: list[Fraction] = []
+        passed_numbers: list[Fraction] = []
         for place in self.places:
             number = place.at(sample.values)
-            if number is None or number <= (found[-1] if found else sample.numbers[0] - 1):
+            if number is None or number <= (passed_numbers[-1] if passed_numbers else sample.numbers[0] - 1):
                 return False
-            found.append(number)
+            passed_numbers.append(number)
         for number, sign in zip(sample.numbers, sample.signs, strict=True):
             passed = 0
-            for place, at in zip(self.places, found, strict=True):
+            for place, at in zip(self.places, passed_numbers, strict=True):
                 if number == at and not place.jump:
                     passed = -1
                     break
@@ -119,16 +117,16 @@ def covering(
             if not any(claim.same_as(other) for other in pool) and all(map(claim.holds, samples)):
                 pool.append(claim)
     right = [[i for i, (_, samples) in enumerate(cells) if all(map(c.holds, samples))] for c in pool]
-    found: dict[int, Claim] = {}
+    claim_of: dict[int, Claim] = {}
     weights = [len(samples) for _, samples in cells]
-    while len(found) < len(cells):
-        gains = [sum(weights[i] for i in where if i not in found) for where in right]
+    while len(claim_of) < len(cells):
+        gains = [sum(weights[i] for i in where if i not in claim_of) for where in right]
         best = max(range(len(pool)), key=lambda c: (gains[c], _less(pool[c])), default=None)
         if best is None or not gains[best]:
             return None
         for cell in right[best]:
-            found.setdefault(cell, pool[best])
-    return found
+            claim_of.setdefault(cell, pool[best])
+    return claim_of
 
 
 def _less(claim: Claim) -> tuple[int, ...]:
@@ -137,47 +135,30 @@ def _less(claim: Claim) -> tuple[int, ...]:
 
 
 def conditions(
-    tests: Sequence[Polynomial], cells: Sequence[tuple[SignCell, list[SignSample]]], found: dict[int, Claim]
+    tests: Sequence[Polynomial],
+    cells: Sequence[tuple[SignCell, list[SignSample]]],
+    claim_of: dict[int, Claim],
 ) -> list[tuple[Claim, When]]:
-    """Each claim with its condition; a cell where several are right goes where that is said most shortly."""
-    used = list({id(claim): claim for claim in found.values()}.values())
-    options = [[c for c in used if all(map(c.holds, samples))] for _, samples in cells]
+    """Each claim with a short condition, which holds in the cells of the claim and nowhere where it is wrong.
 
-    known: dict[tuple[frozenset[int], frozenset[int]], When] = {}
+    A cell where several claims are right is added to one of them only if no condition holds there yet.
+    """
+    used = list({id(claim): claim for claim in claim_of.values()}.values())
+    right = [[claim for claim in used if all(map(claim.holds, samples))] for _, samples in cells]
 
-    def lines(assigned: dict[int, Claim]) -> list[tuple[Claim, When]]:
-        found: list[tuple[Claim, When]] = []
-        for claim in used:
-            mine, others = _apart(assigned, claim)
-            if mine and (mine, others) not in known:
-                signs = [[cells[i][0].signs for i in sorted(side)] for side in (mine, others)]
-                known[mine, others] = shortest_condition(tests, *signs)
-            found += [(claim, known[mine, others])] if mine else []
-        return found
+    def condition(claim: Claim, mine: Sequence[int]) -> When:
+        one_sign = len(claim.signs) == 1 and claim.signs != (0,)  # may be said where all is equal too
+        every = [i for i in range(len(cells)) if not (one_sign and claim_of[i].signs == (0,))]
+        wrong = [i for i in every if claim not in right[i]]
+        return shortest_condition(
+            tests, *([cells[i][0].signs for i in side] for side in (mine, wrong, every))
+        )
 
-    def length(assigned: dict[int, Claim]) -> int:
-        return sum(len(when.text) for _, when in lines(assigned))
-
-    def improved(chosen: dict[int, Claim]) -> dict[int, Claim]:
-        for _ in range(PASSES):
-            before = length(chosen)
-            for place, possible in enumerate(options):
-                if len(possible) > 1:
-                    chosen = min([chosen, *({**chosen, place: claim} for claim in possible)], key=length)
-            if length(chosen) == before:
-                break
-        return chosen
-
-    starts = [found]
-    for target in used if len(cells) <= MANY else ():
-        starts.append({i: target if target in options[i] else claim for i, claim in found.items()})
-    return lines(min(map(improved, starts), key=length))
-
-
-def _apart(assigned: dict[int, Claim], claim: Claim) -> tuple[frozenset[int], frozenset[int]]:
-    """The cells of a claim, and those of others. One sign throughout does not mind where all is equal."""
-    mine = frozenset(i for i, c in assigned.items() if c is claim)
-    one_sign = len(claim.signs) == 1 and claim.signs != (0,)
-    return mine, frozenset(
-        i for i, c in assigned.items() if i not in mine and not (one_sign and c.signs == (0,))
-    )
+    cells_of = {id(claim): [i for i, fit in enumerate(right) if fit == [claim]] for claim in used}
+    conditions_of = {id(claim): condition(claim, cells_of[id(claim)]) for claim in used}
+    for index, (cell, _) in enumerate(cells):
+        if not any(cells_of[id(c)] and conditions_of[id(c)].holds(cell.samples[0]) for c in right[index]):
+            claim = claim_of[index]
+            cells_of[id(claim)].append(index)
+            conditions_of[id(claim)] = condition(claim, cells_of[id(claim)])
+    return [(claim, conditions_of[id(claim)]) for claim in used if cells_of[id(claim)]]

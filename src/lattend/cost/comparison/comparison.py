@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.cost.amount import Amount, rank
-from lattend.cost.comparison.crossover import Crossover, crossover
+from lattend.cost.comparison.crossover import Crossover, crossover, numbers
 from lattend.cost.comparison.difference import settled
 from lattend.cost.comparison.equal import Width, equal_parameters
-from lattend.cost.comparison.evaluation import numbers
 from lattend.cost.cost import Cost
 from lattend.cost.quantities import label as label_of
 from lattend.cost.quantities import quantity_named
@@ -65,10 +64,10 @@ class Comparison(Drawn, Printed):
         """The same at other numbers and sizes; formulas and crossovers, which hold at all, are kept."""
         values = {name: numbers.get(name, value) for name, value in self.numbers.items()}
         chosen = tuple(name for name in self.chosen if name not in numbers)
-        found = replace(self, numbers=values, chosen=chosen, given_sizes=_sizes(self.over, sizes))
+        comparison = replace(self, numbers=values, chosen=chosen, given_sizes=_sizes(self.over, sizes))
         for name in ("amounts", "formulas", "orders", "crossovers"):
-            vars(found)[name] = getattr(self, name)  # where a cached property keeps what it found
-        return found
+            vars(comparison)[name] = getattr(self, name)  # where a cached property keeps what it found
+        return comparison
 
     @cached_property
     def amounts(self) -> dict[str, Amount]:
@@ -90,20 +89,22 @@ class Comparison(Drawn, Printed):
     @cached_property
     def crossovers(self) -> list[Crossover]:
         """For every two layers, where the later one in the list passes the earlier one."""
-        found: list[Crossover] = []
+        crossovers: list[Crossover] = []
         for first, second in combinations(self.amounts, 2):
             pair = (self.amounts[second], self.amounts[first])
-            found.append(crossover((second, first), pair, self.over))
-        return found
+            crossovers.append(crossover((second, first), pair, self.over))
+        return crossovers
 
     @cached_property
     def crossings(self) -> list[tuple[Crossover, float]]:
         """The places as numbers, at `numbers`."""
-        found: list[tuple[Crossover, float]] = []
+        crossings: list[tuple[Crossover, float]] = []
         for pair in self.crossovers:
-            here = pair.at(**self.numbers)
-            found += [(pair, float(number)) for number in (here[1] if here else [])]
-        return found
+            signs_and_places = pair.at(**self.numbers)
+            crossings += [
+                (pair, float(number)) for number in (signs_and_places[1] if signs_and_places else [])
+            ]
+        return crossings
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -123,8 +124,8 @@ class Comparison(Drawn, Printed):
         kind = np.int64 if max((*defined, *self.numbers.values()), default=0) < 2**31 else object
         env: dict[str, Any] = {self.over: np.array(defined, kind)}
         env |= {name: np.full(len(defined), value, kind) for name, value in self.numbers.items()}
-        found = dict(zip(defined, numbers(amount, env, len(defined)), strict=True))
-        return [int(found[size]) if size in found else None for size in sizes]
+        value_at = dict(zip(defined, numbers(amount, env, len(defined)), strict=True))
+        return [int(value_at[size]) if size in value_at else None for size in sizes]
 
     def _is_defined(self, amount: Amount, size: int) -> bool:
         known = {**self.numbers, self.over: size}
@@ -144,23 +145,25 @@ class Comparison(Drawn, Printed):
     @cached_property
     def layers(self) -> dict[str, str]:
         """How many layers are stacked in each, where not all have the same number; else nothing."""
-        found = {label: (cost, stacked(cost)) for label, cost in self.costs.items()}
+        stacks = {label: (cost, stacked(cost)) for label, cost in self.costs.items()}
         return _different(
             {
                 label: None if many is None else cost.number_or_formula(many)
-                for label, (cost, many) in found.items()
+                for label, (cost, many) in stacks.items()
             }
         )
 
     @property
     def warning(self) -> str:
         """`different numbers of positions: rnn2d has n^2, conv has n`; nothing where they are the same."""
-        asked = {"positions": self.positions, "layers": self.layers}
-        told = {
-            what: ", ".join(f"{label} has {many}" for label, many in found.items())
-            for what, found in asked.items()
+        counts_of = {"positions": self.positions, "layers": self.layers}
+        sentences = {
+            what: ", ".join(f"{label} has {many}" for label, many in counts.items())
+            for what, counts in counts_of.items()
         }
-        return "; ".join(f"different numbers of {what}: {said}" for what, said in told.items() if said)
+        return "; ".join(
+            f"different numbers of {what}: {sentence}" for what, sentence in sentences.items() if sentence
+        )
 
     @property
     def title(self) -> str:
@@ -169,7 +172,7 @@ class Comparison(Drawn, Printed):
     def report(self) -> Report:
         """Formulas and orders, the table of numbers, and where they cross; a warning comes first."""
         formulas = [
-            (label, format_value(found), self.orders[label]) for label, found in self.formulas.items()
+            (label, format_value(count), self.orders[label]) for label, count in self.formulas.items()
         ]
         rows = [
             (f"{size:,}", *(format_value(value) for value in values.values()), _least(values))
@@ -184,10 +187,10 @@ class Comparison(Drawn, Printed):
         """At which numbers the table is, and which of them nobody gave."""
         if not self.numbers:
             return []
-        given = ", ".join(f"{name} = {value:,}" for name, value in self.numbers.items())
+        numbers = ", ".join(f"{name} = {value:,}" for name, value in self.numbers.items())
         names = " and ".join(self.chosen)
         return [
-            f"at {given}"
+            f"at {numbers}"
             + (f", with {names} as an example: give a number to choose another" if names else "")
         ]
 
@@ -199,9 +202,9 @@ class Comparison(Drawn, Printed):
             lines += pair.sentences
             places = [place for crossed, place in self.crossings if crossed is pair]
             if places and pair.difference is not None and pair.difference.names:
-                given = ", ".join(f"{name} = {self.numbers[name]:,}" for name in pair.difference.names)
+                numbers = ", ".join(f"{name} = {self.numbers[name]:,}" for name in pair.difference.names)
                 at = ", ".join(f"{self.over} = {rounded(place, 2)}" for place in places)
-                lines.append(f"  at {given}: {at}")
+                lines.append(f"  at {numbers}: {at}")
         return lines
 
     def __repr__(self) -> str:
@@ -246,10 +249,10 @@ class Comparison(Drawn, Printed):
         return Path(path)
 
 
-def _different(found: Mapping[str, Count | int | None]) -> dict[str, str]:
+def _different(counts: Mapping[str, Count | int | None]) -> dict[str, str]:
     """What is known of each, if that is not the same for all."""
-    told = {label: format_value(count) for label, count in found.items() if count is not None}
-    return told if len(set(told.values())) > 1 else {}
+    texts = {label: format_value(count) for label, count in counts.items() if count is not None}
+    return texts if len(set(texts.values())) > 1 else {}
 
 
 def _least(values: dict[str, int | None]) -> str:
@@ -285,8 +288,8 @@ def compare(
     known = dict.fromkeys(name for cost in named.values() for name in cost.names)
     if over not in {**names, **known}:
         raise NamingError(f"none of these has {over}: give over= one of {', '.join({**names, **known})}")
-    given = {name for cost in named.values() for name in cost.values}
-    unknown = [name for name in numbers_ if name not in {**names, **known} and name not in given]
+    given_names = {name for cost in named.values() for name in cost.values}
+    unknown = [name for name in numbers_ if name not in {**names, **known} and name not in given_names]
     if unknown:
         raise NamingError(f"none of these has {unknown[0]}; they have {', '.join({**names, **known})}")
     others = sorted((name for name in names if name != over), key=rank)
@@ -298,17 +301,17 @@ def compare(
 def _labelled(costs: Sequence[Cost] | Mapping[str, Cost]) -> dict[str, Cost]:
     """The costs by label: their names, with a number where several have the same."""
     if isinstance(costs, Mapping):
-        found = dict(costs.items())
+        labelled = dict(costs.items())
     else:
         names = [cost.name for cost in costs]
         seen: dict[str, int] = {}
-        found = {}
+        labelled = {}
         for name, cost in zip(names, costs, strict=True):
             seen[name] = seen.get(name, 0) + 1
-            found[f"{name} {seen[name]}" if names.count(name) > 1 else name] = cost
-    if len(found) < 2:
-        raise NamingError(f"compare needs two layers or more, got {len(found)}")
-    return found
+            labelled[f"{name} {seen[name]}" if names.count(name) > 1 else name] = cost
+    if len(labelled) < 2:
+        raise NamingError(f"compare needs two layers or more, got {len(labelled)}")
+    return labelled
 
 
 def _read_at(at: At, over: str) -> tuple[dict[str, int], tuple[int, ...]]:

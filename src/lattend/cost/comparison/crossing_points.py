@@ -69,11 +69,11 @@ class CrossingPoint:
         """The first whole number beyond it, as text, where its fraction is a plain one."""
         if self.under is not None or not self.below.is_constant:
             return None
-        whole = {m: c for m, c in self._polynomial.terms.items() if m}
-        if any(c.denominator != 1 for c in whole.values()):
+        terms = {m: c for m, c in self._polynomial.terms.items() if m}
+        if any(c.denominator != 1 for c in terms.values()):
             return None
         constant = floor(self._polynomial.terms.get((), Fraction(0))) + 1
-        return format_polynomial(Polynomial(whole) + Polynomial.constant(constant))
+        return format_polynomial(Polynomial(terms) + Polynomial.constant(constant))
 
     @property
     def _polynomial(self) -> Polynomial:
@@ -96,8 +96,8 @@ class CrossingPoint:
         joint = " - " if number < 0 else " + "
         inner = ("-" if number < 0 else "") + root if lead.is_zero else f"{format_sum(lead)}{joint}{root}"
         front = "" if common == ONE else _product(1, list(factored(common)[1]))
-        found = f"{front}({inner})" if front or self.below != ONE else inner
-        return found if self.below == ONE else f"{found}/{_bracketed(format_polynomial(self.below))}"
+        written = f"{front}({inner})" if front or self.below != ONE else inner
+        return written if self.below == ONE else f"{written}/{_bracketed(format_polynomial(self.below))}"
 
     def __str__(self) -> str:
         return self.text
@@ -117,8 +117,8 @@ def surds(above: Polynomial, under: Polynomial, below: Polynomial) -> list[Cross
         share = below.terms[()]
         above, outer, below = above.times(1 / share), outer.times(1 / share), ONE
         numbers = [c.denominator for part in (above, outer) for c in part.terms.values()]
-        whole = lcm(*numbers)
-        above, outer, below = above.times(whole), outer.times(whole), Polynomial.constant(whole)
+        common = lcm(*numbers)
+        above, outer, below = above.times(common), outer.times(common), Polynomial.constant(common)
     return [CrossingPoint(above, below, rest, outer.times(sign)) for sign in (1, -1)]
 
 
@@ -200,20 +200,20 @@ def _root(number: Fraction) -> Fraction:
 
 def _square(number: int) -> int:
     """The largest number whose square divides this one, as far as small primes go."""
-    found, rest = 1, abs(number)
+    square, rest = 1, abs(number)
     for prime in (2, 3, 5, 7, 11, 13):
         while rest and rest % (prime * prime) == 0:
-            found, rest = found * prime, rest // (prime * prime)
-    return found
+            square, rest = square * prime, rest // (prime * prime)
+    return square
 
 
 def _common(one: Polynomial, other: Polynomial) -> Polynomial:
     """The product of names that divides both."""
-    found = ONE
+    common = ONE
     for name in one.atoms:
         powers = [min(dict(m).get(name, 0) for m in part.terms) if part.terms else 0 for part in (one, other)]
-        found = found * Polynomial.atom(name) ** min(powers)
-    return found
+        common = common * Polynomial.atom(name) ** min(powers)
+    return common
 
 
 def _divided(polynomial: Polynomial, by: Polynomial) -> Polynomial:

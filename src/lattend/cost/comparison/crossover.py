@@ -1,22 +1,26 @@
-"""Crossover: where one layer's quantity passes another's as a size grows, as formulas and as sentences."""
+"""Crossover: the size at which one layer passes another, as a formula and as a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from lattend.cost.amount import Amount
+from lattend.cost.comparison.claims import SignSample, claims
+from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.cost.comparison.difference import Difference, difference
-from lattend.cost.comparison.evaluation import EVALUATED_AT, evaluated, numbers
 from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
+from lattend.counts.count import Count
 from lattend.counts.formula_latex import maths
-from lattend.errors import LattendError, NoClosedForm, TooLarge
+from lattend.errors import DomainError, LattendError, NoClosedForm, TooLarge
 from lattend.report.maths import marked
 from lattend.report.shown import Shown
+from lattend.rules.language.polynomial import Polynomial
 
 SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
 
@@ -176,10 +180,10 @@ def crossover(labels: tuple[str, str], amounts: tuple[Amount, Amount], over: str
     """Solved where the difference is made of polynomials, else evaluated where only `over` is open."""
     first, second = labels
     try:
-        found = difference(*amounts, over)
-        solution = solve(found)
-        checked = _check(found, amounts, solution.points, solution.signs)
-        return Crossover(first, second, over, solution.cases, SOLVED, found.where, checked, "", found)
+        gap = difference(*amounts, over)
+        solution = solve(gap)
+        checked = _check(gap, amounts, solution.points, solution.signs)
+        return Crossover(first, second, over, solution.cases, SOLVED, gap.where, checked, "", gap)
     except (NoClosedForm, TooLarge) as problem:
         why = str(problem)
     names = {name for amount in amounts for name in amount.names} - {over}
@@ -189,13 +193,62 @@ def crossover(labels: tuple[str, str], amounts: tuple[Amount, Amount], over: str
     return Crossover(first, second, over, (case,), EVALUATED, checked=checked, why=why)
 
 
-def _check(found: Difference, amounts: tuple[Amount, Amount], points: Mapping[str, Any], signs: Any) -> int:
+def _check(gap: Difference, amounts: tuple[Amount, Amount], points: Mapping[str, Any], signs: Any) -> int:
     """At how many points the two quantities, evaluated apart, compare as the solved difference says."""
     real = np.ones(len(signs), bool)
-    for name, modulus in found.multiples.items():
+    for name, modulus in gap.multiples.items():
         real &= points[name] % points[modulus] == 0
     chosen = {name: values[real] for name, values in points.items()}
     one, other = (numbers(amount, chosen, int(real.sum())) for amount in amounts)
     if not np.array_equal(np.asarray(one > other, int) - np.asarray(one < other, int), signs[real]):
         raise NoClosedForm("the solved difference does not agree with the two formulas")
     return int(real.sum())
+
+
+DENSE, FAR = 4096, 40  # every number up to the first, then powers of two up to 2^40
+EVALUATED_AT = f"evaluated at every number up to {DENSE:,}, and at powers of two beyond"
+MOST_RUNS = 12
+
+
+def numbers(amount: Amount, points: Mapping[str, Any], many: int) -> Any:
+    """The amount at arrays of numbers, exactly."""
+    counted = amount.count()
+    if not isinstance(counted, Count):
+        return np.full(many, counted, object)
+    return counted.closed.values_at({name: points[name] for name in amount.names}, (many,))
+
+
+def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, int]:
+    """Who costs more from which number on, and at how many numbers that was evaluated."""
+    chosen = [*range(DENSE + 1), *(2**power for power in range(DENSE.bit_length(), FAR + 1))]
+    counts = [amount.count() for amount in amounts]
+    for count in counts:
+        if isinstance(count, Count):
+            inside = np.broadcast_to(count.closed.domain.holds({over: np.array(chosen, object)}), len(chosen))
+            chosen = [number for number, defined in zip(chosen, inside, strict=True) if defined]
+    if not chosen:
+        raise DomainError(f"there is no {over} at which both are defined")
+    sign_at = dict(zip(chosen, _signs(amounts, over, chosen), strict=True))
+    for before, after in pairwise(chosen):
+        low, high = before, after
+        while sign_at[low] != sign_at[high] and high - low > 1:
+            middle = (low + high) // 2
+            (sign_at[middle],) = _signs(amounts, over, [middle])
+            low, high = (middle, high) if sign_at[middle] == sign_at[low] else (low, middle)
+    ordered = sorted(sign_at)
+    sample = SignSample({}, ordered, [sign_at[number] for number in ordered])
+    runs = sample.runs
+    ends = {end for _, *both in runs for end in both} if len(runs) <= MOST_RUNS else set[int]()
+    places = [
+        CrossingPoint(Polynomial.constant(end), jump=jump) for end in sorted(ends) for jump in (False, True)
+    ]
+    claim = next(claims(sample, places), None)
+    if claim is None:
+        raise NoClosedForm(f"they change places more than {MOST_RUNS} times as {over} grows")
+    return CrossingCase(claim.signs, claim.places), len(ordered)
+
+
+def _signs(amounts: tuple[Amount, Amount], over: str, chosen: list[int]) -> list[int]:
+    kind = np.int64 if chosen[-1] < 2**31 else object
+    first, second = (numbers(a, {over: np.array(chosen, kind)}, len(chosen)) for a in amounts)
+    return [int(a > b) - int(a < b) for a, b in zip(first, second, strict=True)]

@@ -76,10 +76,18 @@ def read_layers(texts: Sequence[str], over: str) -> NamedLayers:
 def _image(text: str, line: dict[str, str]) -> dict[str, str]:
     """The image that a recurrent net is on: its rows, columns, channels and hidden size."""
     cost, _ = _cost(text, line, None)
-    given = cost.recipes[0][1].arguments
-    rows, cols = (str(given["n"] if given[side] is None else given[side]) for side in ("rows", "cols"))
+    arguments = cost.recipes[0][1].arguments
+    rows, cols = (
+        str(arguments["n"] if arguments[side] is None else arguments[side]) for side in ("rows", "cols")
+    )
     pixels = f"{rows}^2" if rows == cols and rows.isidentifier() else f"{rows}*{cols}"
-    return {"rows": rows, "cols": cols, "positions": pixels, "c": str(given["c"]), "h": str(given["h"])}
+    return {
+        "rows": rows,
+        "cols": cols,
+        "positions": pixels,
+        "c": str(arguments["c"]),
+        "h": str(arguments["h"]),
+    }
 
 
 def _note(costs: dict[str, Cost], meanings: dict[str, str], image: dict[str, str]) -> str:
@@ -88,8 +96,8 @@ def _note(costs: dict[str, Cost], meanings: dict[str, str], image: dict[str, str
     lines = [label for label, meaning in meanings.items() if f"={pixels}" in meaning]
     if len({format_value(cost.positions) for cost in costs.values()}) > 1:
         return ""  # sizes of their own, of which the comparison warns
-    told = f": {_listed(lines)} given them as {pixels} positions in a line" if lines else ""
-    return f"the same {image['rows']} × {image['cols']} pixels of {image['c']} channels{told}"
+    reading = f": {_listed(lines)} given them as {pixels} positions in a line" if lines else ""
+    return f"the same {image['rows']} × {image['cols']} pixels of {image['c']} channels{reading}"
 
 
 def _listed(names: list[str]) -> str:
@@ -99,22 +107,22 @@ def _listed(names: list[str]) -> str:
 def _labels(read: Sequence[tuple[str, str]]) -> list[str]:
     """The label given, or the layer's name; where several have it, with their rules, or with numbers."""
     names = [label or _short(text) for label, text in read]
-    found: list[str] = []
-    for place, (label, text) in enumerate(read):
-        alike = [i for i, name in enumerate(names) if name == names[place]]
+    labels: list[str] = []
+    for index, (label, text) in enumerate(read):
+        alike = [i for i, name in enumerate(names) if name == names[index]]
         longer = [_longer(read[i][1]) for i in alike]
         if label or len(alike) == 1:
-            found.append(names[place])
+            labels.append(names[index])
         elif len(set(longer)) == len(longer) and max(map(len, longer)) <= MOST_LABEL:
-            found.append(_longer(text))
+            labels.append(_longer(text))
         else:
-            found.append(f"{names[place]} {alike.index(place) + 1}")
-    return found
+            labels.append(f"{names[index]} {alike.index(index) + 1}")
+    return labels
 
 
 def _labelled(text: str) -> tuple[str, str]:
-    found = _LABEL.fullmatch(text)
-    return (found[1], found[2]) if found else ("", text)
+    match = _LABEL.fullmatch(text)
+    return (match[1], match[2]) if match else ("", text)
 
 
 class _Layer(NamedTuple):
@@ -132,7 +140,7 @@ def _written(text: str) -> _Layer | None:
     except TextError:
         return None
     factors = [text[start:end].strip() for start, end in spans]
-    calls = [found for factor in factors if (found := _NAME.fullmatch(factor)) and found[1] in layer_names()]
+    calls = [match for factor in factors if (match := _NAME.fullmatch(factor)) and match[1] in layer_names()]
     if len(calls) != 1:
         return None
     times = "".join(f"{factor} * " for factor in factors if factor != calls[0][0])
@@ -140,14 +148,14 @@ def _written(text: str) -> _Layer | None:
 
 
 def _short(text: str) -> str:
-    found = _written(text)
-    return f"{found.times}{found.name}" if found else " ".join(text.split())
+    layer = _written(text)
+    return f"{layer.times}{layer.name}" if layer else " ".join(text.split())
 
 
 def _longer(text: str) -> str:
     """`attention(full, n=t)` as attention (full); the whole text where it begins with no rule."""
-    found = _written(text)
-    first = found.inner.split(",")[0].strip() if found else ""
+    layer = _written(text)
+    first = layer.inner.split(",")[0].strip() if layer else ""
     return f"{_short(text)} ({first})" if first and "=" not in first else " ".join(text.split())
 
 
@@ -158,7 +166,9 @@ def _cost(text: str, line: dict[str, str], image: dict[str, str] | None) -> tupl
     if not usual or any(word in usual for word in _NAMED.findall(inner)):
         return from_text(text), " ".join(text.split())
     sizes = line if image is None or name == _ON_IMAGE else image
-    told = {word: size.format(**sizes) if isinstance(size, str) else size for word, size in usual.items()}
-    shown = [f"{word}={str(size).replace(' ', '')}" for word, size in told.items()]
+    sizes_used = {
+        word: size.format(**sizes) if isinstance(size, str) else size for word, size in usual.items()
+    }
+    shown = [f"{word}={str(size).replace(' ', '')}" for word, size in sizes_used.items()]
     meaning = f"{times}{name}({', '.join([inner, *shown] if inner else shown)})"
     return from_text(meaning), meaning

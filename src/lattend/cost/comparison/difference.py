@@ -33,8 +33,8 @@ class Limit:
     equal: bool = False
 
     def holds(self, values: Mapping[str, Any]) -> Any:
-        found = self.form.value(values)
-        return found == 0 if self.equal else found >= 0
+        value = self.form.value(values)
+        return value == 0 if self.equal else value >= 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +69,13 @@ class Difference:
 
     def is_defined(self, env: Mapping[str, Any]) -> Any:
         """Whether numbers, or arrays of them, lie in the domain and in one of the pieces."""
-        found: Any = False
+        defined: Any = False
         for piece in self.pieces:
-            here: Any = True
+            inside: Any = True
             for limit in piece.limits:
-                here = here & limit.holds(env)
-            found = found | here
-        return self._whole.holds(env) & found
+                inside = inside & limit.holds(env)
+            defined = defined | inside
+        return self._whole.holds(env) & defined
 
     @cached_property
     def _whole(self) -> Region:
@@ -85,37 +85,37 @@ class Difference:
     def signs(self, env: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         """-1, 0 or 1 at arrays of numbers, exactly."""
         shape = np.broadcast_shapes(*(np.shape(x) for x in env.values()))
-        found = np.zeros(shape, int)
+        signs = np.zeros(shape, int)
         for piece in self.pieces:
-            here = np.ones(shape, bool)
+            inside = np.ones(shape, bool)
             for limit in piece.limits:
-                here &= np.broadcast_to(np.asarray(limit.holds(env), bool), shape)
-            if here.any():
-                chosen = {name: np.broadcast_to(x, shape)[here] for name, x in env.items()}
+                inside &= np.broadcast_to(np.asarray(limit.holds(env), bool), shape)
+            if inside.any():
+                chosen = {name: np.broadcast_to(x, shape)[inside] for name, x in env.items()}
                 values = piece.formula.times(_denominator(piece.formula)).values(chosen)
-                found[here] = np.asarray(values > 0, int) - np.asarray(values < 0, int)
-        return found
+                signs[inside] = np.asarray(values > 0, int) - np.asarray(values < 0, int)
+        return signs
 
 
 def difference(first: Amount, second: Amount, over: str) -> Difference:
     """The difference of two amounts that are plain polynomials, or become so where a modulus divides."""
-    found = first - second
-    names = tuple(name for name in found.names if name != over)
-    whole = found.count()
-    if not isinstance(whole, Count):
-        return Difference(over, names, (DifferencePiece((), Polynomial.constant(whole)),), found.where, {})
+    amount = first - second
+    names = tuple(name for name in amount.names if name != over)
+    counted = amount.count()
+    if not isinstance(counted, Count):
+        return Difference(over, names, (DifferencePiece((), Polynomial.constant(counted)),), amount.where, {})
     pieces: list[DifferencePiece] = []
-    for region, formula in _covering(whole):
+    for region, formula in _covering(counted):
         for clause in region.clauses:
             limits = [
-                Limit(_plain(Polynomial.linear(bound.form), found.split), bound.equal) for bound in clause
+                Limit(_plain(Polynomial.linear(bound.form), amount.split), bound.equal) for bound in clause
             ]
             if any(limit.form.is_constant and not limit.holds({}) for limit in limits):
                 continue
             open_ = tuple(limit for limit in limits if not limit.form.is_constant)
-            pieces.append(DifferencePiece(open_, _plain(formula, found.split)))
-    used = {name: by for name, by in found.split.items() if name in found.names}
-    return Difference(over, names, tuple(pieces), found.where, used)
+            pieces.append(DifferencePiece(open_, _plain(formula, amount.split)))
+    used = {name: by for name, by in amount.split.items() if name in amount.names}
+    return Difference(over, names, tuple(pieces), amount.where, used)
 
 
 def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
@@ -131,8 +131,8 @@ def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
         if expr.names(moved):
             left.append(moved)
         elif not evaluate(part, dict(known), {}):
-            given = ", ".join(f"{name} = {known[name]}" for name in expr.names(part))
-            raise DomainError(f"this cost needs {expr.text(part)}, got {given}")
+            numbers = ", ".join(f"{name} = {known[name]}" for name in expr.names(part))
+            raise DomainError(f"this cost needs {expr.text(part)}, got {numbers}")
     space = Space(tuple(name for name in amount.names if name not in known), (), amount.split)
     pieces: list[tuple[Region | None, Polynomial]] = []
     for region, formula in amount.pieces:

@@ -36,21 +36,21 @@ def equal_parameters(
     """
     labels = list(costs)
     first = costs[labels[0]]
-    whole = _parameters(first, labels[0]).at(numbers)
-    if not whole.is_constant:
-        missing = ", ".join(f"{name}=…" for name in whole.atoms)
+    parameters = _parameters(first, labels[0]).at(numbers)
+    if not parameters.is_constant:
+        missing = ", ".join(f"{name}=…" for name in parameters.atoms)
         raise NamingError(f"equal parameters need those of {labels[0]} as a number: give {missing}")
-    reference = int(whole.value({}))
-    found = {labels[0]: _at(first, numbers)}
+    reference = int(parameters.value({}))
+    scaled = {labels[0]: _at(first, numbers)}
     widths: list[Width] = []
     for label in labels[1:]:
         formula = _parameters(costs[label], label)
         name = _width(label, formula, over, numbers, set(first.names))
         rest = {key: value for key, value in numbers.items() if key != name}
         width, used = _widest(formula.at(rest), name, reference, label)
-        found[label] = _at(costs[label], {**rest, name: width})
+        scaled[label] = _at(costs[label], {**rest, name: width})
         widths.append(Width(label, name, width, used, reference))
-    return found, widths
+    return scaled, widths
 
 
 def _parameters(cost: Cost, label: str) -> Polynomial:

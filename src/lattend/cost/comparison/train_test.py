@@ -134,14 +134,14 @@ class TrainTest(Printed):
         }
 
     def _answer(self, question: TableQuestion, model: str) -> ModelAnswer:
-        found = question.amount(self.costs[model]).formula(f"{model} ({question.name})")
-        if not isinstance(found, Count):
+        counted = question.amount(self.costs[model]).formula(f"{model} ({question.name})")
+        if not isinstance(counted, Count):
             raise NamingError(f"{question.name} of {model} has no formula")
-        return ModelAnswer(model, found, question.claims[model], self.values)
+        return ModelAnswer(model, counted, question.claims[model], self.values)
 
-    def __getitem__(self, asked: tuple[str, str]) -> ModelAnswer:
+    def __getitem__(self, key: tuple[str, str]) -> ModelAnswer:
         """`tables["space at test", "RNN"]`."""
-        question, model = asked
+        question, model = key
         for answer in self.tables.get(question, ()):
             if answer.model == model:
                 return answer
@@ -157,9 +157,9 @@ class TrainTest(Printed):
     @property
     def title(self) -> str:
         """`RNN against Transformer: t steps, l layers, n neurons`."""
-        given = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
+        numbers = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
         letters = ", ".join(f"{name} {words}" for name, words in LETTERS.items())
-        return f"RNN against Transformer: {letters}{'; at ' + given if given else ''}"
+        return f"RNN against Transformer: {letters}{'; at ' + numbers if numbers else ''}"
 
     def report(self) -> Report:
         """What it prints."""

@@ -62,40 +62,40 @@ def attention(
     >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 pairs * (2 + 2)
     40
     """
-    chosen, given = _sizes(*_below_zero(read_rule(rule), sizes))
+    chosen, known = _sizes(*_below_zero(read_rule(rule), sizes))
     cross = "m" in chosen.sizes or D_keys is not None or D_values is not None
     if projections == "naive" and D_keys is not None:
         raise NamingError("naive projections take keys of D_i numbers; leave D_keys out")
     reach = _radius(radius, len(chosen.axes))
     options = Options(encoding, projections, bias, cross, content, learned, reach)
-    told: dict[str, Size] = {"heads": heads, "D_i": D_i, "D_hid": D_hid}
-    told["D_o"] = D_hid if D_o is None else D_o
-    told["D_out"] = D_i if D_out is None else D_out
-    told["D_p"] = D_p if D_p is not None else SHIFT if encoding == "quadratic" else D_i
-    told["D_keys"] = D_i if D_keys is None else D_keys
-    told["D_values"] = told["D_keys"] if D_values is None else D_values
-    told["kv_heads"] = heads if kv_heads is None else kv_heads
-    given |= {name: read_size(name, size, parts=True) for name, size in told.items()}
-    many, shared = number_of(given["heads"]), number_of(given["kv_heads"])
+    own_sizes: dict[str, Size] = {"heads": heads, "D_i": D_i, "D_hid": D_hid}
+    own_sizes["D_o"] = D_hid if D_o is None else D_o
+    own_sizes["D_out"] = D_i if D_out is None else D_out
+    own_sizes["D_p"] = D_p if D_p is not None else SHIFT if encoding == "quadratic" else D_i
+    own_sizes["D_keys"] = D_i if D_keys is None else D_keys
+    own_sizes["D_values"] = own_sizes["D_keys"] if D_values is None else D_values
+    own_sizes["kv_heads"] = heads if kv_heads is None else kv_heads
+    known |= {name: read_size(name, size, parts=True) for name, size in own_sizes.items()}
+    many, shared = number_of(known["heads"]), number_of(known["kv_heads"])
     if many is not None and shared is not None and many % shared:
         raise DomainError(f"{many} heads cannot share {shared} kv heads alike; kv_heads must divide heads")
-    builder = _Attention(given, attended_pairs(chosen, given), options)
+    builder = _Attention(known, attended_pairs(chosen, known), options)
     builder.build(scaled=scaled, out_bias=out_bias)
     layer = builder.layer(
         "attention",
         mixes_tokens=mixes_tokens(chosen),
-        path=partial(path_of, chosen, given),
+        path=partial(path_of, chosen, known),
         cache=ZERO if attends_ahead(chosen) else builder.cache(),
         positions=builder.sizes["N"],
     )
     how = {"rule": chosen, **asdict(options), "out_bias": out_bias, "scaled": scaled}
-    return single(layer, ReferenceRun("attention", given, how))
+    return single(layer, ReferenceRun("attention", known, how))
 
 
-def _radius(given: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] | None:
-    if given is None:
+def _radius(radius: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] | None:
+    if radius is None:
         return None
-    each = given if isinstance(given, tuple) else (given,) * axes
+    each = radius if isinstance(radius, tuple) else (radius,) * axes
     return tuple(need_number("radius", reach, 0) for reach in each)
 
 
@@ -116,12 +116,12 @@ def _sizes(rule: Rule, sizes: dict[str, Size]) -> tuple[Rule, dict[str, Polynomi
     unknown = [name for name in sizes if name not in known]
     if unknown:
         raise NamingError(f'attention under "{rule.text}" has no {unknown[0]}; it has {", ".join(known)}')
-    found: dict[str, Polynomial] = {}
+    size_of: dict[str, Polynomial] = {}
     for name in known:
         least = 1 if name in rule.sizes else 0
-        found[name] = read_size(name, rule.values.get(name, sizes.get(name, name)), least)
-    need_sizes(rule, found)
-    return rule, found
+        size_of[name] = read_size(name, rule.values.get(name, sizes.get(name, name)), least)
+    need_sizes(rule, size_of)
+    return rule, size_of
 
 
 class _Attention(Scores):
@@ -145,14 +145,23 @@ class _Attention(Scores):
         made = self.each("exponentials", "exponentials", scores, saves="")
         total = Array("row sums", self.rows)
         every_key = self.of("M")
-        self.add("row sums", self.attended, (made,), total, self.rows, every_key, kind="sums", again=False)
+        self.add(
+            "row sums", self.attended, (made,), total, self.rows, every_key, kind="sums", recomputed=False
+        )
         weights = self.each("weights", "divisions", made, total, saves="")
         values = self.values(valued)
         every = Columns.same(self.of("N", "heads", "D_o"))  # rows without keys are zeros
         mixed = Array("mixed", self.rows * self.of("D_o"), touched=every)
         points = self.attended * self.of("D_o")
         self.add(
-            "mixing", points, (weights, values), mixed, mixed.size, every_key, and_="o < D_o", again=False
+            "mixing",
+            points,
+            (weights, values),
+            mixed,
+            mixed.size,
+            every_key,
+            and_="o < D_o",
+            recomputed=False,
         )
         if self.options.projections is not None:
             heads = self.sizes["heads"] * self.sizes["D_o"]

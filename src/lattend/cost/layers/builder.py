@@ -39,9 +39,9 @@ class Builder:
         self.parameters.append(made)
         return made
 
-    def part(self, whole: Array, over: str, kind: str = "again") -> Array:
+    def part(self, array: Array, over: str, kind: str = "again") -> Array:
         """Numbers of an array that are read here and nowhere else: one gate out of several."""
-        return Array(whole.name, self.columns(over), kind, of=whole)
+        return Array(array.name, self.columns(over), kind, of=array)
 
     def take(self, name: str, kind: str, over: str, *reads: Array, saved: bool = True) -> Array:
         """One operation at every point of a set; what is not `saved` is made again in the backward pass."""
@@ -54,7 +54,7 @@ class Builder:
         return made
 
     def product(
-        self, given: Array, sizes: Sizes, name: str = "y", *, bias: bool = False, head: Amount | None = None
+        self, inputs: Array, sizes: Sizes, name: str = "y", *, bias: bool = False, head: Amount | None = None
     ) -> Array:
         """Y = x W (+ b) for n tokens of d_in numbers, d_out in the result: all three in `sizes`.
 
@@ -67,7 +67,7 @@ class Builder:
         over, longest = "token < n and i < d_in and o < d_out", (Amount.of(sizes["d_in"]),)
         every = inner.columns(over)
         inner.statements.append(
-            Statement(name, "products", every, (given, weight), out, out.size, over, longest)
+            Statement(name, "products", every, (inputs, weight), out, out.size, over, longest)
         )
         if bias:
             offset = inner.parameter(f"b_{name}", "o < d_out", of_head=head)

@@ -51,8 +51,8 @@ def conv(
         raise NamingError(f"padding_mode is one of {', '.join(MODES)}, not {padding_mode!r}")
     sizes, channels = read_sizes(rows=rows, cols=cols), read_sizes(c_in=c_in, c_out=c_out)
     axes = [
-        _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
-        for place, size in enumerate(sizes)
+        _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, index, padding_mode)
+        for index, size in enumerate(sizes)
     ]
     inside, outputs, seen, pixels, used = (
         getattr(axes[0], name) * getattr(axes[1], name)
@@ -61,7 +61,7 @@ def conv(
     each = _per_group(channels["c_in"], channels["c_out"], read_size("groups", groups))
     depth, out_channels = Amount.of(each * channels["c_out"]), Amount.of(channels["c_out"])
     taps = Amount.of(axes[0].kernel * axes[1].kernel)
-    whole = outputs * taps * depth
+    all_products = outputs * taps * depth
     made = Columns.same(outputs * out_channels)
     filled = Columns.of(seen * out_channels, made.dense)
     image = Array(
@@ -72,7 +72,7 @@ def conv(
     )
     weight = Array("W", Columns.same(taps * depth), "parameter", Columns.same(used * depth))
     out = Array("y", made, touched=filled)
-    products = Columns.of(inside * depth, whole)
+    products = Columns.of(inside * depth, all_products)
     over = "output, tap inside the image, channel in, channel out"
     steps = [
         Statement(name, "products", products, (image, weight), out, filled, over, (taps * Amount.of(each),))
@@ -112,8 +112,8 @@ def patch_embedding(
     >>> patch_embedding(rows=224, cols=224, d=768).parameters  # 3*16*16*768 + 768
     590592
     """
-    found = conv(rows=rows, cols=cols, c_in=c, c_out=d, kernel=patch, stride=patch, bias=bias, name="patches")
-    return found.named("patch embedding")
+    cost = conv(rows=rows, cols=cols, c_in=c, c_out=d, kernel=patch, stride=patch, bias=bias, name="patches")
+    return cost.named("patch embedding")
 
 
 def output_size(size: int, kernel: int, stride: int = 1, dilation: int = 1, padding: int = 0) -> int:
@@ -153,8 +153,8 @@ class _ConvAxis:
         taken = read_size("kernel", _along("kernel", kernel, place))
         taps = number_of(taken)
         by, apart = (
-            need_number(what, _along(what, given, place))
-            for what, given in (("stride", stride), ("dilation", dilation))
+            need_number(what, _along(what, number, place))
+            for what, number in (("stride", stride), ("dilation", dilation))
         )
         if taps is None:
             return _ConvAxis.named(name, sizes, taken, by, apart, padding, place, mode)
@@ -241,10 +241,10 @@ def _repeated(
     last = points(f"{by}*j <= {most}", along, where=large) - points(
         f"{by}*j < {most} - {near}", along, where=large
     )
-    found = points(but_last, along, ("pixel",), large) + last
+    total = points(but_last, along, ("pixel",), large) + last
     if 1 + more >= 0 and (1 + more) % by > after:  # a single pixel always meets a tap
-        found = found + points(f"j < 1 and {name} == 1", along, where=large)
-    return found
+        total = total + points(f"j < 1 and {name} == 1", along, where=large)
+    return total
 
 
 def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int, int]:
@@ -259,11 +259,11 @@ def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int,
     return pad, pad
 
 
-def _along(name: str, given: Pair, axis: int) -> Size:
+def _along(name: str, pair: Pair, axis: int) -> Size:
     """What is given for one axis."""
-    if isinstance(given, tuple) and len(given) != 2:
-        raise NamingError(f"{name} is one number, or two: rows and columns, not {given}")
-    return given[axis] if isinstance(given, tuple) else given
+    if isinstance(pair, tuple) and len(pair) != 2:
+        raise NamingError(f"{name} is one number, or two: rows and columns, not {pair}")
+    return pair[axis] if isinstance(pair, tuple) else pair
 
 
 def _both(padding: Padding) -> tuple[int, int] | str:

@@ -151,15 +151,15 @@ class _GridStatements(Builder):
         other = self.take("1 - l", "adds", self.top, share, saved=False)
         tops = self.take("(1 - l) * top", "multiplies", self.top, other, states)
         both = f"{self.top} and 1 <= col"
-        found = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), saved=False)
-        return self.part(found, self.some)
+        convex = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), saved=False)
+        return self.part(convex, self.some)
 
     def sum(self, gate: str, sources: tuple[str, ...], of: str = "") -> Array:
         """The products with pixels and neighbours that go into one sum, and the bias with the pixels."""
         from_pixel = "in" in sources
         units = f"{gate}{self.units}"
         begun = self.columns(units if from_pixel else f"{gate}{self.some}")
-        found = Array(f"sum{of}", self.columns(units), touched=begun)
+        total = Array(f"sum{of}", self.columns(units), touched=begun)
         ways = {
             "in": (self.units, "c", self.x),
             "left": (self.left, "h", self.h),
@@ -177,9 +177,9 @@ class _GridStatements(Builder):
             weight = self.parameter(f"W_{source}{of}", shape, used)
             name, start, every = f"{source}{of}", begins.get(source, NOTHING), self.columns(over)
             self.statements.append(
-                Statement(name, "products", every, (reads, weight), found, start, over, (terms,))
+                Statement(name, "products", every, (reads, weight), total, start, over, (terms,))
             )
         if not from_pixel or not self.bias:
-            return found
+            return total
         bias = self.parameter("b", f"{gate}{self.way}o < h")
-        return self.take("bias", "adds", units, found, bias)
+        return self.take("bias", "adds", units, total, bias)

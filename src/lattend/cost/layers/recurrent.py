@@ -71,15 +71,15 @@ def gru(
 def _recurrent(
     name: str, steps: Size, inputs: Size, hidden: Size, layers: Size, bias: bool, initial: bool
 ) -> Cost:
-    given = read_sizes(steps=steps, inputs=inputs, hidden=hidden, layers=layers)
-    sizes = dict(zip("tchl", given.values(), strict=True))
+    known = read_sizes(steps=steps, inputs=inputs, hidden=hidden, layers=layers)
+    sizes = dict(zip("tchl", known.values(), strict=True))
     builder = _RecurrentStatements(sizes, bias, initial, keeps_state=name != "rnn")
     {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
     depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
     how = {"depth": depth, "mixes_tokens": True, "path": Amount.of(sizes["t"]), "cache": state}
     layer = builder.layer(name, **how, streams=True, positions=sizes["t"])
-    return single(layer, ReferenceRun(name, given, {"bias": bias, "initial": initial}))
+    return single(layer, ReferenceRun(name, known, {"bias": bias, "initial": initial}))
 
 
 class _RecurrentStatements(Builder):
@@ -119,9 +119,11 @@ class _RecurrentStatements(Builder):
         ahead = self.sum("W x", 3, "input")
         back = self.sum("U h", 3, "state")
         some = self.units if self.bias else self.states  # where there is a U h, if only its bias
-        both, found = f"gate < 2 and {self.units}", f"gate < 2 and {some}"
-        joined = self.take("W x + U h", "adds", found, self.part(ahead, found), self.part(back, found))
-        opened = self.take("σ", "functions", both, self.part(joined, both))
+        both, gate_units = f"gate < 2 and {self.units}", f"gate < 2 and {some}"
+        summed = self.take(
+            "W x + U h", "adds", gate_units, self.part(ahead, gate_units), self.part(back, gate_units)
+        )
+        opened = self.take("σ", "functions", both, self.part(summed, both))
         past = self.take(
             "r * U h", "multiplies", some, self.part(opened, some), self.part(back, some, "made")
         )
@@ -138,20 +140,20 @@ class _RecurrentStatements(Builder):
     def sum(self, name: str, gates: int, which: str) -> Array:
         """The products that go into gates and their biases; both sides join in one sum, or have their own."""
         gate = f"gate < {gates} and "
-        found = Array(name, self.columns(f"{gate}{self.units}"))
+        total = Array(name, self.columns(f"{gate}{self.units}"))
         if which != "state":
-            self.products("W", f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
+            self.products("W", f"{gate}layer == 0 and step < t and o < h", "c", self.input, total)
             if not self.one_layer:
-                self.products("W above", f"{gate}1 <= layer and {self.units}", "h", self.below, found)
-            found = self.offset("b_W", gate, found)
+                self.products("W above", f"{gate}1 <= layer and {self.units}", "h", self.below, total)
+            total = self.offset("b_W", gate, total)
         if which != "input":
             over = f"{gate}{self.states}"
-            self.products("U", over, "h", self.before, found, joins=which == "both")
-            found = self.offset("b_U", gate, found, alone=which == "state" and not self.initial)
-        return found
+            self.products("U", over, "h", self.before, total, joins=which == "both")
+            total = self.offset("b_U", gate, total, alone=which == "state" and not self.initial)
+        return total
 
     def products(
-        self, weights: str, outputs: str, width: str, given: Array, made: Array, *, joins: bool = False
+        self, weights: str, outputs: str, width: str, inputs: Array, made: Array, *, joins: bool = False
     ) -> None:
         """Products with weights of their own; `joins` where they go into a sum that has begun."""
         over = f"{outputs} and i < {width}"
@@ -165,7 +167,7 @@ class _RecurrentStatements(Builder):
         longest = (two, *upper) if joins else (one,)
         every = self.columns(over)
         self.statements.append(
-            Statement(made.name, "products", every, (given, weight), made, begins, over, longest)
+            Statement(made.name, "products", every, (inputs, weight), made, begins, over, longest)
         )
 
     def offset(self, name: str, gate: str, sums: Array, *, alone: bool = False) -> Array:

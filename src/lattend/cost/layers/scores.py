@@ -1,18 +1,81 @@
-"""Scores: how attention rates attended pairs, by its encoding of positions and its projections."""
+"""Scores: the statements of attention at attended pairs, by encoding of positions and projections."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.layers.builder import columns
-from lattend.cost.layers.entries import entries_of, used_entries
-from lattend.cost.layers.pair_statements import PairStatements
-from lattend.cost.pairs import AttendedPairs
-from lattend.cost.points import Sizes
-from lattend.cost.statement import NOTHING, Array, Columns
-from lattend.errors import NamingError
+from lattend.cost.layers.builder import Builder, columns
+from lattend.cost.pairs import MOST_MASK, AttendedPairs
+from lattend.cost.points import Sizes, defined, known_numbers, points, with_parameters
+from lattend.cost.sizes import multiply
+from lattend.cost.statement import NOTHING, Array, Columns, Statement
+from lattend.errors import DomainError, NamingError, TooLarge
+from lattend.rules.language import expr
 from lattend.rules.language.polynomial import Polynomial
+from lattend.rules.rule import Rule
+
+
+class PairStatements(Builder):
+    """Statements over the attended pairs of all heads, and the parameters they read."""
+
+    def __init__(self, sizes: Sizes, pairs: AttendedPairs) -> None:
+        # Without those of the rule, whose names may be those of indices here
+        own = {name: size for name, size in sizes.items() if name not in pairs.rule.parameters}
+        super().__init__({**own, "N": pairs.queries, "M": pairs.all_keys})
+        self.pairs = pairs
+        heads, kv_heads = (
+            Amount.of(Polynomial.constant(1) if pairs.per_head else sizes[name])
+            for name in ("heads", "kv_heads")
+        )
+        self.attended, self.rows = pairs.pairs * heads, pairs.rows * heads
+        self.keys = pairs.keys * kv_heads
+
+    def of(self, *names: str) -> Amount:
+        """The product of these sizes."""
+        return Amount.of(multiply(*(self.sizes[name] for name in names)))
+
+    def add(
+        self,
+        name: str,
+        points: Columns,
+        reads: tuple[Array, ...],
+        out: Array,
+        begins: Columns,
+        longest: Amount,
+        *,
+        kind: str = "products",
+        and_: str = "",
+        over: str = "",
+        recomputed: bool = True,
+    ) -> None:
+        """Sums of products, by default over attended pairs; scores are computed again going back."""
+        where = over or ", ".join(part for part in ("attended (q, k)", and_) if part)
+        self.statements.append(
+            Statement(name, kind, points, reads, out, begins, where, (longest,), recomputed=recomputed)
+        )
+
+    def each(self, name: str, kind: str, *reads: Array, saves: str | None = None) -> Array:
+        """One operation at every attended pair."""
+        made = Array(name, self.attended)
+        recomputed = kind in ("exponentials", "constant multiplies", "adds")
+        self.statements.append(
+            Statement(
+                name,
+                kind,
+                self.attended,
+                reads,
+                made,
+                over="attended (q, k)",
+                saves=saves,
+                recomputed=recomputed,
+            )
+        )
+        return made
+
 
 ENCODINGS = (None, "absolute", "relative", "quadratic", "sinusoidal", "tables")
 PROJECTIONS = ("shared", "naive", None)
@@ -40,12 +103,12 @@ class Options:
             )
         if self.projections == "naive" and (self.encoding not in NAIVE or self.bias):
             raise NamingError(f"naive projections go with encoding {_listed(NAIVE)}, and bias=False")
-        for name, given, home in (
+        for name, value, home in (
             ("content=True", self.content, ("quadratic",)),
             ("radius", self.radius is not None, ("tables",)),
             ("learned=False", not self.learned, ("absolute", "quadratic", "tables")),
         ):
-            if given and self.encoding not in home:
+            if value and self.encoding not in home:
                 raise NamingError(f"{name} goes with encoding {_listed(home)}, not {self.encoding!r}")
 
     @property
@@ -113,9 +176,9 @@ class Scores(PairStatements):
 
     def content(self, name: str, queries: Array, keys: Array) -> Array:
         """The products q · k."""
-        wide, found = self.of("D_hid"), Array(name, self.attended)
-        self.add(name, self.attended * wide, (queries, keys), found, self.attended, wide, and_="i < D_hid")
-        return found
+        wide, result = self.of("D_hid"), Array(name, self.attended)
+        self.add(name, self.attended * wide, (queries, keys), result, self.attended, wide, and_="i < D_hid")
+        return result
 
     # Encodings
 
@@ -131,10 +194,10 @@ class Scores(PairStatements):
         every = Columns.same(self.of("heads", "D_p"))
         form = self.encoding("v", every, self.pairs.any() * every, self.of("D_p"))
         shifts = Array("r", self.attended, "constant")
-        found, terms = Array(name, self.attended), self.of("D_p")
+        result, terms = Array(name, self.attended), self.of("D_p")
         points, kind = self.attended * terms, "constant products"
-        self.add(name, points, (form, shifts), found, self.attended, terms, kind=kind, and_="i < D_p")
-        return found
+        self.add(name, points, (form, shifts), result, self.attended, terms, kind=kind, and_="i < D_p")
+        return result
 
     def table(self) -> Array:
         """A number for each shift k - q and head; with a radius, shifts further away take the end's."""
@@ -156,36 +219,36 @@ class Scores(PairStatements):
             more = [Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)]
             self.parameters += more
         sides = tuple(
-            self.again(weight, [token, *more], "D_i", each)
+            self.project_per_pair(weight, [token, *more], "D_i", each)
             for weight, token in ((W_q, tokens), (W_k, others))
         )
-        found = Array("scores", self.attended)
-        self.add("scores", self.attended * wide * terms, sides, found, self.attended, wide * terms)
-        return found
+        scores = Array("scores", self.attended)
+        self.add("scores", self.attended * wide * terms, sides, scores, self.attended, wide * terms)
+        return scores
 
     def naive_relative(self, tokens: Array, others: Array, W_q: Array, W_k: Array) -> Array:
         """The four terms of `relative`, where each projects again what it multiplies."""
         wide, shifts = self.of("D_hid"), Array("r", self.attended, "constant")
         W_r = self.head_parameter("W̃", self.of("D_p", "D_hid"))
         u, v = (self.head_parameter(name, wide) for name in "uv")
-        q, k = self.again(W_q, [tokens], "D_i", 2), self.again(W_k, [others], "D_i", 2)
-        r = self.again(W_r, [shifts], "D_p", 2, kind="constant products")
-        found, begins = Array("scores", self.attended), self.attended  # one sum of all four
+        q, k = self.project_per_pair(W_q, [tokens], "D_i", 2), self.project_per_pair(W_k, [others], "D_i", 2)
+        r = self.project_per_pair(W_r, [shifts], "D_p", 2, kind="constant products")
+        scores, begins = Array("scores", self.attended), self.attended  # one sum of all four
         for name, left, right in (("q k", q, k), ("q W̃ r", q, r), ("u k", u, k), ("v W̃ r", v, r)):
             points = self.attended * wide
-            self.add(name, points, (left, right), found, begins, wide * 4, and_="i < D_hid")
+            self.add(name, points, (left, right), scores, begins, wide * 4, and_="i < D_hid")
             begins = NOTHING
-        return found
+        return scores
 
-    def again(
-        self, weight: Array, given: list[Array], inner: str, each: int, kind: str = "products"
+    def project_per_pair(
+        self, weight: Array, inputs: list[Array], inner: str, each: int, kind: str = "products"
     ) -> Array:
         """Vectors of D_hid numbers that every pair makes anew, `each` of them from each of the given."""
         wide = self.of("D_hid")
-        made = Array("projected again", self.attended * wide * (each * len(given)))
+        made = Array("projected again", self.attended * wide * (each * len(inputs)))
         points, begins = self.attended * self.of(inner, "D_hid") * each, self.attended * wide * each
         indices = f"term < {each}, i < {inner}, o < D_hid"
-        for array in given:
+        for array in inputs:
             reads = (array, weight)
             self.add(made.name, points, reads, made, begins, self.of(inner), kind=kind, and_=indices)
         return made
@@ -223,7 +286,7 @@ class Scores(PairStatements):
         for name, indices, reads, out, longest in apart:
             over, kind = f"head < heads and {indices}", "constant products" if out is far else "products"
             every = columns(over, sizes)
-            self.add(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
+            self.add(name, every, reads, out, out.size, longest, kind=kind, over=over, recomputed=False)
         near = self.content("q k", queries, keys)
         self.add(
             "q W̃ r", self.attended * wide, (queries, far), distant, self.attended, wide, and_="i < D_hid"
@@ -231,3 +294,55 @@ class Scores(PairStatements):
         total = self.each("content and shift", "adds", near, distant)
         total = self.each("and u k", "adds", total, content)
         return self.each("scores", "adds", total, place)
+
+
+def entries_of(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Amount:
+    """The entries of one head's table: one for each shift k - q, or 2r + 1 an axis."""
+    return Amount.of(pairs.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
+
+
+def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Columns:
+    """The entries that pairs read, in one head, or in all of them where heads differ.
+
+    Without a radius there is one for each shift k - q; with one, shifts beyond it share those at the end.
+    """
+    rule, sizes = pairs.rule, pairs.sizes
+    if radius is None and not pairs.per_head:
+        return pairs.used_shifts()
+    if radius is not None and len(radius) != len(rule.axes):
+        many = len(rule.axes)
+        raise DomainError(
+            f'radius has one number an axis of the rule "{rule.text}", {many} in all, not {radius}'
+        )
+    every = entries_of(pairs, radius)
+    every = every * Amount.of(sizes["heads"]) if pairs.per_head else every
+    known = known_numbers(rule, sizes)
+    if expr.arrays(rule.condition) and len(known) == len(rule.free):
+        return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
+    bare = with_parameters(rule, known)
+    bounds, onto = [expr.text(bare.condition)], list[str]()
+    for index, axis in enumerate(bare.axes):
+        away, entry = f"{axis.key} - {axis.query}", f"entry{index}"
+        if radius is None:
+            bounds.append(f"{entry} == {away} + {axis.queries} - 1")
+        else:
+            bounds.append(f"{entry} == min(max({away} + {radius[index]}, 0), {2 * radius[index]})")
+        bounds += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
+        onto.append(entry)
+    if pairs.per_head:
+        bounds.append("head < heads")
+        onto.append("head")
+    condition = " and ".join(f"({part})" for part in bounds)
+    used = points(condition, sizes, tuple(onto), expr.text(defined(bare)), rule.budget)
+    return Columns.of(used, every)
+
+
+def _from_mask(bound: Rule, radius: tuple[int, ...] | None) -> int:
+    """The same from the pairs of a rule that looks up data."""
+    if bound.dense > MOST_MASK:
+        raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} pairs")
+    places, axes = np.argwhere(bound.mask()), len(bound.axes)
+    shifts = places[:, -axes:] - places[:, -2 * axes : -axes]
+    if radius is not None:
+        shifts = np.clip(shifts, -np.array(radius), radius)
+    return len(np.unique(np.hstack([places[:, : -2 * axes], shifts]), axis=0))

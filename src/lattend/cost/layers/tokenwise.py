@@ -84,10 +84,10 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
     raised = build.take("spread + eps", "adds", one, spread)
     root = build.take("root", "functions", one, raised)
     scale = build.take("1 / root", "reciprocals", one, root)
-    found = build.take("scaled", "multiplies", TOKENS, centred, scale)
-    found = build.take("times weight", "multiplies", TOKENS, found, build.parameter("weight", "i < d"))
+    scaled = build.take("scaled", "multiplies", TOKENS, centred, scale)
+    scaled = build.take("times weight", "multiplies", TOKENS, scaled, build.parameter("weight", "i < d"))
     if kind == "layer":
-        build.take("plus bias", "adds", TOKENS, found, build.parameter("bias", "i < d"))
+        build.take("plus bias", "adds", TOKENS, scaled, build.parameter("bias", "i < d"))
     return single(
         build.layer(f"{kind} norm", positions=sizes["n"]), ReferenceRun("norm", sizes, {"kind": kind})
     )

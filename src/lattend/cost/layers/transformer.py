@@ -66,12 +66,12 @@ def transformer_block(
         parts += [norm(**around, kind=norms), crossed, residual(**around)]
     hidden = _times(d, 4) if hidden is None else hidden
     inner = feed_forward(n=n, d=d, hidden=hidden, bias=bias, gated=gated)
-    whole = joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
+    block = joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
     sizes = {name: size for name, size in attended.runs[0][1].sizes.items() if name in chosen.free}
     named = {"d": d, "heads": heads, "kv_heads": kv_heads or heads, "D": wide, "hidden": hidden}
     named |= {} if cross is None else {"cross": cross}
     how = {"rule": chosen, "norms": norms, "bias": bias, "gated": gated, "scaled": scaled}
-    return running(whole, "transformer", sizes, named, how)
+    return running(block, "transformer", sizes, named, how)
 
 
 @keeps_recipe
@@ -106,10 +106,10 @@ def decoder(
     if tied:
         out = joined("output", _without_parameters(out), tied_table(n=n, d=d))
     first = embedding(n=n, vocabulary=vocabulary, d=d)
-    whole = joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
+    stack = joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
     ((_, run),) = blocks.runs
     named: dict[str, Size] = {"layers": layers, "vocabulary": vocabulary}
-    return running(whole, "transformer", run.sizes, named, {**run.options, "tied": tied})
+    return running(stack, "transformer", run.sizes, named, {**run.options, "tied": tied})
 
 
 @keeps_recipe
@@ -138,7 +138,7 @@ def vit(
     n = down * across + 1
     blocks = transformer_block(n=n, d=d, heads=heads, hidden=hidden, D=D).repeat(layers)
     token = Cost("class token", ((ONE, loose("class token", Amount.of(read_size("d", d)))),))
-    whole = joined(
+    model = joined(
         "vit",
         patch_embedding(rows=rows, cols=cols, patch=patch, c=c, d=d),
         token,
@@ -149,7 +149,7 @@ def vit(
     )
     named = {"rows": rows, "cols": cols, "patch": patch, "c": c, "d": d, "layers": layers, "heads": heads}
     named |= {"D": _head_dim(d, heads, D), "hidden": _times(d, 4) if hidden is None else hidden}
-    return running(whole, "vit", {}, {**named, "classes": classes})
+    return running(model, "vit", {}, {**named, "classes": classes})
 
 
 def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
@@ -159,15 +159,15 @@ def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
     if cross is None:
         return blocks
     ((_, run),) = block.runs
-    whole = joined("blocks", shared_input(n=cross, d=options.get("d", "d"), to=layers), blocks)
-    return running(whole, "transformer", run.sizes, {"layers": layers}, run.options)
+    stacked_blocks = joined("blocks", shared_input(n=cross, d=options.get("d", "d"), to=layers), blocks)
+    return running(stacked_blocks, "transformer", run.sizes, {"layers": layers}, run.options)
 
 
 def running(
     cost: Cost, name: str, known: Sizes, sizes: dict[str, Size], options: Mapping[str, Any] | None = None
 ) -> Cost:
     """The cost with plain code for all of it, in place of code for its parts."""
-    every = {**known, **{size: read_size(size, given, parts=True) for size, given in sizes.items()}}
+    every = {**known, **{size: read_size(size, size_text, parts=True) for size, size_text in sizes.items()}}
     return replace(cost, runs=((ONE, ReferenceRun(name, every, options or {})),))
 
 
@@ -179,9 +179,9 @@ def joined(name: str, *parts: Cost) -> Cost:
     return total.named(name)
 
 
-def _head_dim(d: Size, heads: Size, given: Size | None) -> Size:
-    if given is not None:
-        return given
+def _head_dim(d: Size, heads: Size, head_dim: Size | None) -> Size:
+    if head_dim is not None:
+        return head_dim
     width, many = number_of(read_size("d", d)), number_of(read_size("heads", heads))
     if many is None:
         return "D"

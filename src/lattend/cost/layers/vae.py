@@ -28,9 +28,9 @@ def vae(*, n: Size = "n", d: Size = "d", hidden: Size = "hidden", latent: Size =
         bend(n=n, d=hidden),
         linear(n=n, d_in=hidden, d_out=d),
     )
-    whole = joined("vae", first, heads, sample(n=n, z=latent), last)
+    model = joined("vae", first, heads, sample(n=n, z=latent), last)
     sizes = {"n": n, "d": d, "hidden": hidden, "latent": latent}
-    return running(whole, "vae", {}, sizes)
+    return running(model, "vae", {}, sizes)
 
 
 def bend(*, n: Size = "n", d: Size = "d") -> Cost:

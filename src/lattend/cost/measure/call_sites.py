@@ -43,10 +43,10 @@ class CallSite:
 
     def path(self) -> list[CallSite]:
         """The place and those it lies in, innermost first."""
-        found: list[CallSite] = [self]
-        while found[-1].parent is not None:
-            found.append(found[-1].parent)
-        return found
+        path: list[CallSite] = [self]
+        while path[-1].parent is not None:
+            path.append(path[-1].parent)
+        return path
 
 
 class CallSites:
@@ -76,8 +76,8 @@ class CallSites:
         if node is None:
             return self.here, FORWARD, None
         if self.running_again():
-            here = self.here
-            return here if here.again else self._place(here, here.name, True), BACKWARD, None
+            site = self.here
+            return site if site.again else self._place(site, site.name, True), BACKWARD, None
         number = node._sequence_nr()
         place = self._made[bisect_right(self._numbers, number) - 1]
         return place.first or place, BACKWARD, number
@@ -114,15 +114,15 @@ class CallSites:
     # Modules
 
     def _enter(self, module: Module, args: Any) -> None:
-        name, again = self._name_of(module, self.here), self.running_again()
-        place = self._place(self.here, name, again, type(module).__name__)
+        name, recomputing = self._name_of(module, self.here), self.running_again()
+        place = self._place(self.here, name, recomputing, type(module).__name__)
         self.open(place)
         self._called(place)
 
-    def _place(self, parent: CallSite, name: str, again: bool, kind: str = "") -> CallSite:
-        key = (parent, name, again)
+    def _place(self, parent: CallSite, name: str, recomputing: bool, kind: str = "") -> CallSite:
+        key = (parent, name, recomputing)
         if key not in self._known:
-            first = self._place(parent.first or parent, name, False, kind) if again else None
+            first = self._place(parent.first or parent, name, False, kind) if recomputing else None
             self._known[key] = CallSite(name, kind, parent, first)
         return self._known[key]
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_map
 
-from lattend.cost.measure.operation import tensors
+from lattend.cost.measure.tally import tensors
 
 MOST_BYTES, LARGEST = 1 << 30, 1 << 28  # of all that is kept at a time, and of one tensor
 CPU = torch.device("cpu")
@@ -35,17 +35,17 @@ class Constants:
         """The numbers of a tensor, on the CPU if it is a meta tensor; None where they are not known."""
         if not x.is_meta:
             return x
-        found = self._kept.get(_storage(x))
-        if found is None or found[1].dtype != x.dtype:
+        kept = self._kept.get(_storage(x))
+        if kept is None or kept[1].dtype != x.dtype:
             return None
-        return found[1].as_strided(x.shape, x.stride(), x.storage_offset())
+        return kept[1].as_strided(x.shape, x.stride(), x.storage_offset())
 
     def answer(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """What an operator gives that depends on numbers, such as item(); Unknown where these are."""
         if not any(x.is_meta for x in tensors([*args, *kwargs.values()])):
             raise Unknown
-        found = func(*self._on_cpu(args), **self._on_cpu(dict(kwargs)))
-        return tree_map(self._as_meta, found)
+        answer = func(*self._on_cpu(args), **self._on_cpu(dict(kwargs)))
+        return tree_map(self._as_meta, answer)
 
     def follow(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
         """Find the numbers of what an operator gave, where those of all it was given are known."""
@@ -59,32 +59,32 @@ class Constants:
                 raise Unknown
             new = [x for x in results if _storage(x) not in self._kept]
             self._make_room([x.untyped_storage().nbytes() for x in new])
-            found = func(*self._on_cpu(args), **self._on_cpu(dict(kwargs)))
+            result = func(*self._on_cpu(args), **self._on_cpu(dict(kwargs)))
         except (Unknown, NotImplementedError, RuntimeError):
             self._forget(func, args, kwargs)
             return
-        for meta, real in zip(results, (x for x in tensors([found])), strict=False):
+        for meta, real in zip(results, (x for x in tensors([result])), strict=False):
             if _storage(meta) not in self._kept:
                 self._keep(meta, real)
 
-    def _on_cpu(self, given: Any) -> Any:
-        return tree_map(self._real, given)
+    def _on_cpu(self, value: Any) -> Any:
+        return tree_map(self._real, value)
 
-    def _real(self, given: Any) -> Any:
-        if isinstance(given, torch.device):
+    def _real(self, value: Any) -> Any:
+        if isinstance(value, torch.device):
             return CPU
-        if not isinstance(given, Tensor):
-            return given
-        found = self.value(given)
-        if found is None or found.device != CPU:
+        if not isinstance(value, Tensor):
+            return value
+        real = self.value(value)
+        if real is None or real.device != CPU:
             raise Unknown
-        return found
+        return real
 
-    def _as_meta(self, found: Any) -> Any:
-        if not isinstance(found, Tensor):
-            return found
-        meta = found.to("meta")
-        self._keep(meta, found)
+    def _as_meta(self, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        meta = value.to("meta")
+        self._keep(meta, value)
         return meta
 
     def _keep(self, meta: Tensor, real: Tensor) -> None:
@@ -103,9 +103,9 @@ class Constants:
 
     def _forget(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """What was written to is no longer known."""
-        for argument, given in zip(func._schema.arguments, args, strict=False):
+        for argument, value in zip(func._schema.arguments, args, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write:
-                for x in tensors([given]):
+                for x in tensors([value]):
                     self._drop(_storage(x))
         for x in tensors([kwargs.get("out")]):
             self._drop(_storage(x))

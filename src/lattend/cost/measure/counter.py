@@ -77,15 +77,15 @@ class FlopCounter:
     @property
     def flop_counts(self) -> dict[str, dict[Any, int]]:
         """By module, then by operator; under "Global" all of them."""
-        found: dict[str, dict[Any, int]] = {}
+        counts: dict[str, dict[Any, int]] = {}
         for (place, label, _), tally in ({} if self._meter is None else self._meter.entries).items():
             if not tally.dense:
                 continue
             flops = 2 * self._counted(label, tally)
             for name in {step.name or WHOLE for step in place.path()}:
-                mine = found.setdefault(name, {})
+                mine = counts.setdefault(name, {})
                 mine[label] = mine.get(label, 0) + flops
-        return found
+        return counts
 
     def _counted(self, label: Any, tally: Tally) -> int:
         if self.count == "needed" and self.padding and "convolution" in str(label):

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from lattend.cost.measure.operation import Operation
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Operation, Tally
 
 Formula = Callable[[Operation], Tally]
 
@@ -149,17 +148,19 @@ def _gathered(operations: Callable[[int, int], Tally]) -> Formula:
 
 
 def _most(op: Operation) -> Tally:
-    given, found = _groups(op)
+    numbers, groups = _groups(op)
     if isinstance(op.given.get("other"), torch.Tensor):  # max(a, b) is taken number by number
-        return Tally(comparisons=found)
-    return Tally(comparisons=max(0, given - found))
+        return Tally(comparisons=groups)
+    return Tally(comparisons=max(0, numbers - groups))
 
 
 def _variance(op: Operation) -> Tally:
     """Mean, centred numbers, their squares, and the mean of these."""
-    given, found = _groups(op)
-    roots = found if op.name.startswith("std") else 0
-    return Tally(adds=max(0, 3 * given - 2 * found), multiplies=given, divisions=2 * found, functions=roots)
+    numbers, groups = _groups(op)
+    roots = groups if op.name.startswith("std") else 0
+    return Tally(
+        adds=max(0, 3 * numbers - 2 * groups), multiplies=numbers, divisions=2 * groups, functions=roots
+    )
 
 
 def _softmax(op: Operation) -> Tally:
@@ -185,10 +186,10 @@ def _power(op: Operation) -> Tally:
 def _normalised(numbers: int, groups: int, op: Operation) -> Tally:
     """Mean, variance, one over the root of it, then a weight and a bias where there are such."""
     weight, bias = (op.given.get(name) is not None for name in ("weight", "bias"))
-    found = Tally(
+    tally = Tally(
         adds=3 * numbers - 2 * groups + groups, multiplies=2 * numbers, divisions=3 * groups, functions=groups
     )
-    return found + Tally(multiplies=numbers * weight, adds=numbers * bias)
+    return tally + Tally(multiplies=numbers * weight, adds=numbers * bias)
 
 
 def _layer_norm(op: Operation) -> Tally:
@@ -208,8 +209,8 @@ def _batch_norm(op: Operation) -> Tally:
         running = Tally(multiplies=4 * channels, adds=2 * channels) if kept else NOTHING
         return _normalised(numbers, channels, op) + running
     weight, bias = (op.given.get(name) is not None for name in ("weight", "bias"))
-    found = Tally(adds=numbers + channels, multiplies=numbers, divisions=channels, functions=channels)
-    return found + Tally(multiplies=numbers * weight, adds=numbers * bias)
+    tally = Tally(adds=numbers + channels, multiplies=numbers, divisions=channels, functions=channels)
+    return tally + Tally(multiplies=numbers * weight, adds=numbers * bias)
 
 
 def _rms_norm(op: Operation) -> Tally:
@@ -239,8 +240,8 @@ def _avg_pool(op: Operation) -> Tally:
 def _kernel(op: Operation) -> int:
     size = op.given["kernel_size"]
     axes = int(next((digit for digit in op.name if digit.isdigit()), "1"))
-    given = [size] if isinstance(size, int) else list(size)
-    return prod(given * axes if len(given) == 1 else given)
+    sides = [size] if isinstance(size, int) else list(size)
+    return prod(sides * axes if len(sides) == 1 else sides)
 
 
 # Losses, and sums by place
@@ -250,9 +251,9 @@ def _loss(each: Tally) -> Formula:
     """So much for every number, and the sum or mean of them."""
 
     def formula(op: Operation) -> Tally:
-        numbers, found = _groups(op)
-        whole = op.given.get("reduction", 1) != 0
-        return each * numbers + (Tally(adds=max(0, numbers - found), divisions=1) if whole else NOTHING)
+        numbers, results = _groups(op)
+        reduced = op.given.get("reduction", 1) != 0
+        return each * numbers + (Tally(adds=max(0, numbers - results), divisions=1) if reduced else NOTHING)
 
     return formula
 

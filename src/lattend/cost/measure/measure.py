@@ -15,9 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from lattend.cost.measure.call_sites import CallSite
 from lattend.cost.measure.meter import Meter
-from lattend.cost.measure.operation import tensors
 from lattend.cost.measure.profile import WAYS, ModuleCost, Profile
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Tally, tensors
 from lattend.errors import LattendError, TensorError
 
 
@@ -80,14 +79,14 @@ def _moved(value: Any) -> Any:
     return value.to("meta") if isinstance(value, Tensor) else value
 
 
-def _differentiate(module: Module, out: Any, given: Sequence[Any]) -> None:
+def _differentiate(module: Module, out: Any, outputs: Sequence[Any]) -> None:
     results = [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
     if not results:
         raise LattendError(
             "backward=True: no output depends on a parameter or input that requires a gradient; "
             "leave backward out, or call requires_grad_() on the parameters"
         )
-    wanted = [x for x in [*module.parameters(), *tensors(given)] if x.requires_grad]
+    wanted = [x for x in [*module.parameters(), *tensors(outputs)] if x.requires_grad]
     gradients = [torch.ones_like(x) for x in results]
     torch.autograd.grad(results, wanted, gradients, allow_unused=True)
 
@@ -142,8 +141,8 @@ def device_of(module: Module) -> torch.device:
 
 
 def _is_shape(value: Any) -> bool:
-    whole = isinstance(value, tuple | list) and len(value) > 0
-    return whole and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
+    is_shape = isinstance(value, tuple | list) and len(value) > 0
+    return is_shape and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
 
 
 @contextmanager
@@ -195,7 +194,7 @@ def profile(module: Module, meter: Meter) -> Profile:
             mine.get(name, 0),
             *sums.get(name, (NOTHING, NOTHING)),
             calls=calls.get(name, 0),
-            operations={op: (there, back) for op, (there, back) in operations.get(name, {}).items()},
+            operations={op: (forward, back) for op, (forward, back) in operations.get(name, {}).items()},
         )
         for name, kind in kinds.items()
     ]
@@ -206,15 +205,15 @@ def profile(module: Module, meter: Meter) -> Profile:
 
 def own_parameters(module: Module) -> dict[str, int]:
     """How many numbers each module learns that no module before it does."""
-    found: dict[str, int] = {}
+    parameters: dict[str, int] = {}
     seen: set[int] = set()
     for name, part in module.named_modules():
         for parameter in part.parameters(recurse=False):
             if id(parameter) in seen or isinstance(parameter, UninitializedParameter):
                 continue
             seen.add(id(parameter))
-            found[name] = found.get(name, 0) + parameter.numel()
-    return found
+            parameters[name] = parameters.get(name, 0) + parameter.numel()
+    return parameters
 
 
 def notes(meter: Meter) -> tuple[str, ...]:
@@ -222,8 +221,8 @@ def notes(meter: Meter) -> tuple[str, ...]:
     places: dict[str, list[str]] = {}
     for text, where in meter.notes:
         places.setdefault(text, []).append(where or "the module itself")
-    told: list[str] = []
+    notes: list[str] = []
     for text, where in places.items():
         names = ", ".join(where[:2]) + (f" and {len(where) - 2} more" if len(where) > 2 else "")
-        told.append(text.replace("{}", names))
-    return tuple(told)
+        notes.append(text.replace("{}", names))
+    return tuple(notes)

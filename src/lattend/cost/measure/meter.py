@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -29,11 +30,18 @@ from lattend.cost.measure import products
 from lattend.cost.measure.call_sites import CallSite, CallSites
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
 from lattend.cost.measure.elementwise import knows, other
-from lattend.cost.measure.operation import Operation, operation, short_name, tensors
-from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Pairs, pairs_of, pairs_of_fused
+from lattend.cost.measure.pairs import (
+    FUSED,
+    FUSED_BACKWARD,
+    UNKNOWN,
+    Pairs,
+    has_values,
+    pairs_of,
+    pairs_of_fused,
+)
 from lattend.cost.measure.profile import BACKWARD, FORWARD
 from lattend.cost.measure.rule_pairs import pairs_of_call
-from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.measure.tally import NOTHING, Operation, Tally, operation, short_name, tensors
 from lattend.cost.measure.written_attention import Product, WrittenAttention
 
 SDPA = "scaled_dot_product_attention"
@@ -113,35 +121,35 @@ class Meter:
 
     def attention(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Run torch's attention and count it by its mask."""
-        given = {**dict(zip(_SDPA_ARGUMENTS, args, strict=False)), **kwargs}
-        parts = (given["query"], given["key"], given["value"], given.get("attn_mask"))
-        if is_functorch_wrapped_tensor(given["query"]):  # of a whole batch: counted where it is unwrapped
+        arguments = {**dict(zip(_SDPA_ARGUMENTS, args, strict=False)), **kwargs}
+        parts = (arguments["query"], arguments["key"], arguments["value"], arguments.get("attn_mask"))
+        if is_functorch_wrapped_tensor(arguments["query"]):  # of a whole batch: counted where it is unwrapped
             return func(*args, **kwargs)
         if any(isinstance(x, Tensor) and x.is_nested for x in parts):
             self.unknown[f"{SDPA} of nested tensors"] += 1
             with self.pause():
                 return func(*args, **kwargs)
         with self.pause(), torch.no_grad():
-            pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(given.get("is_causal", False)))
-        here, again = self.places.here, self.places.running_again()
-        place = CallSite(here.name, here.kind, here, (here.first or here) if again else None, pairs)
+            pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(arguments.get("is_causal", False)))
+        site, recomputing = self.places.here, self.places.running_again()
+        place = CallSite(site.name, site.kind, site, (site.first or site) if recomputing else None, pairs)
         self.places.open(place)
         try:
             out = func(*args, **kwargs)
         finally:
             self.places.close()
-        place.on_meta = given["query"].is_meta  # torch takes it apart there, and a device would not
+        place.on_meta = arguments["query"].is_meta  # torch takes it apart there, and a device would not
         if not any(name in FUSED for name in place.seen) and not place.on_meta:
             place.pairs = pairs = replace(pairs, executed=pairs.dense, tiles="")
         self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
-        self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, pairs.forward)
+        self.add(place, getattr(torch.ops.aten, label), BACKWARD if recomputing else FORWARD, pairs.forward)
         return out
 
     def _seen(self, mask: Any) -> Any:
         """A mask with its numbers, if these are known."""
-        found = self.constants.value(mask) if isinstance(mask, Tensor) else None
-        return mask if found is None else found
+        values = self.constants.value(mask) if isinstance(mask, Tensor) else None
+        return mask if values is None else values
 
     def _remark(self, pairs: Pairs) -> None:
         if pairs.tiles:
@@ -151,8 +159,8 @@ class Meter:
 
     # Operators
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], again: Any) -> Any:
-        """Run an operator and count it; `again` is the mode that counts what it is taken apart into."""
+    def run(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], mode: Any) -> Any:
+        """Run an operator and count it; `mode` is the mode that counts what it is taken apart into."""
         if self.paused:
             return func(*args, **kwargs)
         if not isinstance(func, torch._ops.OpOverload):
@@ -168,7 +176,7 @@ class Meter:
             self.add(place, packet, way, Tally.of(formula(*args, **kwargs, out_val=out) // 2))
             return out
         if func.namespace == "aten" and not _is_known(func, name):
-            with again:
+            with mode:
                 out = func.decompose(*args, **kwargs)
             if out is not NotImplemented:
                 return out
@@ -194,8 +202,8 @@ class Meter:
     def _count(self, func: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
         packet = func._overloadpacket
         if packet in (counted.ATTENTION, counted.FORWARD, counted.BACKWARD):
-            given = {**op.given, "given": [self._seen(one) for one in op.given["given"] or ()]}
-            pairs = pairs_of_call(given, self.device)
+            arguments = {**op.given, "given": [self._seen(one) for one in op.given["given"] or ()]}
+            pairs = pairs_of_call(arguments, self.device)
             self._remark(pairs)
             self.add(place, packet, way, pairs.backward if packet is counted.BACKWARD else pairs.forward)
         elif func.namespace != "aten":
@@ -248,8 +256,6 @@ class Meter:
 
     def _whole(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A higher-order operator, whose inside is not seen."""
-        from lattend.cost.measure.flex import is_flex, pairs_of_flex
-
         if not is_flex(func):
             self.unknown[str(func)] += 1
             return func(*args, **kwargs)
@@ -302,9 +308,9 @@ class _Dispatch(TorchDispatchMode):
 def _unchecked(func: Any) -> FunctionType:
     """The same function without its question whether a mode wants the call: ours has had it."""
     names = {**func.__globals__, "has_torch_function": lambda tensors: False}
-    found = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
-    found.__kwdefaults__ = func.__kwdefaults__
-    return found
+    function = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
+    function.__kwdefaults__ = func.__kwdefaults__
+    return function
 
 
 @contextmanager
@@ -323,3 +329,42 @@ def _taken_apart() -> Iterator[None]:
 def _eager() -> AbstractContextManager[Any]:
     loaded = "torch._dynamo" in sys.modules  # nothing is compiled where it is not
     return torch.compiler.set_stance("force_eager") if loaded else nullcontext()
+
+
+MOST_PAIRS = 1 << 27  # of a mask that is asked pair by pair
+TOO_LARGE = "mask too large to read: attention in {} is counted by its blocks"
+FLEX = ("flex_attention", "flex_attention_backward")
+
+
+def is_flex(func: Any) -> bool:
+    """Whether an operator is FlexAttention, forward or backward."""
+    return str(func) in FLEX
+
+
+def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
+    """The pairs of a call; its block mask comes as a tuple whose last entry is the mask itself."""
+    query, key, value = args[:3]
+    block_mask = next(x for x in args[3:] if isinstance(x, tuple) and callable(x[-1]))
+    batch, heads, n = query.shape[:3]
+    m = key.shape[2]
+    members, dense = batch * heads, batch * heads * n * m
+    sizes = (query.shape[-1], value.shape[-1])
+    partial, full = block_mask[2], block_mask[4]
+    if not has_values(partial):
+        return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
+    area = prod(block_mask[-3:-1])
+    tiles = " × ".join(map(str, block_mask[-3:-1])) + " blocks"
+    blocks = int(partial.sum()) + (0 if full is None else int(full.sum()))
+    executed = min(dense, blocks * area * (members // max(1, prod(partial.shape[:2]))))
+    kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
+    if prod(kinds) * n * m > MOST_PAIRS:
+        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE, tiles)
+    attended = _attended(block_mask[-1], *kinds, n, m, query.device)
+    needed = attended * (members // prod(kinds))
+    return Pairs(needed, executed, dense, *sizes, min(needed, members * n), tiles=tiles)
+
+
+def _attended(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:
+    from torch.nn.attention.flex_attention import create_mask
+
+    return int(create_mask(mask, batch, heads, n, m, device=str(device)).sum())

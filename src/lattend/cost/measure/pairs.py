@@ -47,8 +47,8 @@ class Pairs:
     def backward(self) -> Tally:
         """Gradients of queries, keys, values and weights: twice the forward; scores are computed again."""
         each = 2 * (self.head_dim + self.value_dim)
-        again = each + self.head_dim
-        return Tally(self.needed * each, self.executed * again, self.dense * again)
+        recomputed = each + self.head_dim
+        return Tally(self.needed * each, self.executed * recomputed, self.dense * recomputed)
 
     def scaled(self, products: Tally) -> Tally:
         """Products over all pairs, of which those of the attended ones are needed."""
@@ -63,9 +63,9 @@ def pairs_of(
     causal: bool,
     *,
     grouped: bool = True,
-    whole: bool = False,
+    full_size: bool = False,
 ) -> Pairs:
-    """The pairs of torch's scaled_dot_product_attention; `whole` says that it computes all of them.
+    """The pairs of torch's scaled_dot_product_attention; `full_size` says that it computes all of them.
 
     q and k are [..., n, D] and [..., m, D]. Causal attends k <= q, counted from the first of each; a mask of
     booleans its true entries, one of numbers those that are not lowest.
@@ -86,8 +86,8 @@ def pairs_of(
     if not causal:
         return Pairs(dense, dense, dense, *sizes, members * n if m else 0)
     needed, rows = band(n, m, None, shift)
-    executed = n * m if whole else band_tiles(n, m, None, shift)
-    tiles = "" if whole else tile_text()
+    executed = n * m if full_size else band_tiles(n, m, None, shift)
+    tiles = "" if full_size else tile_text()
     return Pairs(members * needed, members * executed, dense, *sizes, members * rows, tiles=tiles)
 
 
@@ -170,23 +170,23 @@ FUSED = {
 FUSED_BACKWARD = {f"{name.removesuffix('_forward')}_backward" for name in FUSED}
 
 
-def pairs_of_fused(name: str, given: Mapping[str, Any]) -> Pairs:
+def pairs_of_fused(name: str, arguments: Mapping[str, Any]) -> Pairs:
     """The pairs of a fused operator, forward or backward."""
-    query, key, value = (given[part] for part in ("query", "key", "value"))
-    mask = given.get("attn_mask", given.get("attn_bias", given.get("bias")))
+    query, key, value = (arguments[part] for part in ("query", "key", "value"))
+    mask = arguments.get("attn_mask", arguments.get("attn_bias", arguments.get("bias")))
     mask = None if mask is None or mask.numel() == 0 else mask
     if name.startswith(("_flash", "_efficient")):
-        return _of_rows(query, key, value, mask, given)
-    return pairs_of(query, key, value, mask, bool(given.get("is_causal", False)))
+        return _of_rows(query, key, value, mask, arguments)
+    return pairs_of(query, key, value, mask, bool(arguments.get("is_causal", False)))
 
 
 def _of_rows(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, given: Mapping[str, Any]
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, arguments: Mapping[str, Any]
 ) -> Pairs:
     """The same where positions come before heads, and sequences of several lengths may be packed."""
     heads, sizes = query.shape[-2], (query.shape[-1], value.shape[-1])
     names = (("cum_seq_q", "cu_seqlens_q"), ("cum_seq_k", "cu_seqlens_k"))
-    ends = [given.get(a, given.get(b)) for a, b in names]
+    ends = [arguments.get(a, arguments.get(b)) for a, b in names]
     packed = [end for end in ends if end is not None and end.numel() > 1]
     if packed and not all(map(has_values, packed)):
         dense = query.numel() // query.shape[-1] * key.shape[-3]
@@ -198,9 +198,9 @@ def _of_rows(
     if mask is not None:
         query, key, value = (x.transpose(-2, -3) for x in (query, key, value))
         return pairs_of(query, key, value, mask, False)
-    causal = bool(given.get("is_causal", False)) or given.get("custom_mask_type", 0) > 0
-    corner = given.get("custom_mask_type", 2) == 1  # counted from the first of each
-    left, right = (given.get(f"window_size_{side}") for side in ("left", "right"))
+    causal = bool(arguments.get("is_causal", False)) or arguments.get("custom_mask_type", 0) > 0
+    corner = arguments.get("custom_mask_type", 2) == 1  # counted from the first of each
+    left, right = (arguments.get(f"window_size_{side}") for side in ("left", "right"))
     left, right = (None if side is None or side < 0 else int(side) for side in (left, right))
     needed = executed = dense = rows = 0
     tiles = tile_text() if causal or left is not None or right is not None else ""

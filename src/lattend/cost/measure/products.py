@@ -10,8 +10,7 @@ from math import prod
 
 from torch import Tensor, dtype
 
-from lattend.cost.measure.operation import Operation
-from lattend.cost.measure.tally import Tally
+from lattend.cost.measure.tally import Operation, Tally
 
 # The arguments that are multiplied; the last axis of the left one is summed over
 MATRICES = {
@@ -95,29 +94,29 @@ def inside(size: int, out: int, kernel: int, stride: int, padding: int, dilation
     >>> inside(5, 5, 3, 1, 1, 1)  # the first and the last output have two taps inside: 2 + 3*3 + 2
     13
     """
-    found = 0
+    total = 0
     for tap in range(kernel):
         shift = padding - tap * dilation  # output o reads position o*stride - shift
         first = max(0, -(-shift // stride))
         last = min(out - 1, (size - 1 + shift) // stride)
-        found += max(0, last - first + 1)
-    return found
+        total += max(0, last - first + 1)
+    return total
 
 
 def convolution(op: Operation) -> Tally:
     """A convolution, or a transposed one."""
     source, weight = _source(op), op.given["weight"]
-    found = _passes(op, source, weight, op.result, 1)
-    return found + Tally(adds=op.result.numel() if op.given.get("bias") is not None else 0)
+    tally = _passes(op, source, weight, op.result, 1)
+    return tally + Tally(adds=op.result.numel() if op.given.get("bias") is not None else 0)
 
 
 def convolution_backward(op: Operation) -> Tally:
     """Its gradients: as many products for the input's as for the weight's, where each is asked for."""
-    asked = op.given["output_mask"]
+    wanted = op.given["output_mask"]
     grad = op.given["grad_output"]
-    found = _passes(op, _source(op), op.given["weight"], grad, int(asked[0]) + int(asked[1]))
-    adds = grad.numel() - grad.shape[1] if asked[2] else 0
-    return found + Tally(adds=max(0, adds))
+    tally = _passes(op, _source(op), op.given["weight"], grad, int(wanted[0]) + int(wanted[1]))
+    adds = grad.numel() - grad.shape[1] if wanted[2] else 0
+    return tally + Tally(adds=max(0, adds))
 
 
 def _passes(op: Operation, source: Tensor, weight: Tensor, out: Tensor, times: int) -> Tally:
@@ -143,8 +142,8 @@ def _source(op: Operation) -> Tensor:
 
 
 def _each(value: int | Sequence[int], axes: int) -> Sequence[int]:
-    given = [value] if isinstance(value, int) else list(value)
-    return given * axes if len(given) == 1 else given
+    values = [value] if isinstance(value, int) else list(value)
+    return values * axes if len(values) == 1 else values
 
 
 # Recurrent layers that a library runs whole
@@ -184,16 +183,18 @@ def library_rnn_backward(op: Operation) -> Tally:
 
 def _recurrent(op: Operation) -> tuple[int, list[Tensor], int, int, bool]:
     """Steps of the whole batch, the matrices, the kind, the hidden size, and whether there are biases."""
-    given = op.given
-    source = given["input"]
-    if "weight" in given:
-        weights = list(given["weight"])
+    arguments = op.given
+    source = arguments["input"]
+    if "weight" in arguments:
+        weights = list(arguments["weight"])
     else:
-        weights = [given[name] for name in sorted(given) if name.startswith("weight") and name[6:].isdigit()]
+        weights = [
+            arguments[name] for name in sorted(arguments) if name.startswith("weight") and name[6:].isdigit()
+        ]
     matrices = [weight for weight in weights if weight.dim() == 2]
-    biases = any(weight.dim() == 1 for weight in weights) and bool(given.get("has_biases", True))
+    biases = any(weight.dim() == 1 for weight in weights) and bool(arguments.get("has_biases", True))
     steps = source.numel() // max(1, source.shape[-1])
-    return steps, matrices, int(given["mode"]), int(given["hidden_size"]), biases
+    return steps, matrices, int(arguments["mode"]), int(arguments["hidden_size"]), biases
 
 
 FORMULAS: dict[str, Callable[[Operation], Tally]] = {

@@ -24,14 +24,14 @@ TILES = "tiles not known: attention in {} is executed dense"
 _EXECUTED: Recent[object, int | None] = Recent(256)
 
 
-def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
+def pairs_of_call(arguments: Mapping[str, Any], device: str = "cpu") -> Pairs:
     """The pairs of one call of the operator, forward or backward; meta tensors are taken to be on `device`.
 
     Executed are those of the tiles of the kernel that runs it.
     """
-    q, k, v = given["q"], given["k"], given["v"]
+    q, k, v = arguments["q"], arguments["k"], arguments["v"]
     n, m, members = q.shape[2], k.shape[2], q.shape[0] * q.shape[1]
-    call = call_of(given)
+    call = call_of(arguments)
     each = masks_of(call, q)
     dense = n * m * each.count
     notes: list[str] = []
@@ -49,8 +49,8 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
     needed = dense if needed is None else needed
     executed = dense if executed is None else max(needed, executed)
     repeats = members // max(1, each.count)
-    found = (needed * repeats, executed * repeats, n * m * members)
-    return Pairs(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes), tiles)
+    counts = (needed * repeats, executed * repeats, n * m * members)
+    return Pairs(*counts, q.shape[-1], v.shape[-1], min(counts[0], n * members), "; ".join(notes), tiles)
 
 
 def executed_pairs(
@@ -70,6 +70,6 @@ def executed_pairs(
 
 def _supposed(x: Tensor, device: str | torch.device) -> Tensor:
     """A tensor without memory that says it is on that device: nothing is computed with it."""
-    found = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta").as_subclass(MetaTensor)
-    found.on = torch.device(device)
-    return found
+    stand_in = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta").as_subclass(MetaTensor)
+    stand_in.on = torch.device(device)
+    return stand_in

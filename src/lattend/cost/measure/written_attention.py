@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
-from lattend.cost.measure.operation import Operation
 from lattend.cost.measure.pairs import UNKNOWN, attended_by, has_values, lowest
-from lattend.cost.measure.tally import Tally
+from lattend.cost.measure.tally import Operation, Tally
 
 FOLLOWED = ("mm", "bmm", "baddbmm")
 SAME = {
@@ -53,7 +52,7 @@ class Product:
 
 
 @dataclass
-class Followed:
+class TracedScores:
     """Scores on their way to a softmax, or weights after it."""
 
     product: Product
@@ -78,7 +77,7 @@ class WrittenAttention:
         seen: Callable[[Tensor], Tensor],
     ) -> None:
         self._lessen, self._note, self._seen = lessen, note, seen
-        self._tensors: dict[int, tuple[StorageWeakRef, Followed]] = {}
+        self._tensors: dict[int, tuple[StorageWeakRef, TracedScores]] = {}
         self._nodes: dict[int, Product] = {}
         self._learned: dict[int, StorageWeakRef] = {}
         self._room = 1024
@@ -87,10 +86,10 @@ class WrittenAttention:
 
     def mixed(self, op: Operation, tally: Tally, where: str) -> Tally:
         """What a product needs: with weights, only their pairs that are not zero."""
-        found = self._weights(op, where)
-        if found is None:
+        scores = self._weights(op, where)
+        if scores is None:
             return tally
-        return Tally(tally.dense * found.pairs // max(1, found.numbers), tally.executed, tally.dense)
+        return Tally(tally.dense * scores.pairs // max(1, scores.numbers), tally.executed, tally.dense)
 
     def made(self, op: Operation, product: Product, node: int | None) -> None:
         """Follow what a product gave, and remember the node of its gradients."""
@@ -105,10 +104,10 @@ class WrittenAttention:
             self._nodes[node] = product
         if weights is None:
             numbers = op.result.numel()
-            found = Followed(product, numbers, numbers, batched=op.name != "mm")
-            self._remember(op.result, found)
+            scores = TracedScores(product, numbers, numbers, batched=op.name != "mm")
+            self._remember(op.result, scores)
             if op.name == "baddbmm" and op.given.get("beta", 1) != 0:
-                self._masked_by_sum(found, op.given["self"])
+                self._masked_by_sum(scores, op.given["self"])
 
     def scaled(self, node: int, tally: Tally) -> Tally:
         """Products of a gradient: those of the pairs that the product itself needed."""
@@ -117,16 +116,16 @@ class WrittenAttention:
             return tally
         return Tally(tally.dense * product.pairs // max(1, product.of), tally.executed, tally.dense)
 
-    def _weights(self, op: Operation, where: str | None = None) -> Followed | None:
+    def _weights(self, op: Operation, where: str | None = None) -> TracedScores | None:
         if op.name not in FOLLOWED:
             return None
         names = ("batch1", "batch2") if op.name == "baddbmm" else ("self", "mat2")
         for name in names:
-            found = self._get(op.given[name])
-            if found is not None and found.weights:
-                if found.numbers == op.given[name].numel():
-                    return found
-                if where is not None and found.pairs < found.numbers:
+            scores = self._get(op.given[name])
+            if scores is not None and scores.weights:
+                if scores.numbers == op.given[name].numel():
+                    return scores
+                if where is not None and scores.pairs < scores.numbers:
                     self._note(LOST, where)
         return None
 
@@ -142,32 +141,32 @@ class WrittenAttention:
         if op.name in READERS:
             for state in filter(None, map(self._get, sources)):
                 if state.pairs == state.numbers:  # a mask has put a constant in place of the others
-                    self._use(state, again=True)
+                    self._use(state, recomputed=True)
         if op.name == "cat":
             self._with_sinks(op)
         if op.name not in SAME and op.name not in SOFTMAX:
             return tally
         source = next((x for x in sources if self._get(x) is not None), None)
-        found = None if source is None else self._get(source)
-        if source is None or found is None or op.result.numel() != found.numbers:
+        scores = None if source is None else self._get(source)
+        if source is None or scores is None or op.result.numel() != scores.numbers:
             return tally
         if _storage(source) != _storage(op.result):
-            self._use(found)
-            found = replace(found, used=False)
+            self._use(scores)
+            scores = replace(scores, used=False)
         if op.name in SOFTMAX:
-            return self._softmax(op, found, tally, where)
-        if not found.weights:
-            self._look_for_mask(op, found)
-        self._remember(op.result, found)
+            return self._softmax(op, scores, tally, where)
+        if not scores.weights:
+            self._look_for_mask(op, scores)
+        self._remember(op.result, scores)
         return tally
 
     def _with_sinks(self, op: Operation) -> None:
         """Scores with columns beside them: these take part in the softmax, and in no product."""
         parts: list[Tensor] = list(op.given["tensors"])
-        found = [(place, state) for place, x in enumerate(parts) if (state := self._get(x)) is not None]
-        if len(found) != 1 or op.given.get("dim", 0) not in (-1, op.result.dim() - 1):
+        followed = [(place, state) for place, x in enumerate(parts) if (state := self._get(x)) is not None]
+        if len(followed) != 1 or op.given.get("dim", 0) not in (-1, op.result.dim() - 1):
             return
-        ((place, state),) = found
+        ((place, state),) = followed
         if state.weights or state.numbers != parts[place].numel():
             return
         self._use(state)
@@ -175,68 +174,68 @@ class WrittenAttention:
         wide = replace(state, numbers=op.result.numel(), pairs=state.pairs + sinks, mask=None, used=False)
         self._remember(op.result, replace(wide, sinks=sinks, first=first))
 
-    def _use(self, found: Followed, *, again: bool = False) -> None:
+    def _use(self, scores: TracedScores, *, recomputed: bool = False) -> None:
         """Scores that are used a second time, or as they are, are needed whole."""
-        product = found.product
-        if (found.used or again) and not found.weights and not product.shared:
+        product = scores.product
+        if (scores.used or recomputed) and not scores.weights and not product.shared:
             product.shared = True
             before, product.pairs = product.needed, product.of
             self._lessen(product.key, Tally(needed=product.needed - before))
-        found.used = True
+        scores.used = True
 
-    def _look_for_mask(self, op: Operation, found: Followed) -> None:
-        given, low = op.given, lowest(op.result.dtype) if op.result.is_floating_point() else 0.0
+    def _look_for_mask(self, op: Operation, scores: TracedScores) -> None:
+        arguments, low = op.given, lowest(op.result.dtype) if op.result.is_floating_point() else 0.0
         match op.name:
             case "masked_fill":
-                if self._is_low(given["value"], low):
-                    self._masked(found, given["mask"], False)
+                if self._is_low(arguments["value"], low):
+                    self._masked(scores, arguments["mask"], False)
             case "where":
-                if self._is_low(given["other"], low):
-                    self._masked(found, given["condition"], True)
-                elif self._is_low(given["self"], low):
-                    self._masked(found, given["condition"], False)
+                if self._is_low(arguments["other"], low):
+                    self._masked(scores, arguments["condition"], True)
+                elif self._is_low(arguments["self"], low):
+                    self._masked(scores, arguments["condition"], False)
             case "add":
-                for part in (given["self"], given.get("other")):
+                for part in (arguments["self"], arguments.get("other")):
                     if isinstance(part, Tensor) and self._get(part) is None:
-                        self._masked_by_sum(found, part)
+                        self._masked_by_sum(scores, part)
 
-    def _masked_by_sum(self, found: Followed, part: Tensor) -> None:
+    def _masked_by_sum(self, scores: TracedScores, part: Tensor) -> None:
         if self._is_learned(part) or not part.is_floating_point() or part.numel() <= 1:
             return  # a bias, or one number for all
         part = self._seen(part)
         if not has_values(part):
-            found.unknown = found.batched  # what is added to a plain product is hardly a mask
+            scores.unknown = scores.batched  # what is added to a plain product is hardly a mask
             return
         attended = attended_by(part)
         if not bool(attended.all()):
-            self._masked(found, attended, True)
+            self._masked(scores, attended, True)
 
-    def _masked(self, found: Followed, mask: Tensor, attended: bool) -> None:
+    def _masked(self, scores: TracedScores, mask: Tensor, attended: bool) -> None:
         mask = self._seen(mask)
         if not has_values(mask):
-            found.unknown = True
+            scores.unknown = True
             return
         mask = mask.bool() if attended else ~mask.bool()
-        if found.mask is not None:
+        if scores.mask is not None:
             try:
-                mask = mask & found.mask
+                mask = mask & scores.mask
             except RuntimeError:  # of another shape: fewer pairs than either has are not sought
                 return
-        product = found.product
-        pairs = found.pairs = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
+        product = scores.product
+        pairs = scores.pairs = int(torch.count_nonzero(mask)) * (scores.numbers // max(1, mask.numel()))
         if pairs < product.pairs and not product.shared:
             before, product.pairs = product.needed, pairs
             self._lessen(product.key, Tally(needed=product.needed - before))
-        found.mask = mask
+        scores.mask = mask
 
-    def _softmax(self, op: Operation, found: Followed, tally: Tally, where: str) -> Tally:
-        if found.unknown:
+    def _softmax(self, op: Operation, scores: TracedScores, tally: Tally, where: str) -> Tally:
+        if scores.unknown:
             self._note(UNKNOWN, where)
-        pairs = found.pairs
-        self._remember(op.result, replace(found, mask=None, weights=True))
-        if pairs == found.numbers:
+        pairs = scores.pairs
+        self._remember(op.result, replace(scores, mask=None, weights=True))
+        if pairs == scores.numbers:
             return tally
-        rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
+        rows = scores.numbers // max(1, op.result.shape[op.given["dim"]])
         return Tally(exponentials=pairs, divisions=pairs, adds=max(0, pairs - rows))
 
     def _is_low(self, value: Any, low: float) -> bool:
@@ -259,25 +258,25 @@ class WrittenAttention:
                 self._learned = {k: v for k, v in self._learned.items() if not v.expired()}
             self._learned[key] = StorageWeakRef(x.untyped_storage())
 
-    def _get(self, x: Tensor) -> Followed | None:
+    def _get(self, x: Tensor) -> TracedScores | None:
         """What is followed in a tensor's storage; without its sinks where a view leaves these out."""
         key = _storage(x)
         if key is None or key not in self._tensors:
             return None
-        found = self._tensors[key][1]
-        rest = found.numbers - found.sinks
-        if found.sinks and x.numel() == rest and x.storage_offset() == found.first:
-            return replace(found, numbers=rest, pairs=found.pairs - found.sinks, sinks=0)
-        return found
+        scores = self._tensors[key][1]
+        rest = scores.numbers - scores.sinks
+        if scores.sinks and x.numel() == rest and x.storage_offset() == scores.first:
+            return replace(scores, numbers=rest, pairs=scores.pairs - scores.sinks, sinks=0)
+        return scores
 
-    def _remember(self, x: Tensor, found: Followed) -> None:
+    def _remember(self, x: Tensor, scores: TracedScores) -> None:
         key = _storage(x)
         if key is None:
             return
         if len(self._tensors) >= self._room:
             self._tensors = {k: v for k, v in self._tensors.items() if not v[0].expired()}
             self._room = max(1024, 2 * len(self._tensors))
-        self._tensors[key] = (StorageWeakRef(x.untyped_storage()), found)
+        self._tensors[key] = (StorageWeakRef(x.untyped_storage()), scores)
 
 
 def _storage(x: Tensor) -> int | None:

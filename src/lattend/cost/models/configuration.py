@@ -44,13 +44,13 @@ def read_fields(source: Source) -> dict[str, Any]:
 
 def _own_rules(source: Any) -> dict[str, list[int]]:
     """The rules that layers of a loaded model have, each with the numbers of its layers."""
-    found: dict[str, list[int]] = {}
+    layers_of: dict[str, list[int]] = {}
     for module in source.modules() if callable(getattr(source, "modules", None)) else ():
         rule: str | None = getattr(module, RULE, None)
         if rule is not None:
             layer = getattr(module, "layer_idx", 0)  # those of images have no numbers: with_rule refuses them
-            found.setdefault(rule, []).append(layer)
-    return found
+            layers_of.setdefault(rule, []).append(layer)
+    return layers_of
 
 
 def _priced(source: Source, overrides: dict[str, Any]) -> tuple[Fields, Model]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Never
 
 from lattend.cost.models.model import GroupCount, Model, check_positive
-from lattend.cost.models.parts import ATTENTION, Attention, ModelLayer, ModelPart
+from lattend.cost.models.parts import ATTENTION, HEAD, Attention, ModelLayer, ModelPart
+from lattend.cost.models.summary import filled_in, layer_json, layer_table, part_json, runs
 from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError
 from lattend.plans.plan import TILE
 from lattend.report.report import Report
+from lattend.report.table import Table
 from lattend.rules.reader import RuleLike
 
 
@@ -45,15 +47,15 @@ class EncoderDecoder(Model):
         """Parameters of the tables before the layers of both."""
         return super().embedding + self.encoder.embedding
 
-    def encoder_length(self, length: int, given: int | None = None) -> int:
+    def encoder_length(self, length: int, encoder_length: int | None = None) -> int:
         """How long the encoder's input is: as given, as the config fixes it, or as long as the decoder's."""
-        if self.fixed is not None and given not in (None, self.fixed):
+        if self.fixed is not None and encoder_length not in (None, self.fixed):
             raise DomainError(
-                f"the encoder of this {self.family} takes {self.fixed:,} positions, not {given:,}: leave "
-                "encoder_length out"
+                f"the encoder of this {self.family} takes {self.fixed:,} positions, not {encoder_length:,}: "
+                "leave encoder_length out"
             )
         usual = length if self.fixed is None else self.fixed
-        return self.encoder.check_length(usual if given is None else given)
+        return self.encoder.check_length(usual if encoder_length is None else encoder_length)
 
     def forward(
         self, length: int | None = None, batch: int = 1, tile: int = TILE, encoder_length: int | None = None
@@ -81,8 +83,8 @@ class EncoderDecoder(Model):
         inputs = self.encoder_length(length, encoder_length)
         crossed = self._crossed(length, inputs, tile, 3, 3 + checkpointing, recomputed=True)
         parts = {
-            **_named("encoder", self.encoder.training_counts(inputs, tile, again=checkpointing), batch),
-            **_named("decoder", self.training_counts(length, tile, again=checkpointing), batch),
+            **_named("encoder", self.encoder.training_counts(inputs, tile, recomputed=checkpointing), batch),
+            **_named("decoder", self.training_counts(length, tile, recomputed=checkpointing), batch),
             **_named("cross", crossed, batch),
         }
         way = f"training{', checkpointing' * checkpointing}, encoder length {inputs:,}"
@@ -115,14 +117,10 @@ class EncoderDecoder(Model):
 
     def report(self) -> Report:
         """What it prints."""
-        from lattend.cost.models.encoder_decoder_summary import report_of
-
         return report_of(self)
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
-        from lattend.cost.models.encoder_decoder_summary import as_json
-
         return as_json(self)
 
     def check_alone(self, what: str) -> Never:
@@ -160,13 +158,95 @@ class EncoderDecoder(Model):
                 rows = times * inputs * part.multiply_adds
                 yield part.group, MultiplyAdds(needed * rows, others * rows, others * rows)
             if layer.attention is not None:
-                each, again = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
+                each, recomputed_work = layer.attention.multiply_adds, recomputed * layer.attention.recomputed
                 pairs = length * inputs * each * times
-                executed = times * tiles * (others * each + again)
+                executed = times * tiles * (others * each + recomputed_work)
                 yield ATTENTION, MultiplyAdds(needed * pairs, executed, others * pairs)
 
 
-def _named(side: str, found: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
+def _named(side: str, counts: Iterable[GroupCount], batch: int) -> dict[str, Counted]:
     """Each kind of part that is there, with the side it belongs to: `encoder projections`."""
-    parts = gathered(found, batch)
+    parts = gathered(counts, batch)
     return {f"{side} {name}": columns for name, columns in parts.items() if columns.dense}
+
+
+def report_of(model: EncoderDecoder) -> Report:
+    """Parameters of both, their layers, what a position costs in each, and the two KV caches."""
+    counted = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
+    each = [(name, f"{count:,}") for name, count in _each(model).items()]
+    fixed = f"encoder length: {model.fixed:,}, set by the config" if model.fixed else "encoder length: any"
+    if model.encoder.longest and not model.fixed:
+        fixed = f"encoder length: at most {model.encoder.longest:,}, the learned positions"
+    decoder = f", decoder at most {model.longest:,}" if model.longest else ""
+    own = sum(layer.attention.cached for layer in model.layers if layer.attention)
+    return Report(
+        model.heading,
+        [
+            Table(("parameters", "", ""), counted),
+            layer_table(model.encoder, "encoder"),
+            layer_table(model, "decoder"),
+            Table(("multiply-adds of matrices", ""), each),
+            "",
+            f"KV cache: {own:,} numbers a token of the decoder, over all layers",
+            f"KV cache of the cross-attention: {model.cross_numbers:,} numbers a position of the encoder's "
+            "input, written once",
+            f"{fixed}{decoder}",
+            *filled_in(model),
+            *(f"note: {note}" for note in model.notes),
+        ],
+    )
+
+
+def as_json(model: EncoderDecoder) -> dict[str, Any]:
+    """The model in plain data; layers in runs of equal ones."""
+    return {
+        "family": model.family,
+        "source": model.source,
+        "head": model.head,
+        "width": model.width,
+        "parameters": {name: count for name, count, _ in _parameters(model)},
+        "multiply_adds": _each(model),
+        "encoder_length": model.fixed,
+        "encoder_longest": model.encoder.longest,
+        "longest": model.longest,
+        "encoder": [layer_json(*run) for run in runs(model.encoder)],
+        "layers": [layer_json(*run) for run in runs(model)],
+        "cross_cache_numbers": model.cross_numbers,
+        "outside": [part_json(part) for part in (*model.encoder.outside, *model.outside)],
+        "defaults": dict(model.defaults),
+        "notes": list(model.notes),
+    }
+
+
+def _parameters(model: EncoderDecoder) -> list[tuple[str, int, str]]:
+    encoder = sum(layer.parameters for layer in model.encoder.layers)
+    decoder = sum(layer.parameters for layer in model.layers)
+    cross = sum(layer.parameters for layer in model.cross)
+    head = sum(part.parameters for part in model.outside if part.group == HEAD)
+    rest = model.parameters - encoder - decoder - cross - head - model.embedding
+    return [
+        ("total", model.parameters, ""),
+        ("embedding", model.embedding, "looked up, not multiplied"),
+        ("encoder layers", encoder, ""),
+        ("decoder layers", decoder, ""),
+        ("cross-attention", cross, "its keys and values; the rest is the decoder's"),
+        ("output head", head, ""),
+        ("other", rest, ""),
+    ]
+
+
+def _each(model: EncoderDecoder) -> dict[str, int]:
+    """Multiply-adds of matrices for one position of either side."""
+    cross = sum(layer.multiply_adds for layer in model.cross)
+    encoder = sum(layer.multiply_adds for layer in model.encoder.layers)
+    decoder = sum(layer.multiply_adds for layer in model.layers)
+    return {
+        "encoder, a position": encoder,
+        "cross-attention, a position": cross,
+        "decoder, a token": decoder,
+        "output head, a token": _products(model.outside, HEAD),
+    }
+
+
+def _products(parts: tuple[ModelPart, ...], group: str) -> int:
+    return sum(part.multiply_adds for part in parts if part.group == group)

@@ -43,9 +43,9 @@ class Fields:
     def family(self) -> str:
         family = self.data.get("model_type")
         if not isinstance(family, str):
-            found = f'{self.where} has no "model_type", so its family is not known; add it'
-            error = LattendError(f'{found}, or give config(…, model_type="llama")')
-            raise error.with_reason(f'{found}, as in "model_type": "llama"')
+            message = f'{self.where} has no "model_type", so its family is not known; add it'
+            error = LattendError(f'{message}, or give config(…, model_type="llama")')
+            raise error.with_reason(f'{message}, as in "model_type": "llama"')
         return family
 
     @property
@@ -63,8 +63,8 @@ class Fields:
         """A whole number that must be there."""
         value = self.get(*names)
         if value is MISSING or value is None:
-            found = f'{self.where} has no "{names[0]}", which {self.family} needs; add it'
-            raise NamingError(f"{found}, or give config(…, {names[0]}=…)").with_reason(found)
+            message = f'{self.where} has no "{names[0]}", which {self.family} needs; add it'
+            raise NamingError(f"{message}, or give config(…, {names[0]}=…)").with_reason(message)
         return self._integer(names[0], value, least, most, what)
 
     def layers(self, *names: str) -> int:
@@ -85,10 +85,10 @@ class Fields:
 
     def usual(self, value: int, *names: str) -> int:
         """A whole number; where it is missing or null, the usual one, which is noted."""
-        found = self.optional(*names, least=0)
-        if found is None:
-            self.defaults[names[0]] = found = value
-        return found
+        number = self.optional(*names, least=0)
+        if number is None:
+            self.defaults[names[0]] = number = value
+        return number
 
     def flag(self, name: str, usual: bool) -> bool:
         """A yes or no; the usual one where it is missing or null."""
@@ -129,22 +129,22 @@ class Fields:
     def labels(self) -> int:
         """How many classes: id2label, or num_labels, or the usual two."""
         named = self.get("id2label")
-        given = self.optional("num_labels")
+        labels = self.optional("num_labels")
         if isinstance(named, Mapping) and "num_labels" not in self.overrides:
             return len(cast("Mapping[str, str]", named))
-        return given if given is not None else self.usual(2, "num_labels")
+        return labels if labels is not None else self.usual(2, "num_labels")
 
-    def wrong(self, name: str, wanted: str, found: object) -> LattendError:
-        text = repr(found)
+    def wrong(self, name: str, wanted: str, value: object) -> LattendError:
+        text = repr(value)
         got = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
         return LattendError(f'"{name}" of {self.where} must be {wanted}, got {got}')
 
     def read_ones(self) -> dict[str, Any]:
         """The fields that were asked for and are there; labels only by their number."""
-        found = {name: value for name, value in self.data.items() if name in self.asked}
-        if isinstance(found.get("id2label"), Mapping):
-            found["num_labels"] = len(found.pop("id2label"))
-        return found if self.inside is None else {"model_type": self.inside, "text_config": found}
+        fields = {name: value for name, value in self.data.items() if name in self.asked}
+        if isinstance(fields.get("id2label"), Mapping):
+            fields["num_labels"] = len(fields.pop("id2label"))
+        return fields if self.inside is None else {"model_type": self.inside, "text_config": fields}
 
     def check_overrides(self) -> None:
         """Raises for an override that no part of the model asked for."""
@@ -179,10 +179,10 @@ def read(source: Source, overrides: Mapping[str, Any]) -> Fields:
     inner |= cast("Mapping[str, Any]", nested)
     inner |= {"model_type": INSIDE[family], "architectures": None}
     note = f"the text part of {family}; its image part is not counted"
-    given = {name: value for name, value in overrides.items() if name != "model_type"}
-    found = Fields(inner, f"{where} (text_config)", given, [note])
-    found.inside = family
-    return found
+    others = {name: value for name, value in overrides.items() if name != "model_type"}
+    fields = Fields(inner, f"{where} (text_config)", others, [note])
+    fields.inside = family
+    return fields
 
 
 def _object_fields(source: Any) -> tuple[Mapping[str, Any], str]:
@@ -205,11 +205,11 @@ def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        found = f"the folder {path.parent} holds no config.json" if inside else f"there is no {path}"
+        problem = f"the folder {path.parent} holds no config.json" if inside else f"there is no {path}"
         looked_up = (
             "" if path.suffix == ".json" else f"; of a name: AutoConfig.from_pretrained({str(source)!r})"
         )
-        raise LattendError(f"{found}; {GIVE}{'' if inside else looked_up}") from None
+        raise LattendError(f"{problem}; {GIVE}{'' if inside else looked_up}") from None
     except OSError as reason:
         raise LattendError(f"{path} cannot be read: {reason.strerror}") from None
     except ValueError as reason:

@@ -102,7 +102,7 @@ def bytes_read(model: Model, format: WeightFormat, tokens: int) -> int:
     E, all equally often, so exactly k/E for one token. Tables are only looked up; one that is the head's
     matrix too is read there.
     """
-    found = 0
+    total = 0
     for part, times in Counter(model.parts).items():
         if part.is_table:
             continue
@@ -110,5 +110,5 @@ def bytes_read(model: Model, format: WeightFormat, tokens: int) -> int:
         if part.group == HEAD and not part.parameters:
             held = part.multiply_adds * (format.bits // 8 if format.is_full else FULL)
         idle = 1 - part.used / part.parameters if part.parameters else 0.0
-        found += times * (held if not idle else round(held * (1 - idle**tokens)))
-    return found
+        total += times * (held if not idle else round(held * (1 - idle**tokens)))
+    return total

@@ -50,12 +50,12 @@ def model_formulas(model: Model, *, training: bool = False) -> list[PartFormula]
     >>> [str(one.needed) for one in model_formulas(config(small)) if one.part == "attention"]
     ['8n*b(n + 1)']
     """
-    found: dict[tuple[str, str, str], tuple[int, Amount]] = {}
+    amounts: dict[tuple[str, str, str], tuple[int, Amount]] = {}
     for layer, layers in Counter(model.layers).items():
         for part, kind, one in _of_layer(layer, model, training):
             key = (part, kind, str(one))
-            found[key] = (found[key][0] + layers if key in found else layers, one)
-    rows = [_formula(part, kind, layers, one) for (part, kind, _), (layers, one) in found.items()]
+            amounts[key] = (amounts[key][0] + layers if key in amounts else layers, one)
+    rows = [_formula(part, kind, layers, one) for (part, kind, _), (layers, one) in amounts.items()]
     rows += [_formula(part, ALONE, 1, one) for part, one in _outside(model, training).items()]
     return sorted(rows, key=lambda row: (*GROUPS, CACHE).index(row.part))
 
@@ -103,12 +103,12 @@ def _of_layer(layer: ModelLayer, model: Model, training: bool) -> Iterator[tuple
 
 def _outside(model: Model, training: bool) -> dict[str, Amount]:
     """What stands before and after the layers; pixels need no gradient."""
-    found: dict[str, Amount] = {}
+    amounts: dict[str, Amount] = {}
     for part in model.outside:
         if part.multiply_adds:
             times = (2 if part.leads else 3) if training else 1
-            found[part.group] = found.get(part.group, ZERO) + _product(part, model) * times
-    return found
+            amounts[part.group] = amounts.get(part.group, ZERO) + _product(part, model) * times
+    return amounts
 
 
 def _product(part: ModelPart, model: Model) -> Amount:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
-from lattend.cost.models.rule_span import rule_span
+from lattend.cost.models.spans import rule_span
 from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError, NamingError
@@ -108,7 +108,7 @@ class Model(Printed):
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.training_counts(length, tile, again=checkpointing), batch)
+        parts = gathered(self.training_counts(length, tile, recomputed=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
@@ -126,8 +126,6 @@ class Model(Printed):
 
     def attention_passes(self) -> int | None:
         """The shortest sequence whose attention needs more multiply-adds than all matrices; None if none."""
-        from lattend.cost.models.lengths import attention_passes
-
         return attention_passes(self)
 
     def formulas(self, *, training: bool = False) -> Report:
@@ -193,12 +191,12 @@ class Model(Printed):
         for part in self.outside:
             yield _product(part, length, 1)
 
-    def training_counts(self, length: int, tile: int, *, again: bool) -> Iterator[GroupCount]:
-        """The same of one forward and one backward; `again`: every layer runs once more."""
+    def training_counts(self, length: int, tile: int, *, recomputed: bool) -> Iterator[GroupCount]:
+        """The same of one forward and one backward; `recomputed`: every layer runs once more."""
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
-                yield _scaled(_product(part, length, times), 3, 3 + again)
-            yield _scaled(_attention(layer, length, tile, times), 3, 3 + again)
+                yield _scaled(_product(part, length, times), 3, 3 + recomputed)
+            yield _scaled(_attention(layer, length, tile, times), 3, 3 + recomputed)
             if layer.attention is not None:
                 pairs = layer.attention.span.executed(length, tile)
                 yield ATTENTION, MultiplyAdds(0, times * pairs * layer.attention.recomputed, 0)
@@ -253,3 +251,71 @@ def _attention(layer: ModelLayer, length: int, tile: int, times: int) -> GroupCo
 def _scaled(counted: GroupCount, needed: int, others: int) -> GroupCount:
     name, columns = counted
     return name, MultiplyAdds(columns.needed * needed, columns.executed * others, columns.dense * others)
+
+
+FAR = 1 << 40  # tokens beyond which nobody asks
+USUAL = 1 << 20  # tokens up to which a chart goes where no position is learned
+
+
+def chart_lengths(model: Model, end: int = 0) -> list[int]:
+    """The lengths of a chart: powers of two and halfway between, up to the model's longest, or `end`."""
+    last = model.longest or max(USUAL, end)
+    steps = (size for power in range(last.bit_length()) for size in (2**power, 3 * 2**power // 2))
+    return sorted({*(size for size in steps if size <= last), last})
+
+
+def attention_passes(model: Model) -> int | None:
+    """The shortest sequence whose attention needs more multiply-adds than all matrices together.
+
+    It does so for every longer one too: one more token brings attention at least as many pairs as the one
+    before, and the matrices always the same. None where that is never so, where the model takes no such
+    length, and for attention in chunks, which begins anew with every chunk.
+
+    >>> from lattend.cost.models import config
+    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=900, n_embd=4, n_layer=2, n_head=2)
+    >>> attention_passes(config(small))  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
+    53
+    """
+    if model.image or _in_chunks(model):
+        return None
+
+    def passed(length: int) -> bool:
+        work = model.forward(length)
+        return 2 * work[ATTENTION].needed > work.multiply_adds.needed
+
+    low, high, last = 0, 1, model.longest or FAR
+    while not passed(high):
+        if high >= last:
+            return None
+        low, high = high, min(2 * high, last)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passed(middle) else (middle, high)
+    return high
+
+
+def passing_sentence(model: Model, passes: int | None) -> str:
+    """Whether `passes`, which `attention_passes` found, is ever reached, as a sentence; "" of an image."""
+    if model.image:
+        return ""
+    if passes is not None:
+        return f"Attention needs more multiply-adds than all matrices together from {passes:,} tokens on."
+    if _in_chunks(model):
+        return "Attention in chunks begins anew with every chunk."
+    last = " up to 2^40 tokens"
+    if model.longest:
+        last = f" up to its {model.longest:,} learned positions"
+    elif _lead(model, 2 * FAR) >= _lead(model, FAR):  # attention in windows: both grow by a constant a token
+        last = ""
+    return f"The matrices need more multiply-adds than attention at every length{last}."
+
+
+def _lead(model: Model, length: int) -> int:
+    """How many multiply-adds more the matrices need than attention."""
+    work = model.forward(length)
+    return work.multiply_adds.needed - 2 * work[ATTENTION].needed
+
+
+def _in_chunks(model: Model) -> bool:
+    spans = [layer.attention.span for layer in model.layers if layer.attention]
+    return any(getattr(span, "kind", "") == "chunk" for span in spans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cost.models.rule_span import Span
+from lattend.cost.models.spans import Span
 
 GROUPS = ("projections", "attention", "feed-forward", "output head", "other")
 PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = GROUPS

@@ -11,7 +11,7 @@ from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
 from lattend.cost.models.formats import CACHE_FORMATS, WEIGHT_FORMATS, cache_width, weight_format
 from lattend.cost.models.model import Model
-from lattend.cost.models.rule_span import RuleSpan
+from lattend.cost.models.spans import RuleSpan
 from lattend.cost.models.times import decode_time, decode_work, generates, prefill_time, prefill_work
 from lattend.cost.roofline import Floor
 from lattend.draw.picture import Picture
@@ -132,7 +132,7 @@ class Serving(Printed, Drawn):
 
     def draw(self) -> Picture:
         """KV cache, tokens a second and prefill time as the context grows."""
-        from lattend.cost.models.serving_chart import draw_serving
+        from lattend.cost.models.serving_report import draw_serving
 
         return draw_serving(self)
 
@@ -164,8 +164,8 @@ class Serving(Printed, Drawn):
         )
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{one.name} {_told(one)}" for one in self.prices)
-        return f"<Serving {self.heading}: {told}>"
+        prices = ", ".join(f"{one.name} {_told(one)}" for one in self.prices)
+        return f"<Serving {self.heading}: {prices}>"
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""

@@ -48,22 +48,22 @@ def as_json(model: Model) -> dict[str, Any]:
 
 def runs(model: Model) -> list[tuple[int, int, ModelLayer]]:
     """First and last place of layers that are alike, side by side."""
-    found: list[tuple[int, int, ModelLayer]] = []
+    runs: list[tuple[int, int, ModelLayer]] = []
     place = 0
     for layer, group in groupby(model.layers):
         size = len(list(group))
-        found.append((place, place + size - 1, layer))
+        runs.append((place, place + size - 1, layer))
         place += size
-    return found
+    return runs
 
 
 def a_token(model: Model) -> dict[str, int]:
     """Multiply-adds of the matrices for one token, by kind; of an image, for one image."""
-    found = dict.fromkeys((name for name in GROUPS if name != ATTENTION), 0)
+    totals = dict.fromkeys((name for name in GROUPS if name != ATTENTION), 0)
     for part in model.parts:
         if model.image or not part.rows:
-            found[part.group] += part.multiply_adds * (part.rows[0] if part.rows else model.image or 1)
-    return found
+            totals[part.group] += part.multiply_adds * (part.rows[0] if part.rows else model.image or 1)
+    return totals
 
 
 def a_sequence(model: Model) -> int:
@@ -132,8 +132,8 @@ def _remarks(model: Model) -> Iterator[str]:
 
 def filled_in(model: Model) -> list[str]:
     """What the config leaves out, as a sentence; none where it says all."""
-    said = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
-    return [f"not in the config, taken as transformers does: {said}"] if said else []
+    defaults = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
+    return [f"not in the config, taken as transformers does: {defaults}"] if defaults else []
 
 
 def layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:

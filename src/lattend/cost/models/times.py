@@ -8,7 +8,7 @@ from collections.abc import ItemsView, Iterator
 from lattend.cost.models.formats import bytes_read, cache_width, is_quantised, weight_format
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Attention, ModelPart
-from lattend.cost.models.rule_span import Span
+from lattend.cost.models.spans import Span
 from lattend.cost.models.work import ModelWork
 from lattend.cost.roofline import Floor
 from lattend.errors import DomainError
@@ -119,8 +119,8 @@ def last_keys(span: Span, length: int) -> int:
 
 
 def _by_group(model: Model, tokens: int, pairs: int) -> dict[str, int]:
-    found: dict[str, int] = dict.fromkeys(GROUPS, 0)
+    totals: dict[str, int] = dict.fromkeys(GROUPS, 0)
     for part, rows in _products(model, tokens):
-        found[part.group] += rows * part.multiply_adds
-    found[ATTENTION] += pairs
-    return found
+        totals[part.group] += rows * part.multiply_adds
+    totals[ATTENTION] += pairs
+    return totals

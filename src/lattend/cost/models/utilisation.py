@@ -1,7 +1,9 @@
-"""mfu: how much of a machine a training run uses, by four ways to count its operations."""
+"""mfu: how much of a machine a training run uses, counted in four ways, and why they differ."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
 from lattend.cost.models.model import Model
-from lattend.cost.models.reasons import reasons
+from lattend.cost.models.spans import RuleSpan, Span, Windows
 from lattend.errors import DomainError, NamingError
 from lattend.machines import DATA_SHEET, MACHINES
 from lattend.plans.plan import tile_text
@@ -74,8 +76,8 @@ class Utilisation(Printed):
     @property
     def heading(self) -> str:
         """`mistral, training, length 8,192, batch 1: 12,000 tokens/s`."""
-        again = ", checkpointing" if self.checkpointing else ""
-        size = f"length {self.length:,}, batch {self.batch:,}{again}"
+        suffix = ", checkpointing" if self.checkpointing else ""
+        size = f"length {self.length:,}, batch {self.batch:,}{suffix}"
         return f"{self.family}, training, {size}: {fixed(self.tokens_per_s, 0, grouped=True)} tokens/s"
 
     def report(self) -> Report:
@@ -131,11 +133,11 @@ def mfu(
         counts["dense, recomputed"] = counts["dense"] * 4 / 3
     counts["executed"] = 2 * work.multiply_adds.executed / work.tokens
     words_of = _descriptions(model, checkpointing)
-    found = {name: count * tokens_per_s / (rate * devices) for name, count in counts.items()}
+    shares = {name: count * tokens_per_s / (rate * devices) for name, count in counts.items()}
     conventions = tuple(
-        Convention(name, count, found[name], words_of[name]) for name, count in counts.items()
+        Convention(name, count, shares[name], words_of[name]) for name, count in counts.items()
     )
-    words = reasons(model, work.length, found, checkpointing=checkpointing)
+    words = reasons(model, work.length, shares, checkpointing=checkpointing)
     return Utilisation(
         family=model.family,
         tokens_per_s=float(tokens_per_s),
@@ -155,11 +157,11 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
     if model.image is not None:
         return {"dense": counted}
     pairs = 6 * sum(layer.attention.multiply_adds for layer in model.layers if layer.attention) * length
-    found = {"causal-halved": 6 * model.active + pairs / 2} if model.is_causal else {}
-    found |= {"dense": float(6 * model.active + pairs)}
+    counts = {"causal-halved": 6 * model.active + pairs / 2} if model.is_causal else {}
+    counts |= {"dense": float(6 * model.active + pairs)}
     if model.is_mixture:
-        found["all experts"] = found["dense"] + 6.0 * model.idle
-    return found
+        counts["all experts"] = counts["dense"] + 6.0 * model.idle
+    return counts
 
 
 def _descriptions(model: Model, checkpointing: bool) -> dict[str, str]:
@@ -178,13 +180,90 @@ def _peak(peak: float | str) -> tuple[float, str]:
         _positive("peak", peak)
         return float(peak), "device"
     sheets = {name.lower(): one for name, one in MACHINES.items() if one.about.startswith(DATA_SHEET)}
-    found = sheets.get(peak.strip().lower())
-    if found is None:
+    sheet = sheets.get(peak.strip().lower())
+    if sheet is None:
         names = ", ".join(one.name for one in sheets.values())
         raise NamingError(f"peak {peak!r} is not known; give operations a second, or {names}")
-    return found.rate, f"{found.name} {found.about.removeprefix(DATA_SHEET)}"
+    return sheet.rate, f"{sheet.name} {sheet.about.removeprefix(DATA_SHEET)}"
 
 
 def _positive(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
         raise DomainError(f"{name} must be a number above 0, got {value!r}")
+
+
+CLOSE = 1.02  # ways that differ by less are not worth a sentence
+
+
+def reasons(model: Model, length: int, ways: Mapping[str, float], *, checkpointing: bool) -> tuple[str, ...]:
+    """Sentences about these shares of the peak, the gravest first."""
+    sentences: list[str] = []
+    needed, dense, executed = ways["needed"], ways["dense"], ways["executed"]
+    halved = ways.get("causal-halved")
+    if needed > 1:
+        sentences.append(
+            f"Even the needed work is {format_share(needed)} of the peak, so it is not a matter of counting: "
+            "tokens_per_s, peak or devices is not what the run had (the tokens of all devices against the "
+            "peak of one, another dtype, a peak with sparsity)."
+        )
+    if dense > 1 >= needed:
+        sentences.append(
+            f"dense is above 100% because {_too_many(model, length)}. It is the formula that is wrong."
+        )
+    elif dense > CLOSE * needed and model.image is None:
+        sentences.append(f"dense is above needed: {_too_many(model, length)}.")
+    narrow = _windows(model, length)
+    if halved is not None and halved > 1 >= needed:
+        why = (
+            f"{narrow}, fewer than the n/2 of a causal one" if narrow else "its N has norms and biases in it"
+        )
+        sentences.append(f"causal-halved is above 100% too: {why}.")
+    elif halved is not None and halved > CLOSE * needed and narrow:
+        sentences.append(f"causal-halved is above needed: {narrow}.")
+    if executed > 1 >= needed:
+        sentences.append(
+            "executed is above 100%: the run's kernels skip more than whole tiles do, or save what "
+            "is supposed here to be computed again."
+        )
+    if ways.get("all experts", 0) > 1 >= dense:
+        sentences.append(
+            f"all experts is above 100%: it multiplies {model.idle:,} parameters that a token is not sent to."
+        )
+    if checkpointing:
+        sentences.append("Checkpointing runs the layers again: executed, but not needed.")
+    return tuple(sentences)
+
+
+def _too_many(model: Model, length: int) -> str:
+    """`it counts 32,768² pairs in each of 32 layers, 8.5 times those that are attended: …`."""
+    held = [layer.attention for layer in model.layers if layer.attention]
+    all_pairs = sum(one.multiply_adds * one.span.dense(length) for one in held)
+    attended = sum(one.multiply_adds * one.span.needed(length) for one in held)
+    why = _windows(model, length) or ("a query attends to no later key" if model.is_causal else "")
+    times = fixed(all_pairs / max(1, attended), 1)
+    return (
+        f"it counts all {length:,}² pairs in each of {len(held)} layers, {times} times those "
+        f"that are attended{f': {why}' if why else ''}"
+    )
+
+
+def _windows(model: Model, length: int) -> str:
+    """`in 16 of 32 layers a query attends to at most 4,096 keys`; nothing where none has less."""
+    spans = Counter(layer.attention.span for layer in model.layers if layer.attention)
+    total = sum(spans.values())
+    clauses: list[str] = []
+    for span, times in spans.items():
+        most = _most(span)
+        if most < length:
+            where = f"all {total}" if times == total else f"{times} of {total}"
+            clauses.append(f"in {where} layers a query attends to at most {most:,} keys")
+    return " and ".join(clauses)
+
+
+def _most(span: Span) -> int | float:
+    """The most keys that a query can attend to, however long the sequence is."""
+    if isinstance(span, RuleSpan):
+        return inf
+    if isinstance(span, Windows):
+        return span.window * span.window
+    return {"window": span.keys, "chunk": span.keys, "band": 2 * span.keys + 1}.get(span.kind, inf)

@@ -77,9 +77,9 @@ class ModelWork(Result):
         }
 
 
-def gathered(found: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
+def gathered(counts: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
     """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
     sums: dict[str, Counted] = {name: MultiplyAdds(0, 0, 0) for name in GROUPS}
-    for name, more in found:
+    for name, more in counts:
         sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
     return sums

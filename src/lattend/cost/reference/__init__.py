@@ -18,12 +18,12 @@ from lattend.cost.reference.gradients import backward as backward
 from lattend.cost.reference.grid import rnn2d as rnn2d
 from lattend.cost.reference.grid import rnn2d_stack as rnn2d_stack
 from lattend.cost.reference.layers import plain_layer as plain_layer
+from lattend.cost.reference.layers import run as run
 from lattend.cost.reference.numbers import CountingNumber as CountingNumber
 from lattend.cost.reference.numbers import CountingTape as CountingTape
 from lattend.cost.reference.numbers import counting as counting
 from lattend.cost.reference.numbers import floats as floats
 from lattend.cost.reference.recurrence import recurrent as recurrent
-from lattend.cost.reference.running import run as run
 from lattend.cost.reference.tokenwise import embedding as embedding
 from lattend.cost.reference.tokenwise import feed_forward as feed_forward
 from lattend.cost.reference.tokenwise import layer_norm as layer_norm

@@ -37,7 +37,7 @@ def attention(
     Without a matrix queries, keys and values are given, head by head; without W_out so are the outputs.
     Sinusoids are `fixed` rows, one a position; values come from the keys' tokens unless `valued` is given.
     """
-    asked, keyed = _with_positions(queries, keys, weights, encoding, fixed, naive)
+    query_rows, keyed = _with_positions(queries, keys, weights, encoding, fixed, naive)
     values = project(keys if valued is None else valued, weights, "v")
     group, heads = len(masks) // len(values), range(len(masks))
     if naive:
@@ -46,7 +46,7 @@ def attention(
     elif encoding == "quadratic" and not content:  # nothing to project
         scores = [quadratic_score(v, shifts or {}, shift) for v in weights["v"]]
     else:
-        q, k = project(asked, weights, "q"), project(keyed, weights, "k")
+        q, k = project(query_rows, weights, "q"), project(keyed, weights, "k")
         each = [(q[head], k[head // group]) for head in heads]
         if encoding == "relative":
             far = shifts or {}
@@ -77,8 +77,8 @@ def attend(score: Score, values: Matrix, mask: Mask, scale: float | None = None)
             rows.append(zeros(values[0][0], width))
             continue
         powers = [exp(score(q, k) * scale if scale else score(q, k)) for k in seen]
-        whole = total(powers)
-        shares = [power / whole for power in powers]
+        denominator = total(powers)
+        shares = [power / denominator for power in powers]
         rows.append([dot(shares, [values[k][d] for k in seen]) for d in range(width)])
     return rows
 
@@ -105,11 +105,11 @@ def _with_positions(
     if naive or encoding not in ("absolute", "sinusoidal"):
         return queries, keys
     table = list(map(list, fixed)) if encoding == "sinusoidal" else weights["p"]
-    asked = [plus(x, p) for x, p in zip(queries, table[: len(queries)], strict=True)]
+    query_rows = [plus(x, p) for x, p in zip(queries, table[: len(queries)], strict=True)]
     if keys is queries:
-        return asked, asked
+        return query_rows, query_rows
     other = table if encoding == "sinusoidal" else weights["p_keys"]
-    return asked, [plus(x, p) for x, p in zip(keys, other[: len(keys)], strict=True)]
+    return query_rows, [plus(x, p) for x, p in zip(keys, other[: len(keys)], strict=True)]
 
 
 def plain_score(q: Matrix, k: Matrix) -> Score:

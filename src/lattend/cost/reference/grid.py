@@ -81,13 +81,13 @@ def rnn2d_stack(
     check_directions(directions)
     for layer in range(1 + max(int(name.split(".")[0]) for name in weights)):
         own = part(weights, str(layer))
-        found = [
+        stacked = [
             flipped(rnn2d(flipped(image, axes), part(own, str(way)), cell, activation, initial=initial), axes)
             for way, axes in enumerate(FLIPS[directions])
         ]
         image = [
             [[x for way in pixels for x in way] for pixels in zip(*lines, strict=True)]
-            for lines in zip(*found, strict=True)
+            for lines in zip(*stacked, strict=True)
         ]
     return image
 
@@ -121,8 +121,8 @@ def _from_pixel(x: Vector, w: Weights) -> Vector:
 
 def _from_cells(left: State, top: State, w: Weights) -> Vector:
     """W_left h_left + W_top h_top of those that are there; empty where neither is."""
-    found = [times(w[name], state[0]) for name, state in (("W_left", left), ("W_top", top)) if state]
-    return plus(*found) if len(found) == 2 else found[0] if found else []
+    terms = [times(w[name], state[0]) for name, state in (("W_left", left), ("W_top", top)) if state]
+    return plus(*terms) if len(terms) == 2 else terms[0] if terms else []
 
 
 def _both(x: Vector, left: State, top: State, w: Weights) -> Vector:
@@ -160,6 +160,6 @@ def _gru(x: Vector, left: State, top: State, w: Weights) -> State:
 
 def _shared(share: Vector, left: State, top: State) -> Vector:
     """l∘left + (1 - l)∘top of those that are there; empty where neither is."""
-    found = [by_entry(share, left[0])] if left else []
-    found += [by_entry([1.0 - a for a in share], top[0])] if top else []
-    return plus(*found) if len(found) == 2 else found[0] if found else []
+    terms = [by_entry(share, left[0])] if left else []
+    terms += [by_entry([1.0 - a for a in share], top[0])] if top else []
+    return plus(*terms) if len(terms) == 2 else terms[0] if terms else []

@@ -1,18 +1,20 @@
-"""The layers that lt.cost prices, as plain code ready to run: the arguments are those of lt.cost."""
+"""The layers of `lt.cost` as plain code that takes the same arguments, and what one run of it costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
+from random import Random
 from typing import Any
 
 from lattend.cost.reference import attention, convolution, grid, shapes, tokenwise, transformer
+from lattend.cost.reference.gradients import backward
+from lattend.cost.reference.numbers import CountingTape, counting, depth, numbers, unit
 from lattend.cost.reference.recurrence import recurrent
-from lattend.cost.reference.running import Ran, one, run
-from lattend.cost.reference.shapes import Shape, Shapes
+from lattend.cost.reference.shapes import Shape, Shapes, fill, filled
 from lattend.cost.reference.vectors import Matrix
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import Rule
@@ -167,7 +169,7 @@ def _attention(
     if projections == "naive":  # every head has keys of its own
         weights["W_k"] = weights["W_q"]
     fixed = () if learned else ("p", "p_keys", "v", "table")
-    given = {name: weights.pop(name) for name in fixed if name in weights}
+    fixed_weights = {name: weights.pop(name) for name in fixed if name in weights}
     added = encoding in ("absolute", "sinusoidal") and projections is None  # there are no tokens to add to
     options: dict[str, Any] = {"scale": 0.5 if scaled else None, "content": content}
     options |= {"encoding": None if added else encoding}
@@ -177,12 +179,12 @@ def _attention(
 
     def code(*arguments: Any) -> Any:
         *inputs, learnt = arguments
-        own = dict(zip(given, inputs[len(tokens) :], strict=True))
+        own = dict(zip(fixed_weights, inputs[len(tokens) :], strict=True))
         queries, keys, *values = (*inputs[: len(tokens)], *inputs[:1])[: max(2, len(tokens))]
         valued = values[0] if values else None
         return attention.attention(queries, keys, {**learnt, **own}, masks, valued=valued, **options)
 
-    return PlainLayer(one(code), weights, (*tokens, *given.values()))
+    return PlainLayer(one(code), weights, (*tokens, *fixed_weights.values()))
 
 
 def _complete(rule: Rule, sizes: Mapping[str, int]) -> Rule:
@@ -219,12 +221,12 @@ class _Between:
         return list(product(*(range(-down, up + 1) for down, up in self.reach)))
 
     def shift(self, q: int, k: int) -> tuple[int, ...]:
-        found: list[int] = []
+        shifts: list[int] = []
         for axis in reversed(self.rule.axes):
             q, at = divmod(q, self.rule.values[axis.queries])
             k, to = divmod(k, self.rule.values[axis.keys])
-            found.insert(0, to - at)
-        return tuple(found)
+            shifts.insert(0, to - at)
+        return tuple(shifts)
 
     def entry(self, q: int, k: int) -> int:
         place = 0
@@ -312,3 +314,35 @@ _LAYERS: dict[str, Callable[..., PlainLayer]] = {
     "vit": _vit,
     "vae": _vae,
 }
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run had and did."""
+
+    parameters: int
+    depth: int  # sequential, in units
+    forward: CountingTape
+    backward: CountingTape
+
+
+def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
+    """What a layer does, called with inputs of these shapes and then its weights; all outputs are used.
+
+    >>> from lattend.cost.reference.tokenwise import linear
+    >>> ran = run(linear, {"weight": (4, 3)}, (2, 3))  # two tokens: 2*3*4, and twice that going back
+    >>> ran.forward.multiplies, ran.backward.multiplies
+    (24, 48)
+    """
+    source, tape = Random(3), CountingTape()
+    counted = counting(filled(weights, source), tape)
+    counted_inputs = [counting(fill(shape, source), tape) for shape in inputs]
+    outputs = layer(*counted_inputs, counted)
+    back = backward(outputs).tape
+    done = replace(tape, numbers=[])  # what the run made may go
+    return Ran(len(list(numbers(counted))), depth(outputs), done, back)
+
+
+def one(layer: Callable[..., Any]) -> Callable[..., Any]:
+    """The layer as a single unit."""
+    return lambda *given: unit(layer(*given))

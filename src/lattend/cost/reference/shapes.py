@@ -61,13 +61,13 @@ def conv2d(c_in: int, c_out: int, kernel: tuple[int, int], groups: int = 1, bias
 def recurrent(kind: str, inputs: int, hidden: int, layers: int, bias: bool) -> Shapes:
     """Those of an "rnn", "lstm" or "gru", layer upon layer."""
     rows = {"rnn": 1, "lstm": 4, "gru": 3}[kind] * hidden
-    found: Shapes = {}
+    shapes: Shapes = {}
     for layer in range(layers):
-        found[f"weight_ih_l{layer}"] = (rows, hidden if layer else inputs)
-        found[f"weight_hh_l{layer}"] = (rows, hidden)
+        shapes[f"weight_ih_l{layer}"] = (rows, hidden if layer else inputs)
+        shapes[f"weight_hh_l{layer}"] = (rows, hidden)
         if bias:
-            found |= {f"bias_ih_l{layer}": (rows,), f"bias_hh_l{layer}": (rows,)}
-    return found
+            shapes |= {f"bias_ih_l{layer}": (rows,), f"bias_hh_l{layer}": (rows,)}
+    return shapes
 
 
 def rnn2d(h: int, c: int, cell: str = "rnn", bias: bool = False) -> Shapes:
@@ -78,12 +78,12 @@ def rnn2d(h: int, c: int, cell: str = "rnn", bias: bool = False) -> Shapes:
 
 def rnn2d_stack(h: int, c: int, cell: str, directions: int, layers: int, bias: bool) -> Shapes:
     """Those of every direction of every layer."""
-    found: Shapes = {}
+    shapes: Shapes = {}
     for layer in range(layers):
         one = rnn2d(h, directions * h if layer else c, cell, bias)
         for way in range(directions):
-            found |= within(f"{layer}.{way}", one)
-    return found
+            shapes |= within(f"{layer}.{way}", one)
+    return shapes
 
 
 def attention(
@@ -108,23 +108,23 @@ def attention(
     """Those of attention: one matrix a head, D_i × D_hid, and what its encoding learns."""
     shared = kv_heads or heads
     keys = D_keys or D_i
-    found: Shapes = {"W_v": (shared, D_values or keys, D_o), "W_out": (heads * D_o, D_out)}
+    shapes: Shapes = {"W_v": (shared, D_values or keys, D_o), "W_out": (heads * D_o, D_out)}
     if encoding != "quadratic" or content:
-        found |= {"W_q": (heads, D_i, D_hid), "W_k": (shared, keys, D_hid)}
+        shapes |= {"W_q": (heads, D_i, D_hid), "W_k": (shared, keys, D_hid)}
     if bias:
         offsets = {"b_q": (heads, D_hid), "b_k": (shared, D_hid), "b_v": (shared, D_o)}
-        found |= {name: shape for name, shape in offsets.items() if f"W{name[1:]}" in found}
+        shapes |= {name: shape for name, shape in offsets.items() if f"W{name[1:]}" in shapes}
     if out_bias:
-        found["b_out"] = (D_out,)
+        shapes["b_out"] = (D_out,)
     if encoding == "absolute":
-        found["p"] = (positions, D_i)
+        shapes["p"] = (positions, D_i)
     if encoding == "relative":
-        found |= {"W_r": (heads, D_p, D_hid), "u": (heads, D_hid), "v": (heads, D_hid)}
+        shapes |= {"W_r": (heads, D_p, D_hid), "u": (heads, D_hid), "v": (heads, D_hid)}
     if encoding == "quadratic":
-        found["v"] = (heads, form)
+        shapes["v"] = (heads, form)
     if encoding == "tables":
-        found["table"] = (heads, entries)
-    return found
+        shapes["table"] = (heads, entries)
+    return shapes
 
 
 def block(
@@ -142,10 +142,10 @@ def block(
     """Those of a block: norm1 before attention, norm2 before the feed-forward net, norm3 between them."""
     wide = D or d // heads
     attended = attention(heads, d, wide, wide, d, kv_heads=kv_heads, bias=bias, out_bias=bias)
-    found = within("attention", attended) | within("norm1", norm(d, norms)) | within("norm2", norm(d, norms))
+    shapes = within("attention", attended) | within("norm1", norm(d, norms)) | within("norm2", norm(d, norms))
     if cross:
-        found |= within("cross", attended) | within("norm3", norm(d, norms))
-    return found | feed_forward(d, hidden, bias, gated)
+        shapes |= within("cross", attended) | within("norm3", norm(d, norms))
+    return shapes | feed_forward(d, hidden, bias, gated)
 
 
 def stack(layers: int, each: Shapes) -> Shapes:

@@ -62,7 +62,7 @@ def blocks(vector: Vector, count: int) -> list[Vector]:
     [[1.0, 2.0], [3.0, 4.0]]
     """
     size = len(vector) // count
-    return [vector[size * place : size * (place + 1)] for place in range(count)]
+    return [vector[size * index : size * (index + 1)] for index in range(count)]
 
 
 def part(weights: Weights, name: str) -> Weights:

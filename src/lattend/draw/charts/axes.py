@@ -20,8 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import Affine2D, Transform
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke
-from lattend.draw.charts.ticks import tick
+from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke, tick
 from lattend.draw.formats.page import FONT, UNITS_PER_INCH
 from lattend.draw.formats.palette import FAINT_TEXT, FRAME, PAPER, TEXT
 from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Text, moved
@@ -52,7 +51,7 @@ def draw(chart: Chart, ax: Axes) -> None:
     ax.set_title(chart.title)
     ax.set_xlabel(chart.across)
     ax.set_ylabel(chart.up)
-    whole = all(float(point[0]).is_integer() for line in chart.lines for point in line.points)
+    integral = all(float(point[0]).is_integer() for line in chart.lines for point in line.points)
     sides = zip((ax.xaxis, ax.yaxis), (chart.log_x, chart.log_y), chart.sides(), chart.ends(), strict=True)
     for axis, base, side, ends in sides:
         axis.axes.set(**{f"{axis.axis_name}lim": ends})
@@ -63,7 +62,7 @@ def draw(chart: Chart, ax: Axes) -> None:
             axis.set_major_locator(LogLocator(base, (1, 2, 5) if few else (1,), numticks=ticks + 1))
             axis.set_minor_locator(NullLocator())
         else:
-            only_whole = axis is ax.xaxis and bool(chart.lines) and whole
+            only_whole = axis is ax.xaxis and bool(chart.lines) and integral
             axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10], integer=only_whole))
         axis.set_major_formatter(FuncFormatter(_turned_tick if chart.down and axis is ax.yaxis else _tick))
     if chart.equal:

@@ -8,8 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Point, Series, Shape, Stroke, legend
-from lattend.draw.charts.ticks import round_numbers, tick
+from lattend.draw.charts.chart import (
+    Arrows,
+    Base,
+    Chart,
+    Dots,
+    Ends,
+    Point,
+    Series,
+    Shape,
+    Stroke,
+    legend,
+    round_numbers,
+    tick,
+)
 from lattend.draw.formats.scene import spelt
 from lattend.report.table import wrap_text
 
@@ -132,8 +144,8 @@ class ChartText:
         for line in chart.lines:
             self._name(line, pen)
         sides = ((chart.up, "down" if chart.down else "up"), (chart.across, "across"))
-        said = chart.title, ", ".join(f"{name} {way}" for name, way in sides if name)
-        head = [line for part in said for line in wrap_text(spelt(part, pen.encoding), width)]
+        titles = chart.title, ", ".join(f"{name} {way}" for name, way in sides if name)
+        head = [line for part in titles for line in wrap_text(spelt(part, pen.encoding), width)]
         names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): text for at, text in ticks}
         self.width = max(margin + cols + 1, *map(len, head), 0)
         rest = " " * (self.width - margin - cols - 1)

@@ -1,4 +1,4 @@
-"""Chart: lines, dots and arrows placed by two numbers, drawn by matplotlib, in a terminal in braille."""
+"""Chart: lines, dots, arrows and color scales, drawn by matplotlib, or in a terminal in braille."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.draw.formats.palette import AMOUNTS, SIGNED, Look
 from lattend.errors import DomainError
+from lattend.report.numbers import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,15 +127,15 @@ class Chart:
         room = ROOM * (np.full(2, (high - low).max()) if self.equal else high - low)
         if self.lines and not self.equal:
             room[0] = 0.0  # lines run from side to side
-        found = [
+        ends = [
             self.x or _around(low[0], high[0], room[0], self.log_x),
             self.y or _around(low[1], high[1], room[1], self.log_y),
         ]
         if self.equal:
-            least = max(end - start for start, end in found) / FLATTEST
-            more = [max(0.0, least - (end - start)) / 2 for start, end in found]
-            found = [(start - add, end + add) for (start, end), add in zip(found, more, strict=True)]
-        return found[0], found[1]
+            least = max(end - start for start, end in ends) / FLATTEST
+            more = [max(0.0, least - (end - start)) / 2 for start, end in ends]
+            ends = [(start - add, end + add) for (start, end), add in zip(ends, more, strict=True)]
+        return ends[0], ends[1]
 
     def sides(self) -> tuple[float, float]:
         """Width and height between the axes, in units of the picture."""
@@ -195,22 +197,97 @@ def classes(
         Dots(
             [point for point, label in zip(points, labels, strict=True) if label == name],
             str(name),
-            COLOURS[place % len(COLOURS)],
+            COLOURS[index % len(COLOURS)],
             size,
-            SHAPES[place % len(SHAPES)],
+            SHAPES[index % len(SHAPES)],
             opacity=opacity,
             glyph=str(name)[:1],
         )
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     )
 
 
 def legend(charts: Sequence[Chart]) -> list[tuple[str, tuple[Series, ...]]]:
     """The names of the series, and for each one series of every kind that has it; empty ones are left out."""
-    found: dict[str, list[Series]] = {}
+    entries: dict[str, list[Series]] = {}
     for series in itertools.chain.from_iterable(chart.layers() for chart in charts):
         many = len(series.pairs if isinstance(series, Arrows) else series.points)
-        same = found.setdefault(series.name, []) if series.name and many else []
+        same = entries.setdefault(series.name, []) if series.name and many else []
         if not any(type(series) is type(other) for other in same):
             same.append(series)
-    return [(name, tuple(series)) for name, series in found.items()]
+    return [(name, tuple(series)) for name, series in entries.items()]
+
+
+def round_numbers(low: float, high: float, most: int = 8) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten between the two, at most `most` steps of them.
+
+    >>> round_numbers(-1.2, 2.5, 4)  # steps of 1: of 0.5 there would be more than 4 between the ends
+    [-1.0, 0.0, 1.0, 2.0]
+    """
+    step = round_step(low, high, most)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [index * step for index in range(first, last + 1)]
+
+
+def round_step(low: float, high: float, most: int = 8) -> float:
+    """1, 2 or 5 times a power of ten that goes at most so many times from the one to the other."""
+    if high <= low:
+        return 1.0
+    step = 10.0 ** math.floor(math.log10((high - low) / most))
+    return next(more * step for more in (1, 2, 5, 10) if (high - low) / (more * step) <= most + 1e-9)
+
+
+def tick(place: float) -> str:
+    """A round number as an axis has it, with all its digits, so that no two ticks are called the same.
+
+    >>> tick(2500.0), tick(-105.5), tick(3 * 0.1), tick(0.00002)
+    ('2,500', '−105.5', '0.3', '2e−5')
+    """
+    if place and not 1e-4 <= abs(place) < 1e6:
+        digits, power = f"{place:.9e}".split("e")
+        text = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    else:
+        text = f"{place + 0.0:,.10g}"
+    return text.replace("-", "−")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scale:
+    """Which colour stands for which number, and what the number is."""
+
+    label: str
+    low: float
+    high: float
+    looks: tuple[Look, ...] = AMOUNTS
+    least: str = ""  # how the ends are written, if not as plain numbers
+    most: str = ""
+
+    def cells(self, values: NDArray[np.float64]) -> NDArray[np.uint8]:
+        """The nearest step of each number; those beyond an end have its colour."""
+        last = len(self.looks) - 1
+        along = (values - self.low) / (self.high - self.low)
+        return np.rint(last * np.clip(along, 0.0, 1.0)).astype(np.uint8)
+
+    def ticks(self) -> tuple[tuple[float, str], ...]:
+        """Places from 0 to 1 and the numbers there: both ends, and the middle."""
+        middle = (self.low + self.high) / 2
+        ends = ((0.0, self.least or format_number(self.low)), (1.0, self.most or format_number(self.high)))
+        return ends[0], (0.5, format_number(middle)), ends[1]
+
+
+def amount_scale(label: str, values: NDArray[np.float64], low: float = 0.0) -> Scale:
+    """A scale from `low` to the greatest of these numbers."""
+    high = float(_finite(values).max())
+    return Scale(label, low, high if high > low else low + 1.0)
+
+
+def signed_scale(label: str, values: NDArray[np.float64]) -> Scale:
+    """A scale as far below 0 as above it, so that white is 0."""
+    most = float(np.abs(_finite(values)).max()) or 1.0
+    return Scale(label, -most, most, SIGNED)
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not values.size or not np.isfinite(values).all():
+        raise DomainError("a heat map needs finite numbers, at least one")
+    return values

@@ -125,7 +125,7 @@ def _look(fill: str, along: float, share: float | None = None) -> Look:
 
 def _amounts() -> tuple[Look, ...]:
     """From cream over green to dark blue."""
-    found: list[Look] = []
+    shades: list[Look] = []
     for step in range(STEPS + 1):
         x = step / STEPS
         colour = (
@@ -133,14 +133,14 @@ def _amounts() -> tuple[Look, ...]:
             0.03 + 0.09 * math.sin(math.pi * min(1.0, 0.15 + 0.75 * x)),
             105 + 165 * x,
         )
-        found.append(_look(_rgb(colour), x, share=x))
-    return tuple(found)
+        shades.append(_look(_rgb(colour), x, share=x))
+    return tuple(shades)
 
 
 def _signed() -> tuple[Look, ...]:
     """From blue over white to red, equally dark at both ends."""
     half = STEPS // 2
-    found: list[Look] = []
+    shades: list[Look] = []
     for step in range(-half, half + 1):
         x = abs(step) / half
         colour = (
@@ -148,8 +148,8 @@ def _signed() -> tuple[Look, ...]:
             0.165 * math.sin(math.pi / 2 * min(1.0, 1.3 * x)),
             255 if step < 0 else 38,
         )
-        found.append(_look(_rgb(colour), step / half, share=0.0 if step == 0 else None))
-    return tuple(found)
+        shades.append(_look(_rgb(colour), step / half, share=0.0 if step == 0 else None))
+    return tuple(shades)
 
 
 AMOUNTS, SIGNED = _amounts(), _signed()  # of heat maps: one hue after another, two hues apart

@@ -63,12 +63,12 @@ def _elements(items: list[Item]) -> Iterator[str]:
 def _written(item: Text) -> str:
     """The words, subscripts smaller and lower; what follows one rises again."""
     written, down = "", number(DROP * item.size)
-    for place, (text, lower) in enumerate(item.pieces):
+    for index, (text, lower) in enumerate(item.pieces):
         if lower:
             small = number(SUBSCRIPT * item.size)
             written += f'<tspan dy="{down}" font-size="{small}">{escape(text)}</tspan>'
         else:
-            written += f'<tspan dy="-{down}">{escape(text)}</tspan>' if place else escape(text)
+            written += f'<tspan dy="-{down}">{escape(text)}</tspan>' if index else escape(text)
     return written
 
 

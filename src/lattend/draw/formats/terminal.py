@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from lattend.draw.charts.braille import ChartText, contours, legend_lines, letters
 from lattend.draw.charts.braille import Pen as ChartPen
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import MIXED, SHADES, Look
 from lattend.draw.formats.scene import spelt
 from lattend.draw.grid.layout import entries
@@ -36,7 +35,7 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     # Spelt before lines are broken, so that none grows too long
     title, subtitle = spelt(picture.title, encoding), _spelt(picture.subtitle, encoding)
     caption, legend = _spelt(below.caption, encoding), below.legend
-    facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in picture.facts]
+    facts = [(spelt(name, encoding), spelt(text, encoding)) for name, text in picture.facts]
     table = [tuple(_spelt(row, encoding)) for row in picture.table]
     shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
     glyphs = "".join(look.glyph for look in shown)
@@ -90,11 +89,11 @@ def _charts(charts: Sequence[Chart], width: int, pen: ChartPen) -> list[str]:
 
 def _scale(scale: Scale, width: int, pen: _Pen) -> list[str]:
     """The characters of a scale between its ends, and what it measures."""
-    looks = list({look.glyph: look for look in scale.looks}.values())
+    steps = list({look.glyph: look for look in scale.looks}.values())
     (_, low), _, (_, high) = scale.ticks()
-    swatch = "".join(pen.cells(look, 1, 1) for look in looks)
+    swatch = "".join(pen.cells(look, 1, 1) for look in steps)
     first = f"{low} {swatch} {high}"
-    length = len(low) + len(high) + len(looks) + 2
+    length = len(low) + len(high) + len(steps) + 2
     if length + 2 + len(scale.label) <= width:
         return [f"{first}  {scale.label}"]
     label = [f"  {part}" for part in wrap_text(scale.label, width - 2)]
@@ -196,8 +195,8 @@ def _joined(row: Sequence[_PanelText | ChartText]) -> list[str]:
 
 def _legend(legend: Sequence[Look], width: int, pen: _Pen) -> list[str]:
     lines, used = [""], 0
-    for looks, label in entries(legend):
-        scale = list({look.glyph: look for look in looks}.values())
+    for samples, label in entries(legend):
+        scale = list({look.glyph: look for look in samples}.values())
         swatch = "".join(pen.cells(look, 2 if len(scale) == 1 else 1, 1) for look in scale)
         indent = max(2, len(scale)) + 1
         first, *rest = wrap_text(label, width - indent)

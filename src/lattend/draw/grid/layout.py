@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Chart
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Scale
 from lattend.draw.formats.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
 from lattend.draw.formats.scene import Item, Rect, Scene, Segment, Text, patch, text_width, wrapped
 from lattend.draw.grid import marks
@@ -18,7 +17,7 @@ from lattend.draw.grid.panel import Panel
 
 if TYPE_CHECKING:
     from lattend.draw.charts.axes import DrawnChart
-    from lattend.draw.diagram import Diagram
+    from lattend.draw.formats.scene import Diagram
     from lattend.draw.picture import Picture
 
 MARGIN = 16
@@ -215,9 +214,9 @@ def _facts(facts: Sequence[tuple[str, str]], y: float, inner: float) -> tuple[li
     items: list[Item] = []
     indent = max((text_width(name, LABEL) for name, _ in facts), default=0.0) + 12
     for name, said in facts:
-        for place, text in enumerate(wrapped(said, LABEL, inner - indent)):
+        for index, text in enumerate(wrapped(said, LABEL, inner - indent)):
             y += LABEL
-            items += [] if place else [Text(MARGIN, y, name, LABEL, FAINT_TEXT)]
+            items += [] if index else [Text(MARGIN, y, name, LABEL, FAINT_TEXT)]
             items.append(Text(MARGIN + indent, y, text, LABEL, TEXT))
             y += 4
     return items, y + 4 if facts else y
@@ -228,9 +227,9 @@ def _scales(scales: Sequence[Scale], y: float, inner: float) -> tuple[list[Item]
     items: list[Item] = []
     x = float(MARGIN)
     high = LABEL + 6 + BAR_HEIGHT + TICK + 6
-    for place, scale in enumerate(scales):
+    for index, scale in enumerate(scales):
         width = max(BAR, text_width(scale.label, LABEL)) + 24
-        if place == 0 or x + width > MARGIN + inner:
+        if index == 0 or x + width > MARGIN + inner:
             x, y = float(MARGIN), y + high + 8
         top, ticks = y - high + LABEL + 6, scale.ticks()
         items.append(Text(x, y - high + LABEL, scale.label, LABEL, TEXT))
@@ -275,14 +274,14 @@ def _legend(legend: Sequence[Look], y: float, inner: float) -> tuple[list[Item],
     """The legend's items from y on, wrapped to the width, and where they end."""
     items: list[Item] = []
     x, start = float(MARGIN), y
-    for looks, label in entries(legend):
-        swatch = SWATCH if len(looks) == 1 else SWATCH / 2
-        width = swatch * len(looks) + 5 + text_width(label, LABEL)
+    for samples, label in entries(legend):
+        swatch = SWATCH if len(samples) == 1 else SWATCH / 2
+        width = swatch * len(samples) + 5 + text_width(label, LABEL)
         if x > MARGIN and x + width > MARGIN + inner:
             x, y = float(MARGIN), y + SWATCH + 6
-        for place, look in enumerate(looks):
-            rect = Rect(x + place * swatch, y, swatch, SWATCH, look.fill)
+        for index, look in enumerate(samples):
+            rect = Rect(x + index * swatch, y, swatch, SWATCH, look.fill)
             items += patch(rect, look, SWATCH / 2, (rect.x, rect.y), (swatch, SWATCH))
-        items.append(Text(x + swatch * len(looks) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
+        items.append(Text(x + swatch * len(samples) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
         x += width + 14
     return items, y + SWATCH if items or y > start else y - 6

@@ -62,27 +62,27 @@ def ellipse(centre: Place, precision: tuple[float, float, float], level: float) 
     half, turn = math.hypot((a - c) / 2, b), 0.5 * math.atan2(2 * b, a - c)
     long, across = math.sqrt(level / ((a + c) / 2 + half)), math.sqrt(level / ((a + c) / 2 - half))
     cos, sin = math.cos(turn), math.sin(turn)
-    found: list[Place] = []
+    points: list[Place] = []
     for corner in range(CORNERS):
         u = long * math.cos(2 * math.pi * corner / CORNERS)
         v = across * math.sin(2 * math.pi * corner / CORNERS)
-        found.append((centre[0] + u * cos - v * sin, centre[1] + u * sin + v * cos))
-    return tuple(found)
+        points.append((centre[0] + u * cos - v * sin, centre[1] + u * sin + v * cos))
+    return tuple(points)
 
 
 def clipped(points: Sequence[Place], rows: float, cols: float) -> tuple[Place, ...]:
     """The part of a convex area inside a panel of so many rows and columns; empty where none is."""
-    found = list(points)
+    corners = list(points)
     for axis, bound, sign in ((0, 0.0, 1), (0, rows, -1), (1, 0.0, 1), (1, cols, -1)):
         kept: list[Place] = []
-        for before, here in zip([found[-1], *found[:-1]] if found else [], found, strict=True):
-            inside, was = sign * (here[axis] - bound) >= 0, sign * (before[axis] - bound) >= 0
+        for before, corner in zip([corners[-1], *corners[:-1]] if corners else [], corners, strict=True):
+            inside, was = sign * (corner[axis] - bound) >= 0, sign * (before[axis] - bound) >= 0
             if inside != was:
-                kept.append(_between(before, here, (bound - before[axis]) / (here[axis] - before[axis])))
+                kept.append(_between(before, corner, (bound - before[axis]) / (corner[axis] - before[axis])))
             if inside:
-                kept.append(here)
-        found = kept
-    return tuple(found)
+                kept.append(corner)
+        corners = kept
+    return tuple(corners)
 
 
 def inside(points: Sequence[Place], rows: float, cols: float) -> Iterator[tuple[Place, ...]]:

@@ -44,7 +44,7 @@ class Tile:
 
 def looks(parts: int) -> tuple[Look, ...]:
     """Nothing, then full, partial and wasted of each part."""
-    found = [EMPTY]
+    styles = [EMPTY]
     for part in range(parts):
         _, *fills = COLOURS[part % len(COLOURS)]
         glyphs = (chr(ord("A") + part % 26), chr(ord("a") + part % 26), "-")
@@ -57,8 +57,8 @@ def looks(parts: int) -> tuple[Look, ...]:
             strict=True,
         )
         for word, fill, glyph, ansi, share in kinds:
-            found.append(Look(f"{_named(part, parts)}{word}", fill, glyph, glyph, ansi, share))
-    return tuple(found)
+            styles.append(Look(f"{_named(part, parts)}{word}", fill, glyph, glyph, ansi, share))
+    return tuple(styles)
 
 
 def key_looks(part: int, parts: int) -> tuple[Look, ...]:
@@ -100,12 +100,12 @@ def squares(masks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Sid
     """One cell a pair; `masks` are the pairs of each part, `tiles` what is computed."""
     cells = np.zeros(masks[0].shape if masks else (0, 0), np.uint8)
     for tile in tiles:
-        here = np.ix_(tile.rows, tile.cols)
-        cells[here] = np.where(cells[here] == 0, _index(tile.part, 2), cells[here])
+        block = np.ix_(tile.rows, tile.cols)
+        cells[block] = np.where(cells[block] == 0, _index(tile.part, 2), cells[block])
     for tile in tiles:
-        here = np.ix_(tile.rows, tile.cols)
-        attended = masks[tile.part][here]
-        cells[here] = np.where(attended, _index(tile.part, 0 if attended.all() else 1), cells[here])
+        block = np.ix_(tile.rows, tile.cols)
+        attended = masks[tile.part][block]
+        cells[block] = np.where(attended, _index(tile.part, 0 if attended.all() else 1), cells[block])
     return Panel(cells, looks(len(masks)), rows, cols, title, _outlines(tiles))
 
 
@@ -143,12 +143,12 @@ def _index(part: int, kind: int) -> int:
 
 def _outlines(tiles: Sequence[Tile]) -> tuple[Shape, ...]:
     """A line around each tile whose cells lie together, in the darkest colour of its part."""
-    found: list[Shape] = []
+    outlines: list[Shape] = []
     for tile in tiles:
         ends = [
             (int(side.min()), int(side.max()) + 1, side.size) for side in (tile.rows, tile.cols) if side.size
         ]
         if len(ends) == 2 and all(high - low == size for low, high, size in ends):
             (top, bottom, _), (left, right, _) = ends
-            found.append(box(top, left, bottom, right, COLOURS[tile.part % len(COLOURS)][0], OUTLINE))
-    return tuple(found)
+            outlines.append(box(top, left, bottom, right, COLOURS[tile.part % len(COLOURS)][0], OUTLINE))
+    return tuple(outlines)

@@ -83,17 +83,17 @@ class Panel:
         shares = np.array([look.share for look in self.looks], dtype=float)
         if self.looks in (AMOUNTS, SIGNED):  # steps of numbers, so that the middle one is their mean
             means = np.array([[part.mean() for part in row] for row in parts]).reshape(height, width)
-            cells, looks = np.rint(means).astype(np.uint8), self.looks
+            cells, styles = np.rint(means).astype(np.uint8), self.looks
         elif np.isnan(shares).any():
             only_a, only_b, both, mixed = (
                 np.array([[(part == look).any() for part in row] for row in parts]).reshape(height, width)
                 for look in (1, 2, 3, _MIXED)
             )
-            cells, looks = _classes(only_a | mixed, only_b | mixed, both), self.looks
+            cells, styles = _classes(only_a | mixed, only_b | mixed, both), self.looks
         else:
             means = np.array([[shares[part].mean() for part in row] for row in parts]).reshape(height, width)
-            cells, looks = np.ceil(means * LEVELS - 1e-9).astype(np.uint8), SHADES
-        return Panel(cells, looks, _shrunk(self.rows, rows), _shrunk(self.cols, cols), self.title)
+            cells, styles = np.ceil(means * LEVELS - 1e-9).astype(np.uint8), SHADES
+        return Panel(cells, styles, _shrunk(self.rows, rows), _shrunk(self.cols, cols), self.title)
 
 
 def _shrunk(side: Side, step: int) -> Side:
@@ -117,12 +117,12 @@ def squares(attended: Bools, rows: Side, cols: Side, own: Bools | None = None, t
 
 
 def neighbourhood(
-    attended: Bools, here: tuple[int, int] | None, rows: Side, cols: Side, title: str = ""
+    attended: Bools, center: tuple[int, int] | None, rows: Side, cols: Side, title: str = ""
 ) -> Panel:
-    """One cell a pixel, the keys of the pixel `here` dark, and the pixel itself told apart."""
+    """One cell a pixel, the keys of the pixel `center` dark, and the pixel itself told apart."""
     cells = attended.astype(np.uint8)
-    if here is not None:
-        cells[here] = SQUARE_LOOKS.index(OWN if attended[here] else HERE)
+    if center is not None:
+        cells[center] = SQUARE_LOOKS.index(OWN if attended[center] else HERE)
     return Panel(cells, SQUARE_LOOKS, rows, cols, title)
 
 
@@ -151,7 +151,7 @@ def cell_side(label: str, length: int, start: int = 0, every: int = 0) -> Side:
     """A side with one cell a position, numbered from `start`; a heavier line after every `every`."""
     step = nice_step(length, 16 if length <= 16 else 8)
     first = -(-start // step) * step
-    ticks = tuple((place - start + 0.5, str(place)) for place in range(first, start + length, step))
+    ticks = tuple((index - start + 0.5, str(index)) for index in range(first, start + length, step))
     return Side(label, length, ticks, tuple(range(every, length, every)) if every else ())
 
 
@@ -160,7 +160,7 @@ def tile_side(label: str, length: int, tile: int, start: int = 0) -> Side:
     step = nice_step(length, 6)
     first = -(-start // step) * step
     ticks = tuple(
-        ((place - start) / tile, compact(place)) for place in range(first, start + length + 1, step)
+        ((index - start) / tile, compact(index)) for index in range(first, start + length + 1, step)
     )
     return Side(label, length / tile, ticks)
 

@@ -74,7 +74,7 @@ SAMPLES = (
 
 def sample(name: str) -> Sample | None:
     """The first sample of a catalogue name."""
-    return next((found for found in SAMPLES if found.name == name), None)
+    return next((entry for entry in SAMPLES if entry.name == name), None)
 
 
 def sample_numbers(rule: Rule) -> dict[str, int]:
@@ -100,8 +100,8 @@ def sample_picture(rule: Rule) -> Picture:
 
 def catalogue() -> dict[str, Rule]:
     """The rules of the catalogue by name; documents, which is data, with that of its sample."""
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for name in CATALOGUE:
         shown = sample(name)
-        found[name] = shown.rule if shown is not None else read_rule(name)
-    return found
+        rules[name] = shown.rule if shown is not None else read_rule(name)
+    return rules

@@ -7,11 +7,11 @@ from html import escape
 
 from lattend.counts.count import Count
 from lattend.counts.latex import set_latex
+from lattend.counts.terms import typeset
 from lattend.draw.grid.samples import sample_picture
 from lattend.errors import LattendError
 from lattend.report.shown import bundle
 from lattend.rules.rule import Rule
-from lattend.study.derivations import typeset
 
 SECONDS = 0.2  # of set work: a rule is shown at once, and what takes longer is left out
 

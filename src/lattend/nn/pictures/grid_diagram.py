@@ -13,9 +13,8 @@ from typing import Literal
 
 from lattend.cost.reference.grid import GATES
 from lattend.cost.sizes import Size
-from lattend.draw.diagram import Diagram, Place, arrow, label, ring
 from lattend.draw.formats.palette import FAINT_TEXT, TEXT
-from lattend.draw.formats.scene import Item, Path, Text, spelt, text_width
+from lattend.draw.formats.scene import Diagram, Item, Path, Place, Text, arrow, label, ring, spelt, text_width
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError

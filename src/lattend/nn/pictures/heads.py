@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.draw.charts.heat import Scale, amounts
+from lattend.draw.charts.chart import Scale, amount_scale
 from lattend.draw.formats.palette import AMOUNTS, Look
 from lattend.draw.grid.marks import Label, Mark, Shape, box, clipped, ellipse, inside
 from lattend.draw.grid.panel import Panel, Side, nice_step
@@ -330,7 +330,7 @@ def _rough(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> tuple[
         maps[name] = np.zeros((window.rows, window.cols))
         for head in layer:
             maps[name] += head.weights(window.rows, window.cols, window.query)
-    scale = amounts("weights of all heads together", np.array(list(maps.values())))
+    scale = amount_scale("weights of all heads together", np.array(list(maps.values())))
     panels: list[Panel] = []
     for name, layer in layers.items():
         labels = tuple(_numbers(dict(enumerate(layer)), window))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lattend.draw.charts import heat
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts import chart
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import SIGNED
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, cell_side
@@ -58,7 +58,7 @@ def draw_scores(
     found = terms(encoding, rows, cols, query, width=width, seed=seed, centre=centre, alpha=sharpness)
     total = np.sum([term.values for term in found], axis=0)
     weights = softmax(total)
-    scale, share = _scale(encoding, found, total), heat.amounts("weight: softmax of the sum", weights)
+    scale, share = _scale(encoding, found, total), chart.amount_scale("weight: softmax of the sum", weights)
     panels = [_panel(term.name, term.values, scale, query) for term in found]
     panels += [_panel("sum", total, scale, query), _panel("weights", weights, share, query)]
     facts = [(term.name, term.formula) for term in found]
@@ -111,7 +111,7 @@ def _scale(encoding: str, found: tuple[ScoreTerm, ...], total: Floats) -> Scale:
         most = max(FAR, float(values.max()))
         if values.min() < -most:
             return Scale("score", -most, most, SIGNED, least=f"{format_number(-most)} or less")
-    return heat.signed("score", values)
+    return chart.signed_scale("score", values)
 
 
 def _panel(name: str, values: Floats, scale: Scale, query: tuple[int, int]) -> Panel:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import AMOUNTS, ATTENDED, EMPTY, OWN, Look, ink
 from lattend.draw.grid.marks import Label, Mark
 from lattend.draw.grid.panel import Bools, Panel, cell_side

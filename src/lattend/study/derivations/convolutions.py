@@ -96,7 +96,7 @@ def flip() -> Draft:
     )
     light = Instances(
         "exactly, read off the answer to an image with a single 1 in its middle",
-        lambda random: _numbers([int(place == SIZE**2 // 2) for place in range(SIZE**2)]),
+        lambda random: _numbers([int(index == SIZE**2 // 2) for index in range(SIZE**2)]),
         definitions,
     )
     sums = [

@@ -11,12 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lattend.counts.terms.notations import PLAIN
+from lattend.counts.terms.term import Term, read_term
 from lattend.errors import DerivationError
 from lattend.study.derivations.derivation import Derivation, DerivedLine
 from lattend.study.derivations.evaluation import Environment, define, evaluate
-from lattend.study.derivations.notations import PLAIN
-from lattend.study.derivations.reader import read_term
-from lattend.study.derivations.term import Term
 from lattend.study.exact.identity import is_zero, limit
 from lattend.study.exact.sign import sign_of
 from lattend.study.exact.writing import format_exact
@@ -70,18 +69,18 @@ class Draft:
 def checked(draft: Draft) -> Derivation:
     """The derivation, every line checked; raises DerivationError at the first that fails."""
     definitions = [
-        DerivedLine(draft.read(left), "=", draft.read(right), said) for left, right, said in draft.definitions
+        DerivedLine(draft.read(left), "=", draft.read(right), why) for left, right, why in draft.definitions
     ]
     lines: list[DerivedLine] = []
     for chain in draft.chains:
         start = before = draft.read(chain.left)
-        for place, link in enumerate(chain.links):
+        for index, link in enumerate(chain.links):
             after = draft.read(link.formula)
             try:
                 how = chain.ground.check(before, link, after)
             except DerivationError as error:
                 raise DerivationError(f"{draft.name}, line {len(lines) + 1}: {error}") from None
-            left = None if place else start
+            left = None if index else start
             lines.append(DerivedLine(left, link.relation, after, link.reason, how, link.domain))
             before = after
     return Derivation(draft.name, draft.title, draft.given, tuple(definitions), tuple(lines), draft.remark)
@@ -117,15 +116,15 @@ class Instances:
     def environments(self) -> list[Environment]:
         """All of them, the same at every call."""
         random = Random(SEED)
-        found: list[Environment] = []
+        drawn: list[Environment] = []
         for _ in range(self.many):
             made = self.make(random)
             for chosen in product(*(made[f"each {index}"] for index in self.over)):
                 names = {**made, **dict(zip(self.over, chosen, strict=True))}
                 for left, right in self.definitions:
                     define(names, left, right)
-                found.append(names)
-        return found
+                drawn.append(names)
+        return drawn
 
     def values(self, term: Term) -> list[Any]:
         """The term's value in each environment; the next line asks for it again."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lattend.counts.terms.term import Term, bound_index, signature
 from lattend.errors import DomainError, NamingError
-from lattend.study.derivations.term import Term, bound_index, signature
 from lattend.study.exact.formula import FUNCTIONS as EXACT
 from lattend.study.exact.formula import LARGEST_POWER
 from lattend.study.exact.numbers import exact
@@ -24,7 +24,7 @@ MOST_TERMS = 10_000  # of a sum
 def evaluate(term: Term, names: Mapping[str, Any]) -> Any:
     """The value of the term: an exact number, or an array of them.
 
-    >>> from lattend.study.derivations.reader import read_term
+    >>> from lattend.counts.terms.term import read_term
     >>> evaluate(read_term("sum(i^2, i, 1, n)"), {"n": 3})  # 1 + 4 + 9
     14
     """
@@ -95,13 +95,13 @@ def _bound(term: Term, names: Mapping[str, Any]) -> Any:
     inside = [{**names, name: value} for value in values]
     if index.op != "name":
         inside = [one for one in inside if evaluate(index, one)]
-    found = [evaluate(body, one) for one in inside]
+    terms = [evaluate(body, one) for one in inside]
     if term.op == "concat":
-        return np.concatenate(found)
+        return np.concatenate(terms)
     if term.op == "matrix":
-        side = round(len(found) ** 0.5)
-        return vector(found).reshape(side, side)
-    return sum(found[1:], found[0]) if found else exact(0)
+        side = round(len(terms) ** 0.5)
+        return vector(terms).reshape(side, side)
+    return sum(terms[1:], terms[0]) if terms else exact(0)
 
 
 def _applied(term: Term, values: list[Any]) -> Any:

@@ -7,9 +7,9 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
+from lattend.counts.terms.term import read_term
 from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, define, evaluate
-from lattend.study.derivations.reader import read_term
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import decimal, format_exact
 

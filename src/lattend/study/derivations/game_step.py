@@ -32,10 +32,10 @@ def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: 
     if STEP in played.names:
         raise NamingError("h is the step; call the game's own h something else")
     is_open = step == STEP
-    found = played.map(rule, None if is_open else step)
+    step_map = played.map(rule, None if is_open else step)
     ground = Instances(
         f"exactly, on {PLACES} random places{' and steps' if is_open else ''}",
-        lambda random: _played(found, random),
+        lambda random: _played(step_map, random),
         many=PLACES,
     )
     slopes = zip(played.names, played.formulas.functions, strict=True)
@@ -45,16 +45,16 @@ def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: 
     ]
     first = getattr(rule, "first", None)
     in_turn = (*played.minimise, *played.maximise) if first == "p" else (*played.maximise, *played.minimise)
-    chains += [(f"{name}'", _moves(found, name)) for name in in_turn]
-    remembered = [name for name in found.formulas if name not in played.names]
+    chains += [(f"{name}'", _moves(step_map, name)) for name in in_turn]
+    remembered = [name for name in step_map.formulas if name not in played.names]
     chains += [
-        (f"{name}'", [Link(found.texts[f"{name}'"], "what is remembered next")]) for name in remembered
+        (f"{name}'", [Link(step_map.texts[f"{name}'"], "what is remembered next")]) for name in remembered
     ]
     value = [Link(format_exact(played.formula.at(symbols([f"{name}'" for name in played.names]))), "f there")]
-    if found.texts["f'"] != value[0].formula:
-        value.append(Link(found.texts["f'"], "with the new place put in"))
+    if step_map.texts["f'"] != value[0].formula:
+        value.append(Link(step_map.texts["f'"], "with the new place put in"))
     letters = " and ".join(f"f_{name}" for name in played.names)
-    steps = " and ".join(dict.fromkeys(map(format_exact, found.step)))
+    steps = " and ".join(dict.fromkeys(map(format_exact, step_map.step)))
     memory = f"; it remembers {' and '.join(remembered)}" if remembered else ""
     return Draft(
         "game",
@@ -65,9 +65,9 @@ def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: 
     )
 
 
-def _moves(found: StepMap, name: str) -> list[Link]:
+def _moves(step_map: StepMap, name: str) -> list[Link]:
     """A player's move: along its gradient where the method is plain, then as a formula in the old place."""
-    played, rule, final = found.game, found.method, found.texts[f"{name}'"]
+    played, rule, final = step_map.game, step_map.method, step_map.texts[f"{name}'"]
     if rule.name not in PLAIN_METHODS:
         return [Link(final, f"one step of {played.rule_text(rule)}")]
     down = name in played.minimise
@@ -77,25 +77,25 @@ def _moves(found: StepMap, name: str) -> list[Link]:
     slope = played.formulas.functions[played.names.index(name)]
     names = [f"{one}'" if answers and one in others else one for one in played.names]
     text = format_exact(slope.formula.xreplace(dict(zip(slope.names, symbols(names), strict=True))))
-    h = found.step[0 if down else 1]
+    h = step_map.step[0 if down else 1]
     times = "" if h == 1 else f"({format_exact(h)}) * "
     where = f", where {' and '.join(others)} moved already" if answers else ""
-    said = f"{name} goes {'down' if down else 'up'} its gradient{where}"
-    move = Link(f"{name} {'-' if down else '+'} {times}({text})", said)
+    reason = f"{name} goes {'down' if down else 'up'} its gradient{where}"
+    move = Link(f"{name} {'-' if down else '+'} {times}({text})", reason)
     if answers:
         return [move, Link(final, "with the new place put in")]
     return [move, Link(final, "sorted")] if slope.formula.is_Add else [move]
 
 
-def _played(found: StepMap, random: Random) -> Environment:
+def _played(step_map: StepMap, random: Random) -> Environment:
     """A random state, the gradients as limits of difference quotients, and the method's step in numbers."""
-    played = found.game
+    played = step_map.game
     assert played.formula is not None
-    state = [exact(Fraction(random.randint(-9, 9), random.randint(1, 5))) for _ in found.formulas]
+    state = [exact(Fraction(random.randint(-9, 9), random.randint(1, 5))) for _ in step_map.formulas]
     place = state[: len(played.names)]
     step = exact(Fraction(random.randint(1, 9), 5))
-    h = [one.subs(dict.fromkeys(one.free_symbols, step)) for one in found.step]
-    after = _step(found.method, played, state, (h[0], h[1]))
+    h = [one.subs(dict.fromkeys(one.free_symbols, step)) for one in step_map.step]
+    after = _step(step_map.method, played, state, (h[0], h[1]))
     little = symbols(["ε"])[0]
     slopes: Environment = {}
     for at, name in enumerate(played.names):
@@ -103,9 +103,9 @@ def _played(found: StepMap, random: Random) -> Environment:
         quotient = ((played.formula.at(moved) - played.formula.at(place)) / little).expand()
         slopes[f"f_{name}"] = quotient.subs(little, 0)
     return {
-        **dict(zip(found.formulas, state, strict=True)),
+        **dict(zip(step_map.formulas, state, strict=True)),
         **slopes,
-        **dict(zip((f"{name}'" for name in found.formulas), after, strict=True)),
+        **dict(zip((f"{name}'" for name in step_map.formulas), after, strict=True)),
         **{"f": played.formula.at(place), "f'": played.formula.at(after[: len(place)]), STEP: h[0]},
     }
 

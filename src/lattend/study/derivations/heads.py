@@ -127,12 +127,15 @@ def _encoding(random: Random) -> Environment:
         name: symbols([f"{name}_{i}" for i in range(many)])
         for name, many in (("x_q", 2), ("x_k", 2), ("u", 3))
     }
-    found: Environment = dict(zip(plain, symbols(plain), strict=True))
+    environment: Environment = dict(zip(plain, symbols(plain), strict=True))
     nothing, one = exact(0), exact(1)
     return {
-        **found,
+        **environment,
         **{name: vector(entries) for name, entries in vectors.items()},
-        **{"δ": vector([found["δ_1"], found["δ_2"]]), "Δ": vector([found["Δ_1"], found["Δ_2"]])},
+        **{
+            "δ": vector([environment["δ_1"], environment["δ_2"]]),
+            "Δ": vector([environment["Δ_1"], environment["Δ_2"]]),
+        },
         **{"W_q": vector([[nothing] * 3] * 2), "W_k": vector([[nothing] * 3] * 2)},
         **{"W̃_k": vector([[one if i == j else nothing for j in range(3)] for i in range(3)]), "q": 0, "k": 0},
     }

@@ -115,11 +115,11 @@ def _score(D: int, random: Random) -> Environment:
         return dot(times(key, times(query, left[0])), right)
 
     seen = {"dot": lambda: dot(x_k, p_k), "matrix": lambda: times(query, x_k), "term": lambda: term(x_q, x_k)}
-    found: Environment = {"D": exact(D)}
+    environment: Environment = {"D": exact(D)}
     for name, work in seen.items():
         before = spent()
         work()
-        found[f"N_{name}"] = exact(spent() - before)
+        environment[f"N_{name}"] = exact(spent() - before)
     before = spent()
     total(term(left, right) for left in (x_q, p_q) for right in (x_k, p_k))
-    return {**found, "N": exact(spent() - before)}
+    return {**environment, "N": exact(spent() - before)}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lattend.counts.terms.notations import PLAIN
+from lattend.counts.terms.term import Term
 from lattend.errors import DomainError, LattendError, TextError
 from lattend.study.derivations.derivation import DerivedLine
 from lattend.study.derivations.draft import Chain, Draft, Link
-from lattend.study.derivations.notations import PLAIN
-from lattend.study.derivations.term import Term
 
 Verdict = Literal["holds", "refuted", "unread"]
 # What a formula of another kind than its line may raise where it is worked out
@@ -47,16 +47,16 @@ def tried(draft: Draft, changes: Mapping[int, str] | None = None) -> list[TriedL
     for number in changed:
         if not 1 <= number <= total:
             raise DomainError(f"{draft.name} has lines 1 to {total}, and no {number}")
-    found: list[TriedLine] = []
+    lines: list[TriedLine] = []
     for chain in draft.chains:
         before = draft.read(chain.left)
-        for place, link in enumerate(chain.links):
-            text = changed.get(len(found) + 1, link.formula)
-            left = None if place else draft.read(chain.left)
-            found.append(_tried(draft, chain, left, before, replace(link, formula=text)))
-            line = found[-1].line
+        for index, link in enumerate(chain.links):
+            text = changed.get(len(lines) + 1, link.formula)
+            left = None if index else draft.read(chain.left)
+            lines.append(_tried(draft, chain, left, before, replace(link, formula=text)))
+            line = lines[-1].line
             before = before if line is None else line.right
-    return found
+    return lines
 
 
 def _tried(draft: Draft, chain: Chain, left: Term | None, before: Term, link: Link) -> TriedLine:
@@ -73,6 +73,6 @@ def _tried(draft: Draft, chain: Chain, left: Term | None, before: Term, link: Li
     except LattendError as error:
         return TriedLine(text, line, "refuted", str(error))
     except NO_VALUE:
-        said = f"{PLAIN.write(after)} has no value of the kind that this line is of"
-        return TriedLine(text, line, "refuted", said)
+        no_value = f"{PLAIN.write(after)} has no value of the kind that this line is of"
+        return TriedLine(text, line, "refuted", no_value)
     return TriedLine(text, replace(line, checked=how), "holds", how)

@@ -83,8 +83,8 @@ def number_field(numbers: Sequence[Any]) -> NumberField | None:
         domain = sympy.QQ.algebraic_field(*dict.fromkeys(surds))
     except (BasePolynomialError, NotImplementedError):
         return None
-    found = NumberField(domain)
-    return found if found.degree <= LARGEST_DEGREE else None
+    field = NumberField(domain)
+    return field if field.degree <= LARGEST_DEGREE else None
 
 
 def _degree(number: Any) -> int:

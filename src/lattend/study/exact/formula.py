@@ -70,15 +70,15 @@ class _ExpressionParser(Parser[Parsed]):
         self.names = names
 
     def token(self, at: int) -> Token:
-        found = _TOKEN.match(self.source.text, at)
-        if found is None:
+        matched = _TOKEN.match(self.source.text, at)
+        if matched is None:
             raise self.error(f"{self.source.text[at]} is not part of a formula", at, at + 1)
-        kind: Kind = "number" if found["number"] else "name" if found["name"] else "sign"
-        return Token(kind, _SIGNS.get(found[0], found[0]), at, found.end())
+        kind: Kind = "number" if matched["number"] else "name" if matched["name"] else "sign"
+        return Token(kind, _SIGNS.get(matched[0], matched[0]), at, matched.end())
 
     def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
-        found = super().error(message, start, end, *meant)
-        return TextError(f"formula: {message}", found.text, start, end, found.suggestions, message)
+        failure = super().error(message, start, end, *meant)
+        return TextError(f"formula: {message}", failure.text, start, end, failure.suggestions, message)
 
     def left_over(self, token: Token) -> TextError:
         return self.fail(f"{token.value} is not expected here", token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import comb, inf, prod
+from math import comb, inf, log10, prod
 from typing import Any
 
 import numpy as np
@@ -69,10 +69,10 @@ class Function:
     @cached_property
     def terms(self) -> list[tuple[Fraction, tuple[int, ...]]] | None:
         """Coefficients and powers; None where this is no polynomial with rational coefficients."""
-        found = [] if self._polynomial is None else self._polynomial.terms()
-        if self._polynomial is None or not all(c.is_Rational for _, c in found):
+        own_terms = [] if self._polynomial is None else self._polynomial.terms()
+        if self._polynomial is None or not all(c.is_Rational for _, c in own_terms):
             return None
-        return [(Fraction(int(c.p), int(c.q)), tuple(map(int, powers))) for powers, c in found]
+        return [(Fraction(int(c.p), int(c.q)), tuple(map(int, powers))) for powers, c in own_terms]
 
     @cached_property
     def _compiled(self) -> Callable[..., Any]:
@@ -136,11 +136,11 @@ def first_change(function: Function, place: int, values: Sequence[Any]) -> tuple
         line = one.formula.subs([pair for pair in held if pair[0] != function.names[place]])
         if line == 0 or (line.count_ops() <= MOST_OPERATIONS and sympy.simplify(line) == 0):
             return 0, 0
-        found = _sign_or_none(one.at(values))
-        if found is None:
+        sign = _sign_or_none(one.at(values))
+        if sign is None:
             return None
-        if found:
-            return order, found
+        if sign:
+            return order, sign
     return None
 
 
@@ -152,6 +152,16 @@ def _sign_or_none(number: Any) -> int | None:
         return sign_of(number)
     except DomainError:
         return None
+
+
+def most_digits(formula: Any) -> int:
+    """The digits of the longest whole number in a formula, a fraction's two counted apart, or one more.
+
+    >>> most_digits(symbols(["x"])[0] / 1000 + 12)
+    4
+    """
+    numbers = (part for number in formula.atoms(sympy.Rational) for part in (number.p, number.q))
+    return max((1 + int(int(part).bit_length() * log10(2)) for part in numbers), default=0)
 
 
 def most_terms(formula: Any) -> int:

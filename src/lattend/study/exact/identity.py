@@ -46,13 +46,13 @@ def limit(value: Any, name: str) -> Any:
 
 def _in_letters(value: Any) -> tuple[Any, dict[Any, Any]]:
     """The expression with letters for exponentials and logarithms, and the letter of each exponent."""
-    found = value.atoms(sympy.exp) | (value.atoms(sympy.E.func) & {sympy.E})
-    exponents = {one: one.as_base_exp()[1].expand().as_coefficients_dict() for one in found}
+    exponentials = value.atoms(sympy.exp) | (value.atoms(sympy.E.func) & {sympy.E})
+    exponents = {one: one.as_base_exp()[1].expand().as_coefficients_dict() for one in exponentials}
     units: dict[Any, int] = {}
     for exponent in exponents.values():
         for part, many in exponent.items():
             units[part] = lcm(units.get(part, 1), int(many.q))
-    letters = {part: sympy.Dummy(f"e{place}", positive=True) for place, part in enumerate(units)}
+    letters = {part: sympy.Dummy(f"e{index}", positive=True) for index, part in enumerate(units)}
     new = {
         one: sympy.Mul(*(letters[part] ** (many * units[part]) for part, many in exponent.items()))
         for one, exponent in exponents.items()

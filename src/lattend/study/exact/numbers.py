@@ -88,17 +88,17 @@ def exact_rows(name: str, values: Any) -> tuple[tuple[Any, ...], ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise DomainError(f"{wanted}; got {short(values)}")
     rows: list[tuple[Any, ...]] = []
-    for place, row in enumerate(values):
+    for index, row in enumerate(values):
         if isinstance(row, str) or not isinstance(row, Iterable):
-            raise DomainError(f"{wanted}; row {place + 1} is {short(row)}")
-        rows.append(tuple(_entry(name, place, column, value) for column, value in enumerate(row)))
+            raise DomainError(f"{wanted}; row {index + 1} is {short(row)}")
+        rows.append(tuple(_entry(name, index, column, value) for column, value in enumerate(row)))
     if not rows or not rows[0]:
         raise DomainError(f"{wanted}; there is no number in it")
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise DomainError(
                 f"{wanted}; row 1 has {many(len(rows[0]), 'number')} and "
-                f"row {place + 1} has {many(len(row), 'number')}"
+                f"row {index + 1} has {many(len(row), 'number')}"
             )
     return tuple(rows)
 

@@ -27,8 +27,8 @@ def positive_roots(polynomials: Iterable[Poly]) -> list[Any]:
     [1, sqrt(3)]
     """
     factors = {factor for one in polynomials if not one.is_ground for factor, _ in one.factor_list()[1]}
-    found = [root for factor in factors if factor.count_roots(0, None) for root in real_roots(factor)]
-    return _in_order([root for root in found if sign_of(root) > 0])
+    roots = [root for factor in factors if factor.count_roots(0, None) for root in real_roots(factor)]
+    return _in_order([root for root in roots if sign_of(root) > 0])
 
 
 def real_roots(irreducible: Poly) -> list[Any]:
@@ -82,34 +82,38 @@ def between(low: Any, high: Any) -> Any:
     for digits in PRECISIONS:
         above, below = _fraction(low, digits, 1), _fraction(high, digits, -1)
         if above < below:
-            found = _simplest(above, below)
-            return sympy.Rational(found.numerator, found.denominator)
+            fraction = _simplest(above, below)
+            return sympy.Rational(fraction.numerator, fraction.denominator)
     raise NoClosedForm(f"a fraction between numbers that agree to {PRECISIONS[-1]} digits")
 
 
 def _in_order(numbers: Sequence[Any]) -> list[Any]:
     """Different numbers above 0, the least first."""
     for digits in PRECISIONS:
-        found = sorted(((near(number, digits), number) for number in numbers), key=lambda pair: pair[0])
-        if all(b - a > b * sympy.Float(10) ** (10 - digits) for (a, _), (b, _) in pairwise(found)):
-            return [number for _, number in found]
+        ordered = sorted(((near(number, digits), number) for number in numbers), key=lambda pair: pair[0])
+        if all(b - a > b * sympy.Float(10) ** (10 - digits) for (a, _), (b, _) in pairwise(ordered)):
+            return [number for _, number in ordered]
     raise NoClosedForm(f"the order of numbers that agree to {PRECISIONS[-1]} digits")
 
 
 def _fraction(number: Any, digits: int, side: int) -> Fraction:
     """The number if it is a fraction; else one near it, above (side 1) or below it (side -1)."""
     exactly: Any = sympy.Rational(number if number.is_Rational else near(number, digits))
-    found = Fraction(int(exactly.p), int(exactly.q))
-    return found if number.is_Rational else found + side * abs(found) / 10 ** (digits - 10)
+    exact_fraction = Fraction(int(exactly.p), int(exactly.q))
+    return (
+        exact_fraction
+        if number.is_Rational
+        else exact_fraction + side * abs(exact_fraction) / 10 ** (digits - 10)
+    )
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
     """The fraction with the least denominator in the open interval."""
-    whole = floor(low)
-    if whole + 1 < high:
-        return Fraction(whole + 1)
-    if low == whole:  # below a whole number plus 1/n, however small
-        return whole + Fraction(1, floor(1 / (high - whole)) + 1)
-    upper = 1 / (low - whole)
-    lower = 1 / (high - whole) if high > whole else Fraction(0)
-    return whole + 1 / _simplest(lower, upper)
+    floor_low = floor(low)
+    if floor_low + 1 < high:
+        return Fraction(floor_low + 1)
+    if low == floor_low:  # below a whole number plus 1/n, however small
+        return floor_low + Fraction(1, floor(1 / (high - floor_low)) + 1)
+    upper = 1 / (low - floor_low)
+    lower = 1 / (high - floor_low) if high > floor_low else Fraction(0)
+    return floor_low + 1 / _simplest(lower, upper)

@@ -47,8 +47,8 @@ def share_numbers(formulas: Sequence[Any], keys: Any, sharpness: float, size: in
     distinct = list(dict.fromkeys(formulas))
     name = sympy.Symbol("size") if keys.is_Integer else keys
     values = sympy.lambdify([BETA, name], distinct, "math")(sharpness, size)
-    found = dict(zip(distinct, map(float, values), strict=True))
-    return [found[formula] for formula in formulas]
+    value_of = dict(zip(distinct, map(float, values), strict=True))
+    return [value_of[formula] for formula in formulas]
 
 
 def share_text(value: Any) -> str:

@@ -48,18 +48,18 @@ def solve(equations: Sequence[Any], unknowns: Sequence[Any]) -> Solutions:
     >>> [one.formulas for one in solve([x**2 - 2, y - x**3], [x, y]).points]
     [(-sqrt(2), -2*sqrt(2)), (sqrt(2), 2*sqrt(2))]
     """
-    whole = [sympy.Poly(one, *unknowns, domain="QQ") for one in equations]
-    whole = [one for one in whole if not one.is_zero]
-    if all(one.total_degree() <= 1 for one in whole):
-        return _linear(whole, unknowns)
-    many = prod(max(1, one.total_degree()) for one in whole)
+    system = [sympy.Poly(one, *unknowns, domain="QQ") for one in equations]
+    system = [one for one in system if not one.is_zero]
+    if all(one.total_degree() <= 1 for one in system):
+        return _linear(system, unknowns)
+    many = prod(max(1, one.total_degree()) for one in system)
     if len(unknowns) > MOST_UNKNOWNS or many > MOST_SOLUTIONS:
         return Solutions(
             (), False, (),
             f"up to {many:,} solutions in {len(unknowns)} unknowns are too many to solve exactly: "
             f"{MOST_SOLUTIONS} in {MOST_UNKNOWNS} is the limit",
         )  # fmt: skip
-    basis = sympy.groebner(whole, *unknowns, order="grevlex")
+    basis = sympy.groebner(system, *unknowns, order="grevlex")
     if basis.exprs == [1]:
         return Solutions((), True)
     if not basis.is_zero_dimensional:
@@ -78,12 +78,12 @@ def _linear(equations: Sequence[Poly], unknowns: Sequence[Any]) -> Solutions:
     for row, column in enumerate(pivots):
         point[column] = reduced[row, size]
     field = NumberField(sympy.QQ)
-    found = RealSolution(tuple(point), field, tuple(field.of(x) for x in point))
+    solution = RealSolution(tuple(point), field, tuple(field.of(x) for x in point))
     left = [
         sum(reduced[row, k] * unknowns[k] for k in range(size)) - reduced[row, size]
         for row in range(len(pivots))
     ]
-    return Solutions((found,), True, () if len(pivots) == size else tuple(left))
+    return Solutions((solution,), True, () if len(pivots) == size else tuple(left))
 
 
 def _isolated(basis: list[Any], unknowns: list[Any]) -> list[RealSolution]:
@@ -104,12 +104,12 @@ def _isolated(basis: list[Any], unknowns: list[Any]) -> list[RealSolution]:
         sympy.Poly(sympy.solve(one, name)[0], U, domain="QQ")
         for one, name in zip(shape, unknowns, strict=False)
     ]
-    found = [
+    solutions = [
         _solution(root, values)
         for factor, _ in sympy.Poly(shape[-1], U, domain="QQ").factor_list()[1]
         for root in real_roots(factor)
     ]
-    return sorted(found, key=lambda one: [near(x) for x in one.formulas])
+    return sorted(solutions, key=lambda one: [near(x) for x in one.formulas])
 
 
 def _solution(root: Any, values: Sequence[Poly]) -> RealSolution:
@@ -136,7 +136,7 @@ def simplest(number: Any, domain: Any) -> Any:
         columns.append([*listed, *[sympy.QQ(0)] * (size - len(listed))])
         power = power * generator
     coefficients = DomainMatrix(columns, (size, size), sympy.QQ).charpoly()
-    whole = sympy.Poly.from_list(coefficients, U, domain="QQ")
+    polynomial = sympy.Poly.from_list(coefficients, U, domain="QQ")
     near_by = near(domain.to_sympy(number))
-    roots = [root for factor, _ in whole.factor_list()[1] for root in real_roots(factor)]
+    roots = [root for factor, _ in polynomial.factor_list()[1] for root in real_roots(factor)]
     return min(roots, key=lambda root: abs(near(root) - near_by))

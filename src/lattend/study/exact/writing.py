@@ -44,9 +44,9 @@ def decimal(value: Any, places: int = 4) -> str:
     while True:  # more digits are asked for until it is certain
         near = fraction(sympy.Rational(value.evalf(digits, maxn=4 * MOST_DIGITS)))
         outwards, inwards = (near * (1 + sign * Fraction(1, 10 ** (digits - 3))) for sign in (1, -1))
-        found = fixed(outwards, places)
-        if found == fixed(inwards, places) or digits > MOST_DIGITS:  # or it is a tie
-            return found
+        text = fixed(outwards, places)
+        if text == fixed(inwards, places) or digits > MOST_DIGITS:  # or it is a tie
+            return text
         digits *= 2
 
 
@@ -86,7 +86,7 @@ def integer_text(number: int) -> str:
 def _sum(value: Any) -> str:
     parts: list[str] = []
     terms = [(term, format_exact(term)) for term in sorted(value.args, key=_rank)]
-    first = next((place for place, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
+    first = next((index for index, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
     if not terms[first][0].has(sympy.I):  # 1 - h^2 rather than -h^2 + 1
         terms.insert(0, terms.pop(first))
     for _, written in terms:
@@ -209,8 +209,10 @@ def equation_text(number: Any) -> str:
     if not isinstance(root, sympy.CRootOf):
         return ""
     h = sympy.Symbol("h", positive=True)
-    _, whole = sympy.Poly(root.poly.as_expr().subs(root.poly.gen, h / factor), h).clear_denoms(convert=True)
-    return f"{format_exact(whole.primitive()[1].as_expr())} = 0"
+    _, polynomial = sympy.Poly(root.poly.as_expr().subs(root.poly.gen, h / factor), h).clear_denoms(
+        convert=True
+    )
+    return f"{format_exact(polynomial.primitive()[1].as_expr())} = 0"
 
 
 def _term(coefficient: Any, power: str) -> str:

@@ -24,11 +24,10 @@ from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius,
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import inertia, sign_of
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
-from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, where
+from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, least, where
 from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
-from lattend.study.games.search import least
 from lattend.study.games.step_map import StepMap, step_map
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Here(Shown):
+class StepOutcome(Shown):
     """What happens at one step: kind, the factor by which distances shrink or grow a step, and the period.
 
     kind is converges, settles (on one of many equilibria), cycles, grows, diverges, or undecided.
@@ -63,19 +62,19 @@ class Here(Shown):
     period: int | None = None
 
     def __str__(self) -> str:
-        said = behaviour_text(self.behaviour) if self.behaviour else self.kind
+        text = behaviour_text(self.behaviour) if self.behaviour else self.kind
         if self.period:
-            return f"{said}, period {self.period}: the step's matrix has M^{self.period} = 1"
+            return f"{text}, period {self.period}: the step's matrix has M^{self.period} = 1"
         if self.behaviour is not None and self.kind == "cycles" and not self.behaviour.roots.inside:
-            return f"{said} without a period: an eigenvalue is no root of 1"
+            return f"{text} without a period: an eigenvalue is no root of 1"
         return (
-            said
+            text
             if self.factor == 1 or self.kind == "undecided"
-            else f"{said}, factor {factor_text(self.factor)} a step"
+            else f"{text}, factor {factor_text(self.factor)} a step"
         )
 
     def __repr__(self) -> str:
-        return f"<Here h = {number_text(self.step)}: {self}>"
+        return f"<StepOutcome h = {number_text(self.step)}: {self}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +113,10 @@ class Analysis(Drawn, Printed):
         Empty where their ends are roots of polynomials of too high a degree.
         """
         try:
-            found = self.matrix.ranges if self.matrix else ()
+            all_ranges = self.matrix.ranges if self.matrix else ()
         except NoClosedForm:
             return ()
-        return merged([replace(one, behaviour=self._decided(one.behaviour)) for one in found])
+        return merged([replace(one, behaviour=self._decided(one.behaviour)) for one in all_ranges])
 
     def _decided(self, powers: Behaviour | None) -> Behaviour | None:
         """What the game does where its linear part does this.
@@ -152,8 +151,12 @@ class Analysis(Drawn, Printed):
         """The eigenvalues as middle and spread, for middle ± spread."""
         if self.matrix is None or not self.rational:
             return None
-        found = [eigenvalues(factor) for factor, power in self.matrix.factors for _ in range(power)]
-        return None if None in found else [pair for pairs in found for pair in pairs or ()]
+        eigenvalue_pairs = [
+            eigenvalues(factor) for factor, power in self.matrix.factors for _ in range(power)
+        ]
+        return (
+            None if None in eigenvalue_pairs else [pair for pairs in eigenvalue_pairs for pair in pairs or ()]
+        )
 
     @cached_property
     def radius(self) -> tuple[RadiusPiece, ...] | None:
@@ -180,19 +183,19 @@ class Analysis(Drawn, Printed):
         if self.radius is None:
             return None
         try:
-            found = [least_radius(self.radius, one.low, one.high) for one in self.converging]
+            least = [least_radius(self.radius, one.low, one.high) for one in self.converging]
         except NoClosedForm:
             return None
-        return min((Best(*one) for one in found if one), key=lambda one: near(one.factor), default=None)
+        return min((Best(*one) for one in least if one), key=lambda one: near(one.factor), default=None)
 
     @cached_property
     def searched_best(self) -> tuple[float, float] | None:
         """The step that converges fastest and its factor, by a search in floats; None beyond floats."""
-        found = [
+        minima = [
             least(self.float_factor, as_float(one.low), as_float(min(one.high, one.low + 100)))
             for one in self.converging
         ]
-        return min((one for one in found if one[1] < 1), key=lambda one: one[1], default=None)
+        return min((one for one in minima if one[1] < 1), key=lambda one: one[1], default=None)
 
     @cached_property
     def invariants(self) -> tuple[Any, ...]:
@@ -229,7 +232,7 @@ class Analysis(Drawn, Printed):
         form, lines = form_change(self.matrix, half, symbols(self.game.names))
         return self._moved(form), lines
 
-    def at(self, step: Any) -> Here:
+    def at(self, step: Any) -> StepOutcome:
         """What happens at one step h of the minimiser.
 
         >>> from lattend.study.games.game import Game
@@ -239,16 +242,16 @@ class Analysis(Drawn, Printed):
         h = exact(step)
         if sign_of(h) <= 0:
             raise DomainError(f"a step must be above 0, got {format_exact(h)}")
-        found = self._decided(self.matrix.at(h)) if self.matrix else None
-        if found is None:
+        outcome = self._decided(self.matrix.at(h)) if self.matrix else None
+        if outcome is None:
             factor = self.float_factor(h)
             inside = "settles" if self.resting else "converges"
             side = inside if factor < 1 - CLEAR else "diverges" if factor > 1 + CLEAR else "undecided"
-            return Here(h, side, factor)
-        period = self.matrix.period(h) if self.matrix and found.kind == "cycles" else None
-        if found.kind in ("cycles", "grows", "undecided"):
-            return Here(h, found.kind, exact(1), found, period)
-        return Here(h, found.kind, self._factor(h), found)
+            return StepOutcome(h, side, factor)
+        period = self.matrix.period(h) if self.matrix and outcome.kind == "cycles" else None
+        if outcome.kind in ("cycles", "grows", "undecided"):
+            return StepOutcome(h, outcome.kind, exact(1), outcome, period)
+        return StepOutcome(h, outcome.kind, self._factor(h), outcome)
 
     def _factor(self, h: Any) -> Any:
         """The spectral radius of what moves: exact where that was derived, else a float."""
@@ -258,7 +261,7 @@ class Analysis(Drawn, Printed):
             return self.float_factor(h)
 
     @cached_property
-    def here(self) -> Here | None:
+    def here(self) -> StepOutcome | None:
         """What happens at the step that was asked for."""
         return None if self.step is None else self.at(self.step)
 
@@ -323,18 +326,18 @@ def analyse(game: Game, method: Method, steps: tuple[Any, Any] | None, at: Seque
 
 def _only(game: Game) -> Equilibrium:
     """The equilibrium if there is one alone, or one alone that solves the game."""
-    found = game.equilibria()
-    good = [one for one in found if one.kind != "none"]
-    for points in (found.points, good):
+    known = game.equilibria()
+    good = [one for one in known if one.kind != "none"]
+    for points in (known.points, good):
         if len(points) == 1:
             return points[0]
-    if not found.points:
-        if found.complete:
+    if not known.points:
+        if known.complete:
             raise DomainError(f"{game} has no equilibrium: the gradient is 0 nowhere")
         raise DomainError(
             f"{game} has no equilibrium that is known; give one: at=({', '.join('0' * len(game.names))})"
         )
-    some = "; ".join(where(game, one.point) for one in (good or found.points)[:4])
+    some = "; ".join(where(game, one.point) for one in (good or known.points)[:4])
     raise DomainError(f"{game} has several equilibria: {some}; say which: at=(...)")
 
 

@@ -1,12 +1,14 @@
-"""Equilibria: the places where both gradients are 0, and what each one is to the players."""
+"""Equilibria: points where both gradients are 0, by algebra or by search, as each player sees them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lattend.errors import DomainError
 from lattend.report.numbers import significant
@@ -14,10 +16,10 @@ from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import first_change
+from lattend.study.exact.numbers import exact
 from lattend.study.exact.sign import Inertia, inertia
 from lattend.study.exact.systems import solve
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
-from lattend.study.games.search import search
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -147,8 +149,8 @@ class Equilibria(Drawn, Printed):
 
 def where(game: Game, point: Sequence[Any]) -> str:
     """`p = 0, q = 1/2`."""
-    said = (significant(x, 6) if isinstance(x, float) else number_text(x) for x in point)
-    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, said, strict=True))
+    numbers = (significant(x, 6) if isinstance(x, float) else number_text(x) for x in point)
+    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, numbers, strict=True))
 
 
 def equilibria(game: Game) -> Equilibria:
@@ -156,11 +158,13 @@ def equilibria(game: Game) -> Equilibria:
     if not game.polynomial:
         return _searched(game, "")
     functions = game.formulas.functions
-    found = solve([one.formula for one in functions], game.formulas.formula.names)
-    if found.note:
-        return _searched(game, f"{found.note}; ")
-    points = [classified(game, one.formulas, one.field, one.numbers) for one in found.points]
-    return Equilibria(game, tuple(points), found.complete, tuple(format_exact(one) for one in found.curve))
+    solutions = solve([one.formula for one in functions], game.formulas.formula.names)
+    if solutions.note:
+        return _searched(game, f"{solutions.note}; ")
+    points = [classified(game, one.formulas, one.field, one.numbers) for one in solutions.points]
+    return Equilibria(
+        game, tuple(points), solutions.complete, tuple(format_exact(one) for one in solutions.curve)
+    )
 
 
 def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
@@ -243,8 +247,8 @@ def _kind(
     ]
     if holds == ["yes", "yes"]:
         return "Nash", KINDS["Nash"]
-    whole = count(rows)
-    if (whole.above, whole.below) == (first, len(rows) - first) and (p.positive or q.positive):
+    curvature = count(rows)
+    if (curvature.above, curvature.below) == (first, len(rows) - first) and (p.positive or q.positive):
         kind = "minimax" if q.positive else "maximin"
         return kind, KINDS[kind]
     gain = [
@@ -269,8 +273,8 @@ def _by_more_derivatives(game: Game, point: Sequence[Any], name: str, way: int) 
 
 
 def _searched(game: Game, before: str) -> Equilibria:
-    found, starts = search(game)
-    points = tuple(_exactly(game, point) for point in found)
+    roots, starts = search(game)
+    points = tuple(_exactly(game, point) for point in roots)
     none = "" if points else "none "
     note = f"{before}{none}found by Newton's method from {starts} starts in -3 … 3; there may be others"
     return Equilibria(game, points, False, (), note)
@@ -294,3 +298,82 @@ def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
         return Inertia(above, below, len(values) - above - below)
 
     return Equilibrium(game, point, *_kind(game, rows.tolist(), count, lambda *_: "unknown"), exact=False)
+
+
+Floats = NDArray[np.float64]
+
+if TYPE_CHECKING:
+    from lattend.study.games.game import Game
+
+REACH = 3.0  # starts lie in -3 … 3
+MOST_STARTS = 343
+FEWER_STARTS = 49  # of a function whose gradients take longer
+TURNS = 40
+CLOSE, SINGULAR = 1e-9, 1e-6
+DENOMINATORS = range(1, 13)  # of fractions that a decimal is tried as
+
+
+def search(game: Game) -> tuple[list[tuple[Any, ...]], int]:
+    """Points where the gradient is 0 to nine places, as simple fractions where that fits; and the starts."""
+    many = len(game.names)
+    most = MOST_STARTS if game.formula is not None else FEWER_STARTS
+    side = max(2, int(most ** (1 / many)))
+    starts = np.array(
+        list(itertools.islice(itertools.product(np.linspace(-REACH, REACH, side), repeat=many), most))
+    )
+    points: list[Floats] = []
+    with np.errstate(all="ignore"):
+        for point in _newton(game.field(), starts, together=game.formula is not None):
+            if not any(np.allclose(point, other, atol=1e-6) for other in points):
+                points.append(point)
+    points.sort(key=lambda point: [round(float(x), 6) for x in point])
+    return [tuple(_simple(float(x)) for x in point) for point in points], len(starts)
+
+
+def least(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Where a function of one number is least between two ends, and its value there, to about six digits."""
+    best = (low, float("inf"))
+    for _ in range(6):  # each round looks at 63 places, then about the lowest of them
+        gap = (high - low) / 64
+        best = min(((low + k * gap, function(low + k * gap)) for k in range(1, 64)), key=lambda one: one[1])
+        low, high = best[0] - gap, best[0] + gap
+    return best
+
+
+def _newton(field: Any, starts: Floats, *, together: bool) -> Floats:
+    """Where Newton's method ends in -3 … 3, a row each, of those starts from which it does.
+
+    Far out a gradient may fade without ever being 0: a place counts only where curvature holds it.
+    """
+    points = starts
+    for _ in range(TURNS):
+        slope, curvature = _derivatives(field, points, together=together)
+        fine = np.isfinite(slope).all(axis=1) & np.isfinite(curvature).all(axis=(1, 2))
+        fine &= np.abs(points).max(axis=1) < 10 * REACH
+        points, slope, curvature = points[fine], slope[fine], curvature[fine]
+        points = points - (np.linalg.pinv(curvature) @ slope[:, :, None])[:, :, 0]
+    slope, curvature = _derivatives(field, points, together=together)
+    held = (np.abs(slope).max(axis=1) < CLOSE) & (np.abs(points).max(axis=1) <= REACH)
+    held[held] = np.abs(np.linalg.det(curvature[held])) > SINGULAR
+    return points[held]
+
+
+def _derivatives(field: Any, points: Floats, *, together: bool) -> tuple[Floats, Floats]:
+    """Gradients [points, names] and Hessians [points, names, names]; all at once where f is a formula."""
+    many, names = points.shape
+    if not together:
+        slopes = [field.all(point) for point in points]
+        seconds = [field.hessian(point) for point in points]
+        return np.reshape(slopes, (many, names)), np.reshape(seconds, (many, names, names))
+    second = [[np.broadcast_to(x, many) for x in row] for row in field.hessian(points.T)]
+    slope = np.array([np.broadcast_to(x, many) for x in field.all(points.T)])
+    return slope.T, np.moveaxis(np.array(second, dtype=float), 2, 0)
+
+
+def _simple(number: float) -> Any:
+    """A fraction with a small denominator within nine places, else the decimal itself."""
+    for below in DENOMINATORS:
+        above = round(number * below)
+        if abs(number - above / below) < CLOSE:
+            return exact(above) / below
+    return exact(number)

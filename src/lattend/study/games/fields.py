@@ -41,9 +41,9 @@ class PlainField(ABC):
     def penalty(self, p: Vector, q: Vector) -> Vector:
         return self._down_length((*p, *q), self.first)[self.first :]
 
-    def _shared(self, found: Vector, movers: str) -> tuple[Vector, Vector]:
+    def _shared(self, gradient: Vector, movers: str) -> tuple[Vector, Vector]:
         """What belongs to each player, 0 where it does not move."""
-        return found[: self.first] if "p" in movers else 0, found[self.first :] if "q" in movers else 0
+        return gradient[: self.first] if "p" in movers else 0, gradient[self.first :] if "q" in movers else 0
 
     def _down_length(self, values: Sequence[Any], many: int) -> Vector:
         """The gradient of half the squared length of the first entries of the gradient."""
@@ -120,8 +120,8 @@ def step_rows(
     ends = np.cumsum([len(part) for part in start])
     size = int(ends[-1])
     columns: list[list[Any]] = []
-    for place in range(size):
-        unit = _objects([one if k == place else zero for k in range(size)])
+    for index in range(size):
+        unit = _objects([one if k == index else zero for k in range(size)])
         after = method.step(field, tuple(np.split(unit, ends[:-1])), h)
         columns.append([entry for part in after for entry in part])
     return [[columns[j][i] for j in range(size)] for i in range(size)]
@@ -134,6 +134,6 @@ def _row(entries: Sequence[Any], number: Number) -> Vector:
 
 
 def _objects(entries: Sequence[Any]) -> Vector:
-    found = np.empty(len(entries), dtype=object)
-    found[:] = entries
-    return found
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array

@@ -21,6 +21,7 @@ from lattend.study.exact.sign import sign_of
 from lattend.study.exact.writing import format_exact, number_text
 from lattend.study.games.fields import FormulaField
 from lattend.study.games.methods import Method, method_of
+from lattend.wording import close_names
 
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis
@@ -54,21 +55,21 @@ class Game(Shown):
 
     def __init__(self, f: Any, minimise: Names = None, maximise: Names = None) -> None:
         self.function: Callable[..., Any] | None = None
-        found, listed = _read(f)
-        if found is not None and found.is_number:
+        function_of, listed = _read(f)
+        if function_of is not None and function_of.is_number:
             raise DomainError(
-                f"f has no gradient: it is {format_exact(found)} everywhere, and nobody would move"
+                f"f has no gradient: it is {format_exact(function_of)} everywhere, and nobody would move"
             )
         self.minimise, self.maximise = _players(listed, minimise, maximise)
         self.names = (*self.minimise, *self.maximise)
-        if found is None:
+        if function_of is None:
             self.function, self.formula = _in_order(f, listed, self.names), None
             name = getattr(f, "__name__", "f")
             self.text = f"{name if name.isidentifier() else 'f'}({', '.join(listed)})"
             _try(self.field())
         else:
-            self.formula = Function(found, symbols(self.names))
-            self.text = format_exact(found)
+            self.formula = Function(function_of, symbols(self.names))
+            self.text = format_exact(function_of)
             _needs_gradient(self.formula, self.text, self.minimise, self.maximise)
 
     @property
@@ -170,7 +171,7 @@ class Game(Shown):
             raise DomainError("the game is a function that takes no symbols; its steps have no formulas")
         return step_map(self, self.method(method, **options), None if step is None else step_pair(step))
 
-    def method(self, given: Method | str, **options: Any) -> Method:
+    def method(self, wanted: Method | str, **options: Any) -> Method:
         """The method of this name; `first` may be a player's own name as well as "p" or "q".
 
         >>> print(Game("x*u", minimise="x").method("alternating", first="x"))
@@ -179,7 +180,7 @@ class Game(Shown):
         first = options.get("first")
         if first not in ("p", "q") and first in self.names:
             options["first"] = "p" if first in self.minimise else "q"
-        return method_of(given, **options)
+        return method_of(wanted, **options)
 
     def rule_text(self, method: Method) -> str:
         """The method as it is said of this game, with the player's own name.
@@ -201,18 +202,18 @@ class Game(Shown):
 
         return equilibria(self)
 
-    def point(self, given: Any, name: str = "start") -> tuple[Any, ...]:
+    def point(self, values: Any, name: str = "start") -> tuple[Any, ...]:
         """A number for each name, exact; from a list in the order of `names`, or from {name: number}."""
         wanted = f"{name} must be {len(self.names)} numbers, for {', '.join(self.names)}"
-        if isinstance(given, Mapping):
-            if set(given) != set(self.names):
-                raise NamingError(f"{wanted}; got some for {', '.join(map(str, given)) or 'none'}")
-            given = [given[key] for key in self.names]
-        if hasattr(given, "detach"):  # a torch tensor
-            given = given.detach().cpu().numpy()
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise DomainError(f"{wanted}; got {given!r}")
-        numbers = list(given)
+        if isinstance(values, Mapping):
+            if set(values) != set(self.names):
+                raise NamingError(f"{wanted}; got some for {', '.join(map(str, values)) or 'none'}")
+            values = [values[key] for key in self.names]
+        if hasattr(values, "detach"):  # a torch tensor
+            values = values.detach().cpu().numpy()
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise DomainError(f"{wanted}; got {values!r}")
+        numbers = list(values)
         if len(numbers) != len(self.names):
             raise DomainError(f"{wanted}; got {len(numbers)}")
         try:
@@ -254,8 +255,8 @@ def step_pair(step: Any) -> tuple[Any, Any]:
 def _read(f: Any) -> tuple[Any, list[str]]:
     """The formula, or None for a function that takes no symbols, and its names in order."""
     if isinstance(f, str):
-        found = _multiplied(formula(f))
-        return found, sorted(str(name) for name in found.free_symbols)
+        value = _multiplied(formula(f))
+        return value, sorted(str(name) for name in value.free_symbols)
     if is_formula(f):
         listed = sorted(str(name) for name in f.free_symbols)
         return _real(f.xreplace({name: symbols([str(name)])[0] for name in f.free_symbols})), listed
@@ -271,14 +272,14 @@ def _read(f: Any) -> tuple[Any, list[str]]:
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     try:
-        found = f(*symbols(listed))
+        value = f(*symbols(listed))
     except LattendError:
         raise
     except Exception:  # whatever a function says of symbols, it may still take numbers
         return None, listed
-    if isinstance(found, int | float):
-        return exact(found), listed
-    return _real(found) if is_formula(found) else None, listed
+    if isinstance(value, int | float):
+        return exact(value), listed
+    return _real(value) if is_formula(value) else None, listed
 
 
 def _multiplied(f: Any) -> Any:
@@ -293,9 +294,9 @@ def _multiplied(f: Any) -> Any:
     return f.xreplace({symbols([name])[0]: prod(symbols(list(name))) for name in meant})
 
 
-def _has_letters(given: Any) -> bool:
+def _has_letters(text: Any) -> bool:
     """Whether this is the text of a formula with names in it, as p0 or a + 1."""
-    return isinstance(given, str) and bool(formula(given).free_symbols)
+    return isinstance(text, str) and bool(formula(text).free_symbols)
 
 
 def _real(f: Any) -> Any:
@@ -330,8 +331,8 @@ def _players(listed: list[str], minimise: Names, maximise: Names) -> tuple[tuple
             raise NamingError(f"f has {name}, which neither minimises nor maximises: give it to a player")
     for names, does in ((first, "minimises"), (second, "maximises")):
         if not {*names} & {*listed}:
-            said = f"f has no {' or '.join(names)}, which {does}" if names else f"nobody {does}"
-            raise NamingError(f"{said}; f has {', '.join(listed) or 'no names'}")
+            reason = f"f has no {' or '.join(names)}, which {does}" if names else f"nobody {does}"
+            raise NamingError(f"{reason}; f has {', '.join(listed) or 'no names'}")
     return first, second
 
 
@@ -342,10 +343,10 @@ def _split(names: Names) -> tuple[str, ...] | None:
         names = names.replace(",", " ").split()
     if not (isinstance(names, Sequence) and all(isinstance(name, str) for name in names)):
         raise NamingError(f'a player has names, as in minimise="x y", got {names!r:.60}')
-    found = tuple(names)
-    if len(set(found)) < len(found):
-        raise NamingError(f"a name is given twice in {', '.join(found)}")
-    return found
+    players = tuple(names)
+    if len(set(players)) < len(players):
+        raise NamingError(f"a name is given twice in {', '.join(players)}")
+    return players
 
 
 def _needs_gradient(f: Function, text: str, *players: tuple[str, ...]) -> None:
@@ -407,3 +408,21 @@ def dirac(loss: str = "logistic") -> Game:
     if loss not in LOSSES:
         raise NamingError(f'dirac has no loss "{loss}"; it has {", ".join(LOSSES)}')
     return Game(LOSSES[loss], minimise="p", maximise="q")
+
+
+DIRAC, RING = "dirac", "ring"
+
+
+def read_game(text: str, minimise: Names = None, maximise: Names = None, loss: str = "logistic") -> Game:
+    """The game of a formula, or dirac with this loss; a name that is nearly one is told.
+
+    >>> print(read_game("dirac", loss="linear"))
+    min over p, max over q of -p*q
+    """
+    text = text.strip()
+    if text == DIRAC:
+        return dirac(loss)
+    close = close_names(text.lower(), (DIRAC, RING)) if text.isidentifier() else []
+    if close:
+        raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
+    return Game(text, minimise, maximise)

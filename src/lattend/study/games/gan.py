@@ -90,8 +90,8 @@ class RingField:
     def penalty(self, p: Tensor, q: Tensor) -> Tensor:
         p, q = _leaf(p), _leaf(q)
         (down,) = torch.autograd.grad(self.value(p, q), p, create_graph=True)
-        (found,) = torch.autograd.grad(down.dot(down) / 2, q)
-        return found
+        (slope,) = torch.autograd.grad(down.dot(down) / 2, q)
+        return slope
 
     def number(self, value: Fraction) -> float:
         return float(value)
@@ -148,8 +148,8 @@ def _slopes(value: Tensor, p: Tensor, q: Tensor, movers: str) -> tuple[Any, Any]
     """The gradients of a value by those who move, 0 for the other."""
     places = {"p": p, "q": q}
     slopes = torch.autograd.grad(value, [places[name] for name in movers])
-    found = dict(zip(movers, slopes, strict=True))
-    return found.get("p", 0), found.get("q", 0)
+    slope_of = dict(zip(movers, slopes, strict=True))
+    return slope_of.get("p", 0), slope_of.get("q", 0)
 
 
 def _leaf(parameters: Tensor) -> Tensor:

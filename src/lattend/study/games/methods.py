@@ -250,52 +250,53 @@ USUAL: dict[str, dict[str, Any]] = {
 }
 
 
-def method_of(given: Method | str, **options: Any) -> Method:
+def method_of(wanted: Method | str, **options: Any) -> Method:
     """The method of this name, with its options; a method stays as it is.
 
     >>> print(method_of("alternating", first="p"))
     alternating, p first
     """
-    if isinstance(given, Method):
+    if isinstance(wanted, Method):
         if options:
             raise NamingError(
-                f"{given} is made already, so {', '.join(options)} comes too late: give it where that is made"
+                f"{wanted} is made already, so {', '.join(options)} comes too late: "
+                "give it where that is made"
             )
-        return given
-    known = options_of(given)
+        return wanted
+    known = options_of(wanted)
     if not {*options} <= {*known}:
-        raise NamingError(f"{given} takes {' and '.join(known) or 'no options'}, got {', '.join(options)}")
-    name = _name(given)
+        raise NamingError(f"{wanted} takes {' and '.join(known) or 'no options'}, got {', '.join(options)}")
+    name = _name(wanted)
     return METHODS[name](**{**USUAL.get(name, {}), **options})
 
 
-def options_of(given: str) -> list[str]:
+def options_of(name: str) -> list[str]:
     """What the method of this name can be told.
 
     >>> options_of("momentum")
     ['mass', 'first']
     """
-    return list(signature(METHODS[_name(given)]).parameters)
+    return list(signature(METHODS[_name(name)]).parameters)
 
 
-def _name(given: str) -> str:
-    if not isinstance(given, str):
-        raise NamingError(f"a method is one of {', '.join(METHODS)}, got {given!r:.60}")
-    name = given.strip().replace("-", "_").replace(" ", "_")
+def _name(text: str) -> str:
+    if not isinstance(text, str):
+        raise NamingError(f"a method is one of {', '.join(METHODS)}, got {text!r:.60}")
+    name = text.strip().replace("-", "_").replace(" ", "_")
     if name not in METHODS:
-        raise NamingError(f'there is no method "{given}"; there are {", ".join(METHODS)}')
+        raise NamingError(f'there is no method "{text}"; there are {", ".join(METHODS)}')
     return name
 
 
 def _fraction(name: str, value: Any) -> Fraction:
-    found = fraction(value)
-    if found is None:
+    number = fraction(value)
+    if number is None:
         raise DomainError(f"{name} must be a whole number, a fraction or a decimal, got {value}")
-    return found
+    return number
 
 
 def _positive(name: str, value: Any) -> Fraction:
-    found = _fraction(name, value)
-    if found <= 0:
+    number = _fraction(name, value)
+    if number <= 0:
         raise DomainError(f"{name} must be above 0, got {value}; without it this is plain descent and ascent")
-    return found
+    return number

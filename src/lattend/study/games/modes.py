@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, Stroke, curves
 from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture
@@ -43,11 +42,11 @@ class Ring:
 
     def __post_init__(self) -> None:
         for name in ("modes", "noise", "hidden", "layers", "batch"):
-            if not (isinstance(found := getattr(self, name), int) and found >= 1):
-                raise DomainError(f"a ring's {name} must be a whole number from 1 on, got {found!r}")
+            if not (isinstance(number := getattr(self, name), int) and number >= 1):
+                raise DomainError(f"a ring's {name} must be a whole number from 1 on, got {number!r}")
         for name in ("radius", "width"):
-            if not (isinstance(found := getattr(self, name), int | float) and 0 < found < math.inf):
-                raise DomainError(f"a ring's {name} must be a number above 0, got {found!r}")
+            if not (isinstance(number := getattr(self, name), int | float) and 0 < number < math.inf):
+                raise DomainError(f"a ring's {name} must be a number above 0, got {number!r}")
 
     def centres(self) -> list[tuple[float, float]]:
         """The centre of each mode, from the right anticlockwise."""
@@ -101,14 +100,14 @@ class RingRun(Drawn):
     @property
     def covered_from(self) -> int | None:
         """The step from which on all modes stay covered, for a tenth of the run or more; else None."""
-        found = None
+        first_step = None
         for moment in self.moments:
             if moment.covered < self.ring.modes:
-                found = None
-            elif found is None:
-                found = moment.step
-        stays = self.finished and found is not None and found <= 0.9 * self.steps
-        return found if stays else None
+                first_step = None
+            elif first_step is None:
+                first_step = moment.step
+        stays = self.finished and first_step is not None and first_step <= 0.9 * self.steps
+        return first_step if stays else None
 
     @property
     def finished(self) -> bool:
@@ -122,10 +121,10 @@ class RingRun(Drawn):
             return f"left for infinity after step {last:,}"
         end = self.moments[-1]
         near = format_share(end.near, 0)
-        said = f"{end.covered} of {self.ring.modes} modes at the end, {near} of samples on them"
+        coverage = f"{end.covered} of {self.ring.modes} modes at the end, {near} of samples on them"
         if self.covered_from is not None:
-            return f"{said}; all from step {self.covered_from:,} on"
-        return f"{said}; {min_max(self)}"
+            return f"{coverage}; all from step {self.covered_from:,} on"
+        return f"{coverage}; {min_max(self)}"
 
     def draw(self) -> Picture:
         """The samples over time, and the modes they cover."""

@@ -165,8 +165,8 @@ def _exact(
     values = [numbers.back(field.value(place)) for place in places]
     still = [all(x == 0 for x in field.all(place)) for place in places]
     if returns:  # what was gone through once comes again and again
-        first, again = returns
-        turn = [t if t < again else first + (t - first) % (again - first) for t in range(steps + 1)]
+        first, second = returns
+        turn = [t if t < second else first + (t - first) % (second - first) for t in range(steps + 1)]
         points, values, still = [points[t] for t in turn], [values[t] for t in turn], [still[t] for t in turn]
     return Orbit(game, method, step, tuple(points), True, returns, note, tuple(values), tuple(still))
 

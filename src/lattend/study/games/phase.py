@@ -19,8 +19,8 @@ from lattend.draw.charts.chart import (
     Dots,
     Ends,
     Stroke,
+    round_numbers,
 )
-from lattend.draw.charts.ticks import round_numbers
 from lattend.errors import LattendError
 from lattend.study.exact.function import Function, symbols
 from lattend.study.exact.powers.matrix import H
@@ -212,8 +212,10 @@ def invariant_lines(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
 
 def _contours(xs: Floats, ys: Floats, values: Floats, level: float) -> list[Floats]:
     """The lines on which the values have this level; none next to a value that is not finite."""
-    found = contour_generator(xs, ys, np.ma.masked_invalid(values), corner_mask=False, line_type="Separate")
-    return [np.asarray(line) for line in found.lines(level)]
+    contours = contour_generator(
+        xs, ys, np.ma.masked_invalid(values), corner_mask=False, line_type="Separate"
+    )
+    return [np.asarray(line) for line in contours.lines(level)]
 
 
 @dataclass(frozen=True)
@@ -236,19 +238,19 @@ class Rest:
 
         Of (p − q)², whose line is p = q, the place (1, 2) is (−1/2, 1/2) away from (3/2, 3/2).
         """
-        found = self.nearest(orbit)
-        if self.line and found is not None:
+        feet = self.nearest(orbit)
+        if self.line and feet is not None:
             field = orbit.game.field()
-            back = np.linalg.pinv(np.array(field.hessian(found.floats), dtype=float))
+            back = np.linalg.pinv(np.array(field.hessian(feet.floats), dtype=float))
             return np.array([back @ field.all(place) for place in orbit.floats])
-        return orbit.floats - (found.floats if found else 0.0)
+        return orbit.floats - (feet.floats if feet else 0.0)
 
     def places(self, orbits: Sequence[Orbit], axes: Sequence[int]) -> Places:
         """Where they are on a plane, those that solve the game first; on a line, that of each orbit."""
-        found = [one.floats for one in sorted(self.points, key=lambda one: one.kind == "none")]
+        positions = [one.floats for one in sorted(self.points, key=lambda one: one.kind == "none")]
         if self.line and orbits:
-            found = [self.foot(orbit) for orbit in orbits]
-        return [(place[axes[0]], place[axes[1]]) for place in found]
+            positions = [self.foot(orbit) for orbit in orbits]
+        return [(place[axes[0]], place[axes[1]]) for place in positions]
 
     def foot(self, orbit: Orbit) -> list[float]:
         """The equilibrium's place for this orbit: on a line, the one nearest to the start."""
@@ -260,7 +262,7 @@ def rest_of(game: Game, at: Any = None, name: str = "at") -> Rest:
     if at is not None:
         return Rest((confirmed(game, game.point(at, name)),))
     try:
-        found = game.equilibria()
+        known = game.equilibria()
     except LattendError:
         return Rest()
-    return Rest(found.points, found.curve if found.points else ())
+    return Rest(known.points, known.curve if known.points else ())

@@ -79,8 +79,8 @@ def compare_orbits(*orbits: Orbit) -> Picture:
         over_time, notes = (curve,), (*notes, *more)
         for orbit, line in zip(orbits, curve.lines, strict=True):
             first, last = format_number(line.points[0][1]), format_number(line.points[-1][1])
-            said = f"distance {first} at the start, {last} after {len(line.points) - 1} steps"
-            facts.append((line.name, "; ".join((*_outcome(orbit, rest), said))))
+            caption = f"distance {first} at the start, {last} after {len(line.points) - 1} steps"
+            facts.append((line.name, "; ".join((*_outcome(orbit, rest), caption))))
     data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}
     return Picture(
         str(game), (), notes, _about(orbits), facts=tuple(facts), charts=(phase, *over_time), data=data
@@ -96,22 +96,25 @@ def with_pictures(orbit: Orbit, at: Any = None) -> Picture:
     if rest.points and len(orbit.points) > 1:
         curve, more = _distances([orbit], rest)
         over_time, notes = (curve,), (*notes, *more)
-    found = figure(orbit.report(), (phase, *over_time), notes)
-    facts = (*found.facts, *(("this step", said) for said in _outcome(orbit, rest)))
-    return replace(found, facts=facts, table=())
+    picture = figure(orbit.report(), (phase, *over_time), notes)
+    facts = (*picture.facts, *(("this step", words) for words in _outcome(orbit, rest)))
+    return replace(picture, facts=facts, table=())
 
 
-def with_equilibria(found: Equilibria) -> Picture:
+def with_equilibria(equilibria: Equilibria) -> Picture:
     """What each equilibrium is, with all of them in the phase portrait."""
-    phase, notes = phase_plane(found.game, (), (), rest_of(found.game))
-    return figure(found.report(), (phase,), notes)
+    phase, notes = phase_plane(equilibria.game, (), (), rest_of(equilibria.game))
+    return figure(equilibria.report(), (phase,), notes)
 
 
-def around(found: Equilibrium) -> Picture:
+def around(equilibrium: Equilibrium) -> Picture:
     """What the equilibrium is, with the phase portrait about it."""
-    game = found.game
-    phase, notes = phase_plane(game, (), (), Rest((found,)))
-    facts, data = ((where(game, found.point), str(found)),), {"game": game.text, **found.json()}
+    game = equilibrium.game
+    phase, notes = phase_plane(game, (), (), Rest((equilibrium,)))
+    facts, data = (
+        ((where(game, equilibrium.point), str(equilibrium)),),
+        {"game": game.text, **equilibrium.json()},
+    )
     return Picture(str(game), (), notes, facts=facts, charts=(phase,), data=data)
 
 
@@ -121,12 +124,12 @@ def with_factors(analysis: Analysis) -> Picture:
     The picture goes half as far again as the last end of a range, or as the step that was asked for.
     """
     ends = [as_float(one.low) for one in analysis.ranges]
-    asked = [] if analysis.step is None else [as_float(analysis.step)]
-    far = 1.5 * max((end for end in (*ends, *asked) if 0 < end < MOST), default=1.0)
+    steps = [] if analysis.step is None else [as_float(analysis.step)]
+    far = 1.5 * max((end for end in (*ends, *steps) if 0 < end < MOST), default=1.0)
     best = _best(analysis)
     dots = [("best step", best)] if best else []
-    if analysis.here is not None and asked[0] < MOST:
-        dots.append((f"h = {number_text(analysis.step)}", (asked[0], as_float(analysis.here.factor))))
+    if analysis.here is not None and steps[0] < MOST:
+        dots.append((f"h = {number_text(analysis.step)}", (steps[0], as_float(analysis.here.factor))))
     places = {far * place / FACTORS for place in range(1, FACTORS + 1)} | {h for _, (h, _) in dots}
     line = [(h, factor) for h in sorted(places) if math.isfinite(factor := analysis.float_factor(h))]
     if not line:
@@ -146,13 +149,13 @@ def _best(analysis: Analysis) -> tuple[float, float] | None:
 def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
     if not orbits and game is None:
         raise DomainError("a picture needs orbits, as in portrait(game.orbit((1, 1))), or a game: game=...")
-    found = game or orbits[0].game
+    shared_game = game or orbits[0].game
     for orbit in orbits:
-        if str(orbit.game) != str(found):
-            raise DomainError(f"a picture shows one game: {found}, not {orbit.game}; draw two")
+        if str(orbit.game) != str(shared_game):
+            raise DomainError(f"a picture shows one game: {shared_game}, not {orbit.game}; draw two")
         if math.hypot(*orbit.floats[0]) >= MOST:
             raise DomainError(f"a picture has room for numbers up to {MOST:g}, and the orbit starts beyond")
-    return found
+    return shared_game
 
 
 def _names(orbits: Sequence[Orbit]) -> list[str]:
@@ -173,20 +176,20 @@ def _names(orbits: Sequence[Orbit]) -> list[str]:
 def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
     """What all orbits have in common, which their names do not say."""
     common = {orbit.game.rule_text(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
-    said = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
-    return (said,) if said else ()
+    words = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
+    return (words,) if words else ()
 
 
 def _outcome(orbit: Orbit, rest: Rest) -> tuple[str, ...]:
     """What is proved of the orbit's method at its step, near the nearest equilibrium, where that can be."""
-    found = rest.nearest(orbit)
-    if found is None:
+    equilibrium = rest.nearest(orbit)
+    if equilibrium is None:
         return ()
     try:
-        here = orbit.game.analyse(orbit.method, orbit.step, found.point).here
+        outcome = orbit.game.analyse(orbit.method, orbit.step, equilibrium.point).here
     except LattendError:
         return ()
-    return (str(here) if orbit.game.quadratic else f"near the equilibrium {here}",)
+    return (str(outcome) if orbit.game.quadratic else f"near the equilibrium {outcome}",)
 
 
 def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Chart, tuple[str, ...]]:

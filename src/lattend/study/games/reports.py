@@ -29,7 +29,7 @@ from lattend.study.games.equilibria import where
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.study.games.analysis import Analysis, Here
+    from lattend.study.games.analysis import Analysis, StepOutcome
     from lattend.study.games.equilibria import Equilibria
     from lattend.study.games.orbit import Orbit
     from lattend.study.games.step_map import StepMap
@@ -48,10 +48,14 @@ def orbit_report(orbit: Orbit) -> Report:
     return Report(str(orbit.game), [about, Facts(_orbit_facts(orbit)), _places(orbit)], orbit.json())
 
 
-def equilibria_report(found: Equilibria) -> Report:
+def equilibria_report(equilibria: Equilibria) -> Report:
     """The equilibria as facts: where each one is, and what it is."""
-    facts = [Facts([(where(found.game, one.point), str(one)) for one in found])] if found.points else []
-    return Report(str(found.game), [found.summary(), *facts], found.json())
+    facts = (
+        [Facts([(where(equilibria.game, one.point), str(one)) for one in equilibria])]
+        if equilibria.points
+        else []
+    )
+    return Report(str(equilibria.game), [equilibria.summary(), *facts], equilibria.json())
 
 
 def analysis_report(analysis: Analysis) -> Report:
@@ -63,8 +67,8 @@ def analysis_report(analysis: Analysis) -> Report:
     if analysis.ranges:
         rows = range_rows(analysis.ranges, analysis.radius)
         cells = [
-            (maths(step), said, factor if factor == NO_FORMULA else maths(factor))
-            for step, said, factor in rows
+            (maths(step), words, factor if factor == NO_FORMULA else maths(factor))
+            for step, words, factor in rows
         ]
         parts.append(Table(("steps", "what happens", "factor a step"), cells))
     return Report(str(game), parts, analysis.json())
@@ -72,7 +76,7 @@ def analysis_report(analysis: Analysis) -> Report:
 
 def analysis_data(analysis: Analysis) -> dict[str, Any]:
     """The analysis as plain data; formulas are texts that `h` may be put into."""
-    best, here, matrix = analysis.best, analysis.here, analysis.matrix
+    best, outcome, matrix = analysis.best, analysis.here, analysis.matrix
     return {
         "game": analysis.game.text,
         "method": str(analysis.method),
@@ -94,12 +98,12 @@ def analysis_data(analysis: Analysis) -> dict[str, Any]:
         "best": best and {"step": format_exact(best.step), "factor": format_exact(best.factor)},
         "invariants": [format_exact(form) for form in analysis.invariants],
         "periodic": analysis.periodic and format_exact(analysis.periodic),
-        "at": here
+        "at": outcome
         and {
-            "step": format_exact(here.step),
-            "kind": here.kind,
-            "factor": _finite(here.factor),
-            "period": here.period,
+            "step": format_exact(outcome.step),
+            "kind": outcome.kind,
+            "factor": _finite(outcome.factor),
+            "period": outcome.period,
         },
         "everywhere": analysis.game.quadratic,
         "note": analysis.note,
@@ -117,30 +121,30 @@ def _orbit_facts(orbit: Orbit) -> tuple[tuple[str, str], ...]:
     facts = [("numbers", f"{kind}{', ' + orbit.note if orbit.note else ''}")]
     facts = [*_map_facts(orbit.map), *facts]
     if orbit.returns:
-        first, again = orbit.returns
-        said = f"the state after {again} steps is that after {first}"
+        first, second = orbit.returns
+        note = f"the state after {second} steps is that after {first}"
         if orbit.period == 1:
-            said = f"nobody moves from step {first} on"
+            note = f"nobody moves from step {first} on"
         everywhere = f" for all {' and '.join(orbit.letters)}" if orbit.letters else ""
-        facts.append(("period", f"{orbit.period}, proved{everywhere}: {said}"))
+        facts.append(("period", f"{orbit.period}, proved{everywhere}: {note}"))
     elif orbit.exact:
         facts.append(("period", f"none within {many(len(orbit.points) - 1, 'step')}"))
     once = [t for t in orbit.stalls if not orbit.returns or t < orbit.returns[1]]
     if once:
         listed = ", ".join(f"{t} to {t + 1}" for t in once[:6]) + (", …" if once[6:] else "")
-        said = f"from step {listed}, though the gradient is not 0: no sign of an equilibrium"
-        facts.append(("f stays equal", said))
+        note = f"from step {listed}, though the gradient is not 0: no sign of an equilibrium"
+        facts.append(("f stays equal", note))
     return tuple(facts)
 
 
-def _map_facts(found: StepMap | None) -> list[tuple[str, str]]:
+def _map_facts(step_map: StepMap | None) -> list[tuple[str, str]]:
     """One step as formulas, where they are short enough to be read."""
-    if found is None or len(str(found)) > LONGEST_MAP:
+    if step_map is None or len(str(step_map)) > LONGEST_MAP:
         return []
-    remembered = [name for name in found.formulas if name not in found.game.names]
-    said = f"; {' and '.join(remembered)} are what it remembers" if remembered else ""
-    steps = _listed(maths(f"{name} = {text}") for name, text in found.texts.items())
-    return [("one step", Sentence(steps, said))]
+    remembered = [name for name in step_map.formulas if name not in step_map.game.names]
+    memory = f"; {' and '.join(remembered)} are what it remembers" if remembered else ""
+    steps = _listed(maths(f"{name} = {text}") for name, text in step_map.texts.items())
+    return [("one step", Sentence(steps, memory))]
 
 
 def _listed(formulas: Iterable[str]) -> Sentence:
@@ -175,7 +179,7 @@ def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
                 facts.append(("matrix", Sentence(_matrix(analysis.matrix), ", by which a step multiplies")))
             facts.append(("eigenvalues", _eigenvalues(analysis)))
         facts.append(("best step", _best(analysis)) if analysis.ranges else ("ranges", TOO_HIGH))
-    facts += [(number_text(end), f"solves {said}") for end, said in _equations(analysis)]
+    facts += [(number_text(end), f"solves {remark}") for end, remark in _equations(analysis)]
     quadratic = analysis.game.quadratic
     for form in analysis.invariants:
         facts.append(
@@ -190,8 +194,8 @@ def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
         facts.append(("period m", Sentence("at ", when, ", ", range_, ", j and m without a common factor")))
     if analysis.change is not None and analysis.change[1] and analysis.change[0] != 0:
         change = maths(f"f' - f = {format_exact(analysis.change[0])}")
-        said = " is 0 on whole lines: that f stays equal for a step does not show an equilibrium"
-        facts.append(("f alone", Sentence(change, said)))
+        remark = " is 0 on whole lines: that f stays equal for a step does not show an equilibrium"
+        facts.append(("f alone", Sentence(change, remark)))
     if analysis.here is not None:
         facts.append((f"at h = {number_text(analysis.here.step)}", outcome_words(analysis.here)))
     reach = (
@@ -209,10 +213,10 @@ def _eigenvalues(analysis: Analysis) -> str:
         texts = dict.fromkeys(map(eigenvalue_text, analysis.pairs))
         return _listed(map(maths, texts))
     z = matrix.characteristic.gens[:1]
-    said = " and ".join(f"{polynomial_text(factor.as_expr(), z)} = 0" for factor, _ in matrix.factors)
-    short = len(said) < LONGEST_EIGENVALUES
+    text = " and ".join(f"{polynomial_text(factor.as_expr(), z)} = 0" for factor, _ in matrix.factors)
+    short = len(text) < LONGEST_EIGENVALUES
     return (
-        marked(f"the roots z of {said}", [maths(one) for one in said.split(" and ")])
+        marked(f"the roots z of {text}", [maths(one) for one in text.split(" and ")])
         if short
         else f"{matrix.size}, without a short formula"
     )
@@ -221,8 +225,8 @@ def _eigenvalues(analysis: Analysis) -> str:
 def _equations(analysis: Analysis) -> list[tuple[Any, str]]:
     """Steps in this analysis that have no formula, and what they solve."""
     ends = [one.high for one in analysis.ranges] + ([analysis.best.step] if analysis.best else [])
-    found = [(end, equation_text(end)) for end in dict.fromkeys(ends)]
-    return [(end, said) for end, said in found if said and len(said) < LONGEST_EQUATION]
+    equations = [(end, equation_text(end)) for end in dict.fromkeys(ends)]
+    return [(end, text) for end, text in equations if text and len(text) < LONGEST_EQUATION]
 
 
 def _best(analysis: Analysis) -> str:
@@ -234,7 +238,7 @@ def _best(analysis: Analysis) -> str:
         return Sentence(step, ": factor ", factor)
     if analysis.searched_best is None:
         return "not derived, and the numbers are beyond floats"
-    step, factor = (significant(found, 5) for found in analysis.searched_best)
+    step, factor = (significant(number, 5) for number in analysis.searched_best)
     return f"about {step}, factor about {factor}: searched for in floats, not proved"
 
 
@@ -251,17 +255,18 @@ def _matrix(matrix: MatrixOfH) -> Maths:
     return Maths(f"M = {matrix}", rf"M = \begin{{pmatrix}} {body} \end{{pmatrix}}")
 
 
-def outcome_words(here: Here) -> str:
+def outcome_words(outcome: StepOutcome) -> str:
     """What a method does at a step, with the formulas in it."""
     return marked(
-        str(here), [maths(f"M^{here.period} = 1") if here.period else maths(factor_text(here.factor))]
+        str(outcome),
+        [maths(f"M^{outcome.period} = 1") if outcome.period else maths(factor_text(outcome.factor))],
     )
 
 
 def _finite(number: Any) -> float | None:
     """The number as a float; None for an infinity, which JSON has not."""
-    found = as_float(number)
-    return found if math.isfinite(found) else None
+    value = as_float(number)
+    return value if math.isfinite(value) else None
 
 
 def format_coordinate(number: Any) -> str:
@@ -297,9 +302,9 @@ def eigenvalue_text(pair: tuple[Any, Any]) -> str:
     middle, spread = pair
     if spread == 0:
         return format_exact(middle)
-    said = format_exact(spread)
+    text = format_exact(spread)
     loose = spread.is_Add
-    return f"{format_exact(middle)} ± {f'({said})' if loose else said.removeprefix('-')}"
+    return f"{format_exact(middle)} ± {f'({text})' if loose else text.removeprefix('-')}"
 
 
 def factor_text(number: Any) -> str:
@@ -308,18 +313,18 @@ def factor_text(number: Any) -> str:
         return significant(number, 6)
     if number.is_Integer or (number.is_Rational and number.q <= 12):
         return format_exact(number)
-    said = number_text(number)
-    return said if said[0].isdigit() and "." in said else f"{said} = {short_decimal(number)}"
+    text = number_text(number)
+    return text if text[0].isdigit() and "." in text else f"{text} = {short_decimal(number)}"
 
 
 def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) -> list[tuple[str, str, str]]:
     """A row for each range of steps, cut where the factor's formula changes."""
     rows: list[tuple[str, str, str]] = []
     for one in ranges:
-        said = behaviour_text(one.behaviour)
+        words = behaviour_text(one.behaviour)
         if one.low == one.high:
             known = one.behaviour is not None and one.behaviour.kind in ("cycles", "grows", "undecided")
-            rows.append((steps_text(one.low, one.high, True, True), said, "1" if known else ""))
+            rows.append((steps_text(one.low, one.high, True, True), words, "1" if known else ""))
             continue
         cut = [
             piece
@@ -327,7 +332,7 @@ def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) ->
             if not at_most(one.high, piece.low) and not at_most(piece.high, one.low)
         ]
         if not cut:
-            rows.append((steps_text(one.low, one.high, one.low_in, one.high_in), said, ""))
+            rows.append((steps_text(one.low, one.high, one.low_in, one.high_in), words, ""))
         for piece in cut:
             from_start, to_end = at_most(piece.low, one.low), at_most(one.high, piece.high)
             rows.append(
@@ -338,7 +343,7 @@ def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) ->
                         one.low_in if from_start else True,
                         one.high_in if to_end else True,
                     ),
-                    said,
+                    words,
                     _radius_text(piece),
                 )
             )
@@ -346,6 +351,6 @@ def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) ->
 
 
 def _radius_text(piece: RadiusPiece) -> str:
-    if piece.formula is None or len(said := format_exact(piece.formula)) > LONGEST:
+    if piece.formula is None or len(text := format_exact(piece.formula)) > LONGEST:
         return NO_FORMULA
-    return said
+    return text

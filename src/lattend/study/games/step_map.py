@@ -11,7 +11,7 @@ import numpy as np
 
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
-from lattend.study.exact.function import most_terms, symbols
+from lattend.study.exact.function import most_digits, most_terms, symbols
 from lattend.study.exact.powers.matrix import H
 from lattend.study.exact.writing import LONGEST, factored_text, format_exact, polynomial_text
 from lattend.study.games.fields import SymbolicField
@@ -45,11 +45,13 @@ class StepMap(Printed):
         """The formulas as people type them, f' after the others."""
         assert self.game.formula is not None
         names = symbols(list(self.formulas))
-        found = {f"{name}'": _text(one, names) for name, one in self.formulas.items()}
-        if most_terms(self.value) <= MOST_TERMS and len(said := factored_text(self.value)) <= LONGEST:
-            return {**found, "f'": said}
+        written = {f"{name}'": _text(one, names) for name, one in self.formulas.items()}
+        # Numbers of hundreds of digits take minutes to factor, and their text is too long anyway
+        short = most_terms(self.value) <= MOST_TERMS and most_digits(self.value) <= LONGEST
+        if short and len(text := factored_text(self.value)) <= LONGEST:
+            return {**written, "f'": text}
         new = symbols([f"{name}'" for name in self.game.names])
-        return {**found, "f'": format_exact(self.game.formula.at(new))}
+        return {**written, "f'": format_exact(self.game.formula.at(new))}
 
     def __getitem__(self, name: str) -> Any:
         return self.formulas[name]

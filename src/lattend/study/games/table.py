@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import SIGNED, ink
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
@@ -17,7 +17,7 @@ from lattend.errors import DomainError
 from lattend.report.numbers import fixed_beside, significant
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import decimal, format_exact
-from lattend.study.games.analysis import Analysis, Here
+from lattend.study.games.analysis import Analysis, StepOutcome
 from lattend.study.games.game import Game
 from lattend.study.games.methods import Method, momentum
 from lattend.study.games.reports import behaviour_text, factor_text, steps_text
@@ -45,9 +45,9 @@ def compare_methods(
     if not rows or not columns:
         raise DomainError("a table needs one step and one method, or more")
     numbers = [exact(step) for step in columns]
-    found = [game.analyse(one, at=at) for one in rows]
-    cells = [[one.at(step) for step in numbers] for one in found]
-    names = [str(one.method) for one in found]
+    analyses = [game.analyse(one, at=at) for one in rows]
+    cells = [[one.at(step) for step in numbers] for one in analyses]
+    names = [str(one.method) for one in analyses]
     panel, scale = _panel(cells, _short(names), [format_exact(step) for step in numbers])
     reading = _reading(cells)
     return Picture(
@@ -55,7 +55,7 @@ def compare_methods(
         (panel,),
         (reading,),
         ("methods against the step h of both players",),
-        facts=tuple((name, _ranges(one)) for name, one in zip(names, found, strict=True)),
+        facts=tuple((name, _ranges(one)) for name, one in zip(names, analyses, strict=True)),
         scales=(scale,),
         labelled=Below((reading,), scales=(scale,)),
         bare=Below(scales=(scale,)),
@@ -64,25 +64,25 @@ def compare_methods(
             "game": game.text,
             "steps": [format_exact(step) for step in numbers],
             "methods": {
-                name: [{"kind": here.kind, "factor": float(here.factor)} for here in row]
+                name: [{"kind": outcome.kind, "factor": float(outcome.factor)} for outcome in row]
                 for name, row in zip(names, cells, strict=True)
             },
-            "analyses": [one.json() for one in found],
+            "analyses": [one.json() for one in analyses],
         },
     )
 
 
-def _several(given: Any) -> list[Any]:
+def _several(value: Any) -> list[Any]:
     """A list of what may be one alone."""
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
 
 
 def _panel(
-    cells: Sequence[Sequence[Here]], names: Sequence[str], steps: Sequence[str]
+    cells: Sequence[Sequence[StepOutcome]], names: Sequence[str], steps: Sequence[str]
 ) -> tuple[Panel, Scale]:
     scale = Scale("factor a step", 0.0, 2.0, SIGNED, most="2 or more")
-    filled = scale.cells(np.array([[float(here.factor) for here in row] for row in cells]))
-    words = [[_word(here) for here in row] for row in cells]
+    filled = scale.cells(np.array([[float(outcome.factor) for outcome in row] for row in cells]))
+    words = [[_word(outcome) for outcome in row] for row in cells]
     longest = max((word for row in words for word in row), key=len)
     labels = tuple(
         Label(row + 0.5, col + 0.5, word, ink(SIGNED[filled[row, col]].fill), like=longest)
@@ -100,26 +100,26 @@ def _short(names: Sequence[str]) -> list[str]:
 
 
 def _ticks(names: Sequence[str]) -> tuple[tuple[float, str], ...]:
-    return tuple((place + 0.5, name) for place, name in enumerate(names))
+    return tuple((index + 0.5, name) for index, name in enumerate(names))
 
 
-def _word(here: Here) -> str:
+def _word(outcome: StepOutcome) -> str:
     """The factor where it is not 1, else what happens."""
-    if here.kind not in ("converges", "diverges"):
-        return here.kind
-    factor = float(here.factor)
+    if outcome.kind not in ("converges", "diverges"):
+        return outcome.kind
+    factor = float(outcome.factor)
     return fixed_beside(factor, 3, 0, 1) if factor < 9.9995 else significant(factor, 3)
 
 
-def _reading(cells: Sequence[Sequence[Here]]) -> str:
+def _reading(cells: Sequence[Sequence[StepOutcome]]) -> str:
     """What the words in the cells mean, those that are there."""
-    kinds = {here.kind for row in cells for here in row}
-    said = ["a number below 1 converges, above 1 diverges"]
-    said += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
-    said += ["grows: like a power of the steps"] if "grows" in kinds else []
-    said += ["settles: at one of the equilibria, which form a line"] if "settles" in kinds else []
-    said += ["undecided: second derivatives do not decide"] if "undecided" in kinds else []
-    return "; ".join(said)
+    kinds = {outcome.kind for row in cells for outcome in row}
+    sentences = ["a number below 1 converges, above 1 diverges"]
+    sentences += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
+    sentences += ["grows: like a power of the steps"] if "grows" in kinds else []
+    sentences += ["settles: at one of the equilibria, which form a line"] if "settles" in kinds else []
+    sentences += ["undecided: second derivatives do not decide"] if "undecided" in kinds else []
+    return "; ".join(sentences)
 
 
 def _ranges(one: Analysis) -> str:
@@ -140,5 +140,5 @@ def _ranges(one: Analysis) -> str:
 
 def _best_text(number: Any) -> str:
     """An exact number with its decimals, the decimals alone where it has no short form."""
-    said = factor_text(number)
-    return said if said[0] == "s" or said.replace("/", "").isdigit() else decimal(number)
+    text = factor_text(number)
+    return text if text[0] == "s" or text.replace("/", "").isdigit() else decimal(number)

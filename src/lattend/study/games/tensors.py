@@ -29,19 +29,19 @@ class TensorField(PlainField):
 
     def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
         point = torch.tensor([float(x) for x in values], dtype=torch.float64)
-        found = torch.autograd.functional.hessian(self._run, point)
-        assert isinstance(found, torch.Tensor)
-        return found.tolist()
+        matrix = torch.autograd.functional.hessian(self._run, point)
+        assert isinstance(matrix, torch.Tensor)
+        return matrix.tolist()
 
     def _run(self, point: torch.Tensor) -> torch.Tensor:
-        found = self.function(*point.unbind())
-        if not isinstance(found, torch.Tensor) or found.numel() != 1:
-            raise TraceError(f"the game's function must give one number, got {found!r:.60}")
-        return found.reshape(())
+        value = self.function(*point.unbind())
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise TraceError(f"the game's function must give one number, got {value!r:.60}")
+        return value.reshape(())
 
     def _slope(self, point: torch.Tensor) -> torch.Tensor:
         value = self._run(point)
         if not value.requires_grad:
             return torch.zeros_like(point)
-        (found,) = torch.autograd.grad(value, point, allow_unused=True)
-        return torch.zeros_like(point) if found is None else found
+        (slope,) = torch.autograd.grad(value, point, allow_unused=True)
+        return torch.zeros_like(point) if slope is None else slope

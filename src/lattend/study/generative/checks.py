@@ -18,18 +18,18 @@ from lattend.seeds import check_seed
 
 def count(name: str, number: Any, least: int = 1) -> int:
     """A whole number from `least` on."""
-    found = _whole(number)
-    if found is None or found < least:
+    whole_number = _whole(number)
+    if whole_number is None or whole_number < least:
         raise DomainError(f"{name} must be a whole number from {least} on, got {number!r}")
-    return found
+    return whole_number
 
 
-def counts(name: str, given: Any) -> tuple[int, ...]:
+def counts(name: str, value: Any) -> tuple[int, ...]:
     """One or more whole numbers from 1 on, of a single number or of several."""
     try:
-        numbers = tuple(given)
+        numbers = tuple(value)
     except TypeError:
-        numbers = (given,)
+        numbers = (value,)
     if not numbers:
         raise DomainError(f"{name} needs at least one number")
     return tuple(count(f"a number in {name}", number) for number in numbers)
@@ -48,23 +48,26 @@ def _whole(number: Any) -> int | None:
 
 
 def real(
-    name: str, value: Any, said: str = "at least 0", good: Callable[[float], bool] = lambda found: found >= 0
+    name: str,
+    value: Any,
+    domain: str = "at least 0",
+    good: Callable[[float], bool] = lambda number: number >= 0,
 ) -> float:
     """A finite number of which `good` is true."""
     try:
-        found = math.nan if isinstance(value, str) else float(value)
+        number = math.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError, RuntimeError):  # nothing, a list, a vector
-        found = math.nan
-    if not (math.isfinite(found) and good(found)):
-        raise DomainError(f"{name} must be {said}, got {value!r:.60}")
-    return found
+        number = math.nan
+    if not (math.isfinite(number) and good(number)):
+        raise DomainError(f"{name} must be {domain}, got {value!r:.60}")
+    return number
 
 
-def choice(name: str, given: Any, names: Collection[str]) -> str:
+def choice(name: str, value: Any, names: Collection[str]) -> str:
     """One of the names."""
-    if not isinstance(given, str) or given not in names:
-        raise NamingError(f"{name} is one of {', '.join(names)}, not {given!r:.60}")
-    return given
+    if not isinstance(value, str) or value not in names:
+        raise NamingError(f"{name} is one of {', '.join(names)}, not {value!r:.60}")
+    return value
 
 
 def real_tensor(name: str, x: Any, shape: str = "") -> Tensor:
@@ -84,22 +87,24 @@ def check_data(x: Any) -> Tensor:
     return x
 
 
-def floating(name: str, given: Any, like: Tensor | None = None) -> Tensor:
+def floating(name: str, numbers: Any, like: Tensor | None = None) -> Tensor:
     """A tensor of floating numbers; whole numbers and lists become one of the type of `like`.
 
     Types of 16 bits become float32: they have too few digits for sums of logarithms, and no Cholesky factors.
     """
-    if not isinstance(given, Tensor):
+    if not isinstance(numbers, Tensor):
         try:
-            given = torch.as_tensor(given, dtype=None if like is None else like.dtype)
+            numbers = torch.as_tensor(numbers, dtype=None if like is None else like.dtype)
         except (TypeError, ValueError, RuntimeError):
-            raise TensorError(f"{name} must be numbers, got {type(given).__name__} {given!r:.60}") from None
+            raise TensorError(
+                f"{name} must be numbers, got {type(numbers).__name__} {numbers!r:.60}"
+            ) from None
         if like is not None:
-            given = given.to(like.device)
-    given = real_tensor(name, given)
-    if not given.is_floating_point():
-        given = given.to(torch.get_default_dtype() if like is None else like.dtype)
-    return wide(given)
+            numbers = numbers.to(like.device)
+    numbers = real_tensor(name, numbers)
+    if not numbers.is_floating_point():
+        numbers = numbers.to(torch.get_default_dtype() if like is None else like.dtype)
+    return wide(numbers)
 
 
 def wide(values: Tensor) -> Tensor:
@@ -123,11 +128,11 @@ def together(name: str, first: torch.Size, other: str, second: torch.Size) -> to
         ) from None
 
 
-def require(good: Tensor, values: Tensor, said: str, advice: str) -> None:
+def require(good: Tensor, values: Tensor, message: str, advice: str) -> None:
     """Nothing where all of `good` is true; else an error with the first value that is not, and its place."""
     if bool(good.all()):
         return
     place = (~good).nonzero()[0].tolist()
     value = values.expand(good.shape)[tuple(place)].item()
     at = f" at {place}" if place else ""
-    raise DomainError(f"{said}, got {significant(value, 6)}{at}; {advice}")
+    raise DomainError(f"{message}, got {significant(value, 6)}{at}; {advice}")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
@@ -73,8 +73,8 @@ class Completion(Printed):
         parameters = sum(parameter.numel() for parameter in self.model.parameters())
         epochs = many(len(self.history), "epoch")
         trained = f"{parameters:,} parameters, {epochs} of {len(self.data.train):,} digits"
-        found = [(name, f"{format_fixed(nats)} nats a test digit") for name, nats in self.nats.items()]
-        return (*found, ("trained", trained))
+        rows = [(name, f"{format_fixed(nats)} nats a test digit") for name, nats in self.nats.items()]
+        return (*rows, ("trained", trained))
 
     def json(self) -> dict[str, Any]:
         """The nats and the epochs as plain data."""
@@ -87,20 +87,20 @@ class Completion(Printed):
         options: dict[str, Any] = {"samples": count("samples", samples), "particles": particles}
         drawn = complete(self.model, true, known, generator=seeded(self.seed), **options)
         rows = {"true": true, "given": true}
-        rows |= {f"drawn {place}": images for place, images in enumerate(drawn, 1)}
+        rows |= {f"drawn {index}": images for index, images in enumerate(drawn, 1)}
         scale = Scale("level", 0.0, LEVELS - 1.0, GREYS)
-        looks = (*GREYS, NOT_GIVEN)
+        colors = (*GREYS, NOT_GIVEN)
         cells = {name: scale.cells(images.double().numpy()) for name, images in rows.items()}
-        cells["given"][:, ~known.numpy()] = looks.index(NOT_GIVEN)
+        cells["given"][:, ~known.numpy()] = colors.index(NOT_GIVEN)
         panels = [
-            Panel(image, looks, Side("" if place else name, SIZE), Side("", SIZE))
+            Panel(image, colors, Side("" if index else name, SIZE), Side("", SIZE))
             for name, images in cells.items()
-            for place, image in enumerate(images)
+            for index, image in enumerate(images)
         ]
         rough: list[Panel] = []
         for name, images in cells.items():
             beside = side_by_side(images, TYPED)
-            rough.append(Panel(beside, looks, Side("row", SIZE), Side("column", beside.shape[1]), name))
+            rough.append(Panel(beside, colors, Side("row", SIZE), Side("column", beside.shape[1]), name))
         return Picture(
             "Digits completed by a 2-D RNN",
             tuple(panels),
@@ -138,21 +138,21 @@ def complete_digits(
     level of the pixel on the left.
     """
     count("epochs", epochs)
-    found = digits() if data is None else data
+    images = digits() if data is None else data
     with torch.random.fork_rng([]), one_thread():
         torch.manual_seed(check_seed(seed))
-        model = PixelModel(found.levels, h=STATES, cell="lstm", directions=2)
-        history = tuple(_fit(model, found.train, epochs, progress))
+        model = PixelModel(images.levels, h=STATES, cell="lstm", directions=2)
+        history = tuple(_fit(model, images.train, epochs, progress))
         with torch.no_grad():
-            nats = {OURS: float(model.nats(found.test).mean())}
-    nats |= {name: table_nats(found, left=name == LEFT) for name in (LEFT, ALONE)}
-    return Completion(model, found, nats, history, seed)
+            nats = {OURS: float(model.nats(images.test).mean())}
+    nats |= {name: table_nats(images, left=name == LEFT) for name in (LEFT, ALONE)}
+    return Completion(model, images, nats, history, seed)
 
 
-def half(given: str) -> Tensor:
+def half(half_name: str) -> Tensor:
     """Which pixels of a digit are known where one half is given."""
     along = torch.arange(SIZE).expand(SIZE, SIZE) < SIZE // 2
-    return along.T if choice("given", given, GIVEN) == "top" else along
+    return along.T if choice("given", half_name, GIVEN) == "top" else along
 
 
 def _fit(

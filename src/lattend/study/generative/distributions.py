@@ -60,23 +60,23 @@ class Gaussian:
             "covariance": covariance,
             "cholesky": cholesky,
         }
-        given = [name for name, spread in spreads.items() if spread is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise NamingError(f"a Gaussian takes one of {', '.join(spreads)}, got {found}")
+        spread_names = [name for name, spread in spreads.items() if spread is not None]
+        if len(spread_names) != 1:
+            names = " and ".join(spread_names) or "none"
+            raise NamingError(f"a Gaussian takes one of {', '.join(spreads)}, got {names}")
         self.mean = floating("mean", mean)
         if not self.mean.ndim:
             raise TensorError("mean is a vector, or vectors along the last axis; got a single number")
-        spread = floating(given[0], spreads[given[0]], self.mean)
+        spread = floating(spread_names[0], spreads[spread_names[0]], self.mean)
         wider = torch.promote_types(self.mean.dtype, spread.dtype)
-        self.mean, spread = finite("mean", self.mean).to(wider), finite(given[0], spread).to(wider)
+        self.mean, spread = finite("mean", self.mean).to(wider), finite(spread_names[0], spread).to(wider)
         self._drawn = _type(mean, spread)
         self._log_variance: Tensor | None = None
         self._cholesky: Tensor | None = None
-        if given[0] in ("variance", "log_variance"):
-            self._diagonal(given[0], spread)
+        if spread_names[0] in ("variance", "log_variance"):
+            self._diagonal(spread_names[0], spread)
         else:
-            self._full(given[0], spread)
+            self._full(spread_names[0], spread)
 
     def _diagonal(self, name: str, spread: Tensor) -> None:
         shape = together("mean", self.mean.shape, name, spread.shape)
@@ -283,14 +283,14 @@ class Categorical:
 
 def lower(covariance: Tensor) -> Tensor:
     """The Cholesky factor of covariances [..., d, d], or an error that names the first without one."""
-    given = covariance.detach()
-    apart = (given - given.mT).abs()
-    allowed = 8 * torch.finfo(given.dtype).eps * given.abs().amax((-1, -2), keepdim=True)
-    require(apart <= allowed, given, "a covariance must equal its transpose", "take (S + S.mT) / 2")
+    matrix = covariance.detach()
+    apart = (matrix - matrix.mT).abs()
+    allowed = 8 * torch.finfo(matrix.dtype).eps * matrix.abs().amax((-1, -2), keepdim=True)
+    require(apart <= allowed, matrix, "a covariance must equal its transpose", "take (S + S.mT) / 2")
     factor, failed = torch.linalg.cholesky_ex(covariance)
     if bool(failed.any()):
         place = failed.nonzero()[0].tolist()
-        least = torch.linalg.eigvalsh(given[tuple(place)])[0].item()
+        least = torch.linalg.eigvalsh(matrix[tuple(place)])[0].item()
         where = f" at {place}" if place else ""
         raise DomainError(
             f"a covariance must be positive definite, and the least eigenvalue{where} is "
@@ -301,10 +301,10 @@ def lower(covariance: Tensor) -> Tensor:
 
 def triangular(factor: Tensor) -> Tensor:
     """The factor itself, where it is lower triangular with a positive diagonal."""
-    given = factor.detach()
-    above = given.triu(1)
-    require(above == 0, given, "a Cholesky factor has zeros above its diagonal", "take L.tril()")
-    ends = given.diagonal(dim1=-2, dim2=-1)
+    matrix = factor.detach()
+    above = matrix.triu(1)
+    require(above == 0, matrix, "a Cholesky factor has zeros above its diagonal", "take L.tril()")
+    ends = matrix.diagonal(dim1=-2, dim2=-1)
     require(ends > 0, ends, "the diagonal of a Cholesky factor must be above 0", "take its exp() or softplus")
     return factor
 
@@ -322,7 +322,7 @@ def _times(share: Tensor, logs: Tensor) -> Tensor:
     return share * logs.masked_fill((share == 0) & (logs == -torch.inf), 0)
 
 
-def _type(given: Any, held: Tensor) -> torch.dtype:
+def _type(number: Any, held: Tensor) -> torch.dtype:
     """The type of draws: that of the numbers as given, where they are held in a wider one."""
-    narrow = isinstance(given, Tensor) and given.dtype in (torch.float16, torch.bfloat16)
-    return given.dtype if narrow and held.dtype == torch.float32 else held.dtype
+    narrow = isinstance(number, Tensor) and number.dtype in (torch.float16, torch.bfloat16)
+    return number.dtype if narrow and held.dtype == torch.float32 else held.dtype

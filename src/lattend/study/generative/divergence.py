@@ -165,9 +165,9 @@ def _classes(log_q: Tensor, log_p: Tensor) -> Tensor:
     return (log_q.exp() * (log_q - log_p)).masked_fill(never, 0).masked_fill(alone, torch.inf).sum(-1)
 
 
-def _both(given: Bernoulli) -> Tensor:
+def _both(bernoulli: Bernoulli) -> Tensor:
     """Log-probabilities of a 1 and a 0."""
-    return torch.nn.functional.logsigmoid(torch.stack((given.logits, -given.logits), -1))
+    return torch.nn.functional.logsigmoid(torch.stack((bernoulli.logits, -bernoulli.logits), -1))
 
 
 def _of_torch(q: Distribution, p: Distribution) -> Tensor | None:
@@ -189,5 +189,5 @@ def _draws(q: Distribution, shape: torch.Size, samples: int, generator: torch.Ge
     return z.unflatten(0, (samples, *more)).expand(samples, *shape)
 
 
-def _word(given: Distribution) -> str:
-    return type(given.inner if isinstance(given, Foreign) else given).__name__
+def _word(distribution: Distribution) -> str:
+    return type(distribution.inner if isinstance(distribution, Foreign) else distribution).__name__

@@ -69,13 +69,15 @@ class ExactBound(Printed):
 
     def report(self) -> Report:
         """The terms, and whether they add up."""
-        said = {name: f"{format_exact(term)} = {decimal(term, PLACES)}" for name, term in self.terms.items()}
+        written = {
+            name: f"{format_exact(term)} = {decimal(term, PLACES)}" for name, term in self.terms.items()
+        }
         facts = (
-            ("reconstruction", said["reconstruction"]),
-            ("KL", f"{said['kl']}, of q and the prior"),
-            ("ELBO", said["elbo"]),
-            ("gap", f"{said['gap']}, the KL of q and the posterior"),
-            ("log p(x)", said["log_prob"]),
+            ("reconstruction", written["reconstruction"]),
+            ("KL", f"{written['kl']}, of q and the prior"),
+            ("ELBO", written["elbo"]),
+            ("gap", f"{written['gap']}, the KL of q and the posterior"),
+            ("log p(x)", written["log_prob"]),
             ("identity", "ELBO + gap = log p(x), proved" if self.proved else "not proved"),
         )
         return Report("The evidence lower bound, in nats", [Facts(facts)], self.json())
@@ -165,17 +167,17 @@ class DiscreteModel:
 
     def report(self, q: Sequence[Any]) -> Report:
         """The terms for this q(z|x), and the posterior, which leaves no gap."""
-        found = self.bound(q).report()
+        bound_report = self.bound(q).report()
         posterior = Facts([("posterior", ", ".join(map(format_exact, self.posterior)))])
-        return replace(found, parts=[*found.parts, posterior])
+        return replace(bound_report, parts=[*bound_report.parts, posterior])
 
     def bound(self, q: Sequence[Any]) -> ExactBound:
         """The terms for this q(z|x); a z of which q makes 0 adds nothing."""
         guess = _distribution("q(z|x)", q, len(self.prior))
-        for place, (one, joint) in enumerate(zip(guess, self.joint, strict=True), 1):
+        for index, (one, joint) in enumerate(zip(guess, self.joint, strict=True), 1):
             if one != 0 and joint == 0:
                 raise DomainError(
-                    f"q(z|x) is {format_exact(one)} for z = {place}, and p(x, z) is 0 there: "
+                    f"q(z|x) is {format_exact(one)} for z = {index}, and p(x, z) is 0 there: "
                     "the ELBO is −∞; make it 0"
                 )
 
@@ -210,26 +212,26 @@ def _ends(twice: float) -> tuple[float, float]:
     return solve(1.0, math.exp(-1 - twice)), solve(1.0, 4 + 2 * twice)
 
 
-def _number(name: str, given: Any) -> Any:
+def _number(name: str, value: Any) -> Any:
     try:
-        found = exact(given)
+        number = exact(value)
     except DomainError as error:
         raise DomainError(f"{name}: {error}") from None
-    if not found.is_Rational or abs(found) > LARGEST:
-        raise DomainError(f"{name} is a fraction or a decimal up to {LARGEST:,}, got {given}")
-    return found
+    if not number.is_Rational or abs(number) > LARGEST:
+        raise DomainError(f"{name} is a fraction or a decimal up to {LARGEST:,}, got {value}")
+    return number
 
 
-def _variance(name: str, given: Any) -> Any:
-    found = _number(name, given)
-    if found * LARGEST < 1:
-        raise DomainError(f"{name} must be above 0, at least 1/{LARGEST}: it is a variance; got {given}")
-    return found
+def _variance(name: str, value: Any) -> Any:
+    variance = _number(name, value)
+    if variance * LARGEST < 1:
+        raise DomainError(f"{name} must be above 0, at least 1/{LARGEST}: it is a variance; got {value}")
+    return variance
 
 
-def _row(name: str, given: Sequence[Any], length: int | None = None) -> tuple[Any, ...]:
+def _row(name: str, entries: Sequence[Any], length: int | None = None) -> tuple[Any, ...]:
     numbers: list[Any] = []
-    for one in given:
+    for one in entries:
         try:
             numbers.append(exact(one))
         except DomainError as error:
@@ -239,13 +241,13 @@ def _row(name: str, given: Sequence[Any], length: int | None = None) -> tuple[An
     if not numbers or len(numbers) > MOST_VALUES:
         raise DomainError(f"{name} has 1 to {MOST_VALUES} numbers, got {len(numbers)}")
     if length is not None and len(numbers) != length:
-        found = many(len(numbers), "number")
-        raise DomainError(f"p(z) is of {many(length, 'value')} of z, and {name} has {found}")
+        size_text = many(len(numbers), "number")
+        raise DomainError(f"p(z) is of {many(length, 'value')} of z, and {name} has {size_text}")
     return tuple(numbers)
 
 
-def _distribution(name: str, given: Sequence[Any], length: int | None = None) -> tuple[Any, ...]:
-    numbers = _row(name, given, length)
+def _distribution(name: str, chances: Sequence[Any], length: int | None = None) -> tuple[Any, ...]:
+    numbers = _row(name, chances, length)
     if sum(numbers) != 1:
         raise DomainError(f"the numbers of {name} add up to {format_exact(sum(numbers))}, not to 1")
     return numbers

@@ -48,73 +48,85 @@ class Foreign:
         return repr(self.inner)
 
 
-def read(name: str, given: Any, drawn: bool = False, vectors: bool = True) -> Distribution:
+def read(name: str, distribution: Any, drawn: bool = False, vectors: bool = True) -> Distribution:
     """The distribution as one of ours; Gaussians, Bernoullis and Categoricals of torch become ours.
 
     One that is `drawn` from also says whether gradients flow through its draws. Normals of torch stand for
     the components of vectors, unless `vectors` is off.
     """
-    if isinstance(given, td.Normal) and not vectors:
-        return Foreign(given)
-    if isinstance(given, td.Distribution):
-        return _translated(given)
-    if not all(hasattr(given, part) for part in ("log_prob", "shape")):
+    if isinstance(distribution, td.Normal) and not vectors:
+        return Foreign(distribution)
+    if isinstance(distribution, td.Distribution):
+        return _translated(distribution)
+    if not all(hasattr(distribution, part) for part in ("log_prob", "shape")):
         raise TensorError(
             f"{name} must be a distribution, such as Gaussian(mean, log_variance=…), "
-            f"got {type(given).__name__}"
+            f"got {type(distribution).__name__}"
         )
     for part in ("sample", "reparameterised") if drawn else ():
-        if not hasattr(given, part):
-            raise TensorError(f"{name} is drawn from, and a {type(given).__name__} has no {part}")
-    return given
+        if not hasattr(distribution, part):
+            raise TensorError(f"{name} is drawn from, and a {type(distribution).__name__} has no {part}")
+    return distribution
 
 
-def event_axes(given: Any) -> int:
+def event_axes(distribution: Any) -> int:
     """How many axes of a draw are one event, whose log-probability is one number."""
-    return len(given.event_shape) if isinstance(given, td.Distribution) else int(isinstance(given, Gaussian))
+    return (
+        len(distribution.event_shape)
+        if isinstance(distribution, td.Distribution)
+        else int(isinstance(distribution, Gaussian))
+    )
 
 
-def as_torch(given: Distribution) -> td.Distribution | None:
+def as_torch(distribution: Distribution) -> td.Distribution | None:
     """The same as a torch.distributions object, where there is one."""
-    match given:
+    match distribution:
         case Foreign():
-            return given.inner
+            return distribution.inner
         case Gaussian(diagonal=True):
-            return td.Normal(given.mean, given.variance.sqrt())
+            return td.Normal(distribution.mean, distribution.variance.sqrt())
         case Gaussian():
-            return td.MultivariateNormal(given.mean, scale_tril=given.cholesky)
+            return td.MultivariateNormal(distribution.mean, scale_tril=distribution.cholesky)
         case Bernoulli():
-            return td.Bernoulli(logits=given.logits)
+            return td.Bernoulli(logits=distribution.logits)
         case Categorical():
-            return td.Categorical(logits=given.logits)
+            return td.Categorical(logits=distribution.logits)
         case _:
             return None
 
 
-def _translated(given: td.Distribution) -> Distribution:
-    while isinstance(given, td.Independent):  # all axes after the batch are summed in any case
-        given = given.base_dist
-    match given:
-        case td.Normal() if given.batch_shape:  # without a shape it stands for each component of any vector
-            return Gaussian(given.loc, given.scale.square())
+def _translated(distribution: td.Distribution) -> Distribution:
+    while isinstance(distribution, td.Independent):  # all axes after the batch are summed in any case
+        distribution = distribution.base_dist
+    match distribution:
+        case td.Normal() if (
+            distribution.batch_shape
+        ):  # without a shape it stands for each component of any vector
+            return Gaussian(distribution.loc, distribution.scale.square())
         case td.MultivariateNormal():
-            return Gaussian(given.loc, cholesky=given.scale_tril)
+            return Gaussian(distribution.loc, cholesky=distribution.scale_tril)
         case td.Bernoulli():
-            return Bernoulli(log_odds(given))
+            return Bernoulli(log_odds(distribution))
         case td.Categorical():
-            return Categorical(_log(given.probs) if _given_chances(given) else given.logits)
+            return Categorical(
+                _log(distribution.probs) if _given_chances(distribution) else distribution.logits
+            )
         case _:
-            return Foreign(given)
+            return Foreign(distribution)
 
 
-def log_odds(given: td.Bernoulli | td.Binomial | td.Geometric) -> Tensor:
+def log_odds(distribution: td.Bernoulli | td.Binomial | td.Geometric) -> Tensor:
     """The logits that were given, or those of the chances: torch clamps them, so that 0 is none."""
-    return _log(given.probs) - _log(1 - given.probs) if _given_chances(given) else given.logits
+    return (
+        _log(distribution.probs) - _log(1 - distribution.probs)
+        if _given_chances(distribution)
+        else distribution.logits
+    )
 
 
-def _given_chances(given: Any) -> bool:
+def _given_chances(distribution: Any) -> bool:
     """Whether it was made from chances: what was not given is made later, when it is asked for."""
-    return next(name for name in vars(given) if name in ("probs", "logits")) == "probs"
+    return next(name for name in vars(distribution) if name in ("probs", "logits")) == "probs"
 
 
 def _log(chances: Tensor) -> Tensor:
@@ -123,5 +135,5 @@ def _log(chances: Tensor) -> Tensor:
     return chances.masked_fill(never, 1).log().masked_fill(never, -torch.inf)
 
 
-def _name(given: td.Distribution) -> str:
-    return f"torch.distributions.{type(given).__name__}"
+def _name(distribution: td.Distribution) -> str:
+    return f"torch.distributions.{type(distribution).__name__}"

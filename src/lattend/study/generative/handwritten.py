@@ -90,10 +90,15 @@ def show_digits(
     )
     if bound.kl.item() < LITTLE:
         facts += (("z", f"tells little yet: KL {format_fixed(bound.kl.item())} nats; more epochs help"),)
-    told = {"elbo": bound.json(), "importance": tighter.json(), "parameters": parameters, "seconds": seconds}
-    told |= {"history": vae.history.json(), "picture": dict(figure.data)}
+    data_shown = {
+        "elbo": bound.json(),
+        "importance": tighter.json(),
+        "parameters": parameters,
+        "seconds": seconds,
+    }
+    data_shown |= {"history": vae.history.json(), "picture": dict(figure.data)}
     title = f"{figure.title}; test ELBO {format_fixed(bound.value.item())} nats"
-    return replace(figure, title=title, facts=(*facts, *figure.facts), data=told)
+    return replace(figure, title=title, facts=(*facts, *figure.facts), data=data_shown)
 
 
 @torch.no_grad()

@@ -43,11 +43,11 @@ def densities(line: GaussianLine, mean: Any, variance: Any) -> Chart:
     high = max(m + FAR * s for m, s in pairs.values())
     near = [np.linspace(m - FAR * s, m + FAR * s, PLACES // 2) for m, s in pairs.values()]
     places = np.unique(np.concatenate([np.linspace(low, high, PLACES), *near]))
-    found = [
+    strokes = [
         (name, list(zip(places.tolist(), _density(places, m, s).tolist(), strict=True)))
         for name, (m, s) in pairs.items()
     ]
-    return Chart("Densities of z", "z", "density", curves(found))
+    return Chart("Densities of z", "z", "density", curves(strokes))
 
 
 def gaps(line: GaussianLine, mean: Any, variance: Any) -> Chart:
@@ -56,11 +56,11 @@ def gaps(line: GaussianLine, mean: Any, variance: Any) -> Chart:
         Stroke(line.equal_gap(gap), f"gap {significant(gap, 2)}", COLOURS[9], 1.0, under=True) for gap in GAPS
     )
     best = [as_float(one) for one in line.posterior]
-    here = [as_float(exact(mean)), as_float(exact(variance))]
+    parameters = [as_float(exact(mean)), as_float(exact(variance))]
     dots = (
         Dots([best], "posterior", COLOURS[0], 3.4, "ring"),
         Dots([[0.0, 1.0]], "prior", COLOURS[1], 3.0, "square"),
-        Dots([here], "q", COLOURS[6], 3.4, "diamond"),
+        Dots([parameters], "q", COLOURS[6], 3.4, "diamond"),
     )
     return Chart("Gap of every q", "mean of q", "variance of q", lines, dots)
 

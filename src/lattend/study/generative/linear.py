@@ -44,19 +44,19 @@ class Identity(Printed):
 
     def report(self) -> Report:
         """The terms and both sides, means over the batch."""
-        said = self.json()
-        terms = f"reconstruction {format_fixed(said['reconstruction'], 4)}, KL {format_fixed(said['kl'], 4)}"
+        data = self.json()
+        terms = f"reconstruction {format_fixed(data['reconstruction'], 4)}, KL {format_fixed(data['kl'], 4)}"
         facts = (
-            ("ELBO", f"{format_fixed(said['elbo'], 4)} nats: {terms}"),
-            ("gap", f"{format_gap(said['gap'])}, the KL of q and the posterior"),
-            ("log p(x)", format_fixed(said["log_prob"], 4)),
+            ("ELBO", f"{format_fixed(data['elbo'], 4)} nats: {terms}"),
+            ("gap", f"{format_gap(data['gap'])}, the KL of q and the posterior"),
+            ("log p(x)", format_fixed(data["log_prob"], 4)),
             ("identity", f"ELBO + gap = log p(x) within {format_number(self.error, 1)}, for each example"),
         )
-        return Report(f"mean of {many(self.log_prob.numel(), 'example')}", [Facts(facts)], said)
+        return Report(f"mean of {many(self.log_prob.numel(), 'example')}", [Facts(facts)], data)
 
     def __repr__(self) -> str:
-        said = self.json()
-        return f"<Identity ELBO {format_fixed(said['elbo'], 4)} + gap {format_gap(said['gap'])} nats>"
+        data = self.json()
+        return f"<Identity ELBO {format_fixed(data['elbo'], 4)} + gap {format_gap(data['gap'])} nats>"
 
 
 class LinearGaussian:
@@ -83,16 +83,16 @@ class LinearGaussian:
         require(noise > 0, noise, "noise must be a variance above 0", "take a small one")
         self.b, self.noise = b.expand(len(self.W)), noise.expand(len(self.W))
 
-    def _each(self, name: str, given: Any) -> Tensor:
+    def _each(self, name: str, value: Any) -> Tensor:
         """A number, or one for each of the D."""
-        found = floating(name, given, self.W)
-        if found.dtype != self.W.dtype:
-            raise TensorError(f"{name} is {found.dtype} and W {self.W.dtype}; cast one of them")
-        if found.shape not in ((), (1,), self.W.shape[:1]):
+        numbers = floating(name, value, self.W)
+        if numbers.dtype != self.W.dtype:
+            raise TensorError(f"{name} is {numbers.dtype} and W {self.W.dtype}; cast one of them")
+        if numbers.shape not in ((), (1,), self.W.shape[:1]):
             raise TensorError(
-                f"{name} is a number, or one for each of {len(self.W)}; got shape {tuple(found.shape)}"
+                f"{name} is a number, or one for each of {len(self.W)}; got shape {tuple(numbers.shape)}"
             )
-        return finite(name, found)
+        return finite(name, numbers)
 
     @classmethod
     def random(
@@ -191,8 +191,8 @@ class LinearGaussian:
         gap = kl(q, self.posterior(x), "closed").value
         return Identity(reconstruction, kl(q, self.prior, "closed").value, gap, self.log_prob(x))
 
-    def _posterior(self, given: Any) -> Gaussian:
-        q: Distribution = read("posterior", given)
+    def _posterior(self, x: Any) -> Gaussian:
+        q: Distribution = read("posterior", x)
         if not isinstance(q, Gaussian):
             raise DomainError(f"the exact ELBO is known for a Gaussian posterior, got {q!r}")
         if q.shape[-1] != self.W.shape[1]:

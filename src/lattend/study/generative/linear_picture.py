@@ -60,7 +60,7 @@ def draw_linear(
             for name, q in posteriors.items()
             if name != "posterior"  # every weight is p(x) there, and so is every bound
         }
-        bounds = {name: [_with(found, k) for k in places] for name, found in most.items()}
+        bounds = {name: [_with(bound, k) for k in places] for name, bound in most.items()}
     return _figure(model, x, places, exact, bounds)
 
 
@@ -115,21 +115,21 @@ def _figure(
 ) -> Picture:
     D, latent = model.W.shape
     evidence = exact["posterior"].log_prob.mean().item()
-    worst = max(found.error for found in exact.values())
+    worst = max(curve.error for curve in exact.values())
     facts = (
         ("model", f"x = W z + b + noise: {many(D, 'number')} from {many(latent, 'latent')}"),
         ("log p(x)", f"{format_fixed(evidence, 12)} nats, mean of {many(len(x), 'example')}"),
         ("identity", f"ELBO + gap = log p(x) within {_power(worst)}, for each example"),
     )
     head = ("q", "reconstruction", "KL", "ELBO", "gap", "ELBO + gap")
-    rows = [(name, *_terms(found)) for name, found in exact.items()]
+    rows = [(name, *_terms(curve)) for name, curve in exact.items()]
     data = {
         "dimensions": D,
         "latent": latent,
         "examples": len(x),
         "log_prob": evidence,
-        "identity": {name: found.json() for name, found in exact.items()},
-        "bounds": {name: [bound.json() for bound in found] for name, found in bounds.items()},
+        "identity": {name: curve.json() for name, curve in exact.items()},
+        "bounds": {name: [bound.json() for bound in curve] for name, curve in bounds.items()},
     }
     return Picture(
         "A linear-Gaussian model: ELBO + gap = log p(x)",
@@ -149,12 +149,12 @@ def _figure(
 
 def _chart(places: list[int], evidence: float, bounds: dict[str, list[Importance]]) -> Chart:
     """How far the bounds are below log p(x), on a log scale where noise leaves no doubt that they are."""
-    gaps = {name: [evidence - bound.value.item() for bound in found] for name, found in bounds.items()}
+    gaps = {name: [evidence - bound.value.item() for bound in curve] for name, curve in bounds.items()}
     lines = [(f"q = {name}", list(zip(places, gap, strict=True))) for name, gap in gaps.items()]
     clear = all(
         gap > 2 * (bound.standard_error or 0) + ROUNDING
-        for name, found in bounds.items()
-        for gap, bound in zip(gaps[name], found, strict=True)
+        for name, curve in bounds.items()
+        for gap, bound in zip(gaps[name], curve, strict=True)
     )
     title = "log p(x) − importance bound"
     return Chart(title, "k", "nats", curves(lines), log_x=2, log_y=10 if clear else 0)
@@ -162,7 +162,7 @@ def _chart(places: list[int], evidence: float, bounds: dict[str, list[Importance
 
 def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
     """The last bound from each q, with its error and how many weights it rests on."""
-    last = {name: found[-1] for name, found in bounds.items()}
+    last = {name: curve[-1] for name, curve in bounds.items()}
     first = next(iter(last.values()))
     return (
         f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
@@ -174,11 +174,11 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
     )
 
 
-def _terms(found: Identity) -> tuple[str, ...]:
-    terms = (found.reconstruction, found.kl, found.elbo, found.gap)
+def _terms(identity: Identity) -> tuple[str, ...]:
+    terms = (identity.reconstruction, identity.kl, identity.elbo, identity.gap)
     return (
         *(format_error(term.mean().item()) for term in terms),
-        format_fixed((found.elbo + found.gap).mean().item(), 12),
+        format_fixed((identity.elbo + identity.gap).mean().item(), 12),
     )
 
 

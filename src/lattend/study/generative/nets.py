@@ -58,10 +58,10 @@ class MLP:
         return Decoder(nn.Sequential(*back, nn.Linear(self.hidden[0], self.d, bias=False)), self.d)
 
     def _layers(self, *widths: int) -> list[nn.Module]:
-        found: list[nn.Module] = []
+        modules: list[nn.Module] = []
         for c_in, c_out in itertools.pairwise(widths):
-            found += [nn.Linear(c_in, c_out), nn.SiLU(), nn.Dropout(self.dropout)]
-        return found
+            modules += [nn.Linear(c_in, c_out), nn.SiLU(), nn.Dropout(self.dropout)]
+        return modules
 
     def cost(self) -> Cost:
         """Of one example; with one hidden layer this is `lt.cost.vae`."""
@@ -76,10 +76,10 @@ class MLP:
         )
 
     def _costs(self, *widths: int) -> list[Cost]:
-        found: list[Cost] = []
+        costs: list[Cost] = []
         for c_in, c_out in itertools.pairwise(widths):
-            found += [linear(n=1, d_in=c_in, d_out=c_out), bend(n=1, d=c_out)]
-        return found
+            costs += [linear(n=1, d_in=c_in, d_out=c_out), bend(n=1, d=c_out)]
+        return costs
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,10 @@ class Conv:
 
     def cost(self) -> Cost:
         """Of one image; what the layout 2 × 2 moves is not counted."""
-        there: list[Cost] = []
+        encoder: list[Cost] = []
         before = [self.image[1:], *self.sizes]
         for at, (c_in, c_out) in enumerate(itertools.pairwise((self.planes, *self.hidden))):
-            there += [_conv(before[at], c_in, c_out, stride=2 if at else 1), _bend(self.sizes[at], c_out)]
+            encoder += [_conv(before[at], c_in, c_out, stride=2 if at else 1), _bend(self.sizes[at], c_out)]
         inner = math.prod(self.smallest)
         ends = linear(n=1, d_in=inner, d_out=2 * self.latent).named("mean and log-variance")
         back: list[Cost] = [linear(n=1, d_in=self.latent, d_out=inner), bend(n=1, d=inner)]
@@ -158,7 +158,7 @@ class Conv:
         back += [_conv(size, first, first), _bend(size, first), _conv(size, first, self.planes, bias=False)]
         back.append(positions(n=math.prod(size), d=self.planes).named("bias of each number"))
         return joined(
-            "vae", joined("encoder", *there), ends, sample(n=1, z=self.latent), joined("decoder", *back)
+            "vae", joined("encoder", *encoder), ends, sample(n=1, z=self.latent), joined("decoder", *back)
         )
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.draw.charts.chart import Chart, Dots, classes, curves
-from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.chart import Chart, Dots, Scale, classes, curves
 from lattend.draw.formats.palette import AMOUNTS, STEPS
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
@@ -126,9 +125,9 @@ def latent(vae: VAE, x: Tensor, labels: Any) -> Picture:
     """Means of q(z|x) in the plane, and how much each latent tells."""
     q = vae.encode(x)
     names = None if labels is None else _names(labels, len(x))
-    told = closed(q, Gaussian(torch.zeros_like(q.mean), 1))
-    assert told is not None
-    each = sorted(told.mean(0).tolist(), reverse=True)
+    kl = closed(q, Gaussian(torch.zeros_like(q.mean), 1))
+    assert kl is not None
+    each = sorted(kl.mean(0).tolist(), reverse=True)
     points, across, up, about = _placed(q)
     dots = (Dots(points, ""),) if names is None else classes(points, names)
     used = sum(nats > IN_USE for nats in each)

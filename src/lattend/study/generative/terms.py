@@ -105,15 +105,15 @@ def log_likelihood(x: Tensor, z: Tensor, decode: Decode) -> Tensor:
     return summed(observed.log_prob(x), 2)
 
 
-def log_prob(name: str, given: Distribution, z: Tensor) -> Tensor:
+def log_prob(name: str, p: Distribution, z: Tensor) -> Tensor:
     """Log of the density of z [samples, batch, ...], summed to [samples, batch]."""
-    found = summed(given.log_prob(z), 2)
-    if found.shape != z.shape[:2]:
+    total = summed(p.log_prob(z), 2)
+    if total.shape != z.shape[:2]:
         raise TensorError(
-            f"{name} gives log-probabilities {_text(found.shape)} for z {_text(z.shape)}; "
+            f"{name} gives log-probabilities {_text(total.shape)} for z {_text(z.shape)}; "
             f"[samples, batch] is {_text(z.shape[:2])}"
         )
-    return found
+    return total
 
 
 def _text(shape: Any) -> str:

@@ -109,92 +109,80 @@ def train(
     checkpoint: str | os.PathLike[str] | None,
     progress: Callable[[Epoch], object] | None,
 ) -> None:
-    """Trains and writes the VAE's history; see `VAE.fit`."""
+    """Trains a VAE and writes its history; see `VAE.fit`."""
     home = vae.decoder.bias.device
+    weights, others = ([p for p in vae.parameters() if (p.ndim > 1) == many] for many in (True, False))
+    optimiser = torch.optim.AdamW(
+        [{"params": weights, "weight_decay": plan.decay}, {"params": others, "weight_decay": 0.0}]
+    )
+    steps = max(1, len(data) // plan.batch)  # what is left over comes in another order next time
+    before, done, seconds = len(vae.history), 0, 0.0
+
+    def resume(content: dict[str, Any]) -> None:
+        nonlocal before, done, seconds
+        vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
+        done, seconds = content["done"], content["seconds"]
+        before = len(vae.history) - done
+
+    def train_epoch() -> tuple[float, float]:
+        """Returns reconstruction and KL, means over the steps of an epoch."""
+        vae.train()
+        sums = torch.zeros(2, dtype=torch.float64)
+        for step, rows in enumerate(torch.randperm(len(data)).split(plan.batch)[:steps]):
+            passed = done + (step + 0.5) / steps  # epochs so far
+            for group in optimiser.param_groups:
+                group["lr"] = plan.rate_at(passed / plan.epochs)
+            beta = vae.beta * (min(1.0, passed / plan.warm_up) if plan.warm_up else 1.0)
+            bound = vae.elbo(data[rows].to(home), beta=beta)
+            loss = bound.loss
+            if not math.isfinite(loss.item()):
+                raise DomainError("the loss is not finite")
+            optimiser.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(vae.parameters(), CLIP)
+            optimiser.step()
+            sums += torch.tensor([bound.reconstruction.item(), bound.kl.item()], dtype=torch.float64)
+        reconstruction, kl = (sums / steps).tolist()
+        return reconstruction, kl
+
     try:
         with torch.enable_grad(), torch.random.fork_rng([home] if home.type == "cuda" else []):
             torch.manual_seed(plan.seed)
-            run = _TrainingRun(vae, data, test, plan)
-            kept = run.checkpoint(Path(checkpoint)) if checkpoint is not None else None
-            if not (kept and kept.read(run.take_up)) and not len(vae.history):
+            file = None
+            if checkpoint is not None:
+                which = _settings(vae, data, test, plan)
+                file = Checkpoint(Path(checkpoint), "a VAE", which, vae, optimiser, home)
+            if not (file and file.read(resume)) and not len(vae.history):
                 vae.start(data.to(home))
-            while run.done < plan.epochs:
-                epoch = run.epoch()
+            while done < plan.epochs:
+                start = time.monotonic()
+                try:
+                    reconstruction, kl = train_epoch()
+                    test_elbo = None if test is None else mean_elbo(vae, test, plan.seed)
+                except DomainError:  # the data were checked before, so the net's own numbers are to blame
+                    raise DomainError(
+                        f"in epoch {before + done + 1} the loss or a number of the net is not finite; "
+                        f"lower rate, which is {significant(plan.rate, 6)}, or scale the data"
+                    ) from None
+                done, seconds = done + 1, seconds + time.monotonic() - start
+                epoch = Epoch(before + done, reconstruction - kl, reconstruction, kl, test_elbo, seconds)
                 vae.history.epochs.append(epoch)
-                if kept:
-                    kept.write(history=vae.history.json(), done=run.done, seconds=run.seconds)
+                if file:
+                    file.write(history=vae.history.json(), done=done, seconds=seconds)
                 if progress:
                     progress(epoch)
     finally:
         vae.eval()
 
 
-class _TrainingRun:
-    """One call of `fit`: what it needs to do another epoch."""
-
-    def __init__(self, vae: VAE, data: Tensor, test: Tensor | None, plan: TrainingPlan) -> None:
-        self.vae, self.data, self.test, self.plan = vae, data, test, plan
-        self.home = vae.decoder.bias.device
-        groups = [[p for p in vae.parameters() if (p.ndim > 1) == many] for many in (True, False)]
-        self.optimiser = torch.optim.AdamW(
-            [{"params": groups[0], "weight_decay": plan.decay}, {"params": groups[1], "weight_decay": 0.0}]
-        )  # biases and noise are no weights
-        self.steps = max(1, len(data) // plan.batch)  # what is left over comes in another order next time
-        self.before, self.done, self.seconds = len(vae.history), 0, 0.0
-
-    def checkpoint(self, path: Path) -> Checkpoint:
-        """The file of this run."""
-        vae = self.vae
-        which = asdict(self.plan) | {
-            **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
-            **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
-            **{"decoder": vae.decoder_name, "net": vae.net_name},
-            **{"data": hash_of(self.data), "test": None if self.test is None else hash_of(self.test)},
-        }
-        return Checkpoint(path, "a VAE", which, vae, self.optimiser, self.home)
-
-    def take_up(self, content: dict[str, Any]) -> None:
-        """Goes on from the content of its file."""
-        self.vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
-        self.done, self.seconds = content["done"], content["seconds"]
-        self.before = len(self.vae.history) - self.done
-
-    def epoch(self) -> Epoch:
-        start = time.monotonic()
-        try:
-            reconstruction, kl = self._steps()
-            test = None if self.test is None else mean_elbo(self.vae, self.test, self.plan.seed)
-        except DomainError:  # the data were looked at before, so the net's own numbers are to blame
-            raise DomainError(
-                f"in epoch {self.before + self.done + 1} the loss or a number of the net is not finite; "
-                f"lower rate, which is {significant(self.plan.rate, 6)}, or scale the data"
-            ) from None
-        self.done += 1
-        self.seconds += time.monotonic() - start
-        return Epoch(self.before + self.done, reconstruction - kl, reconstruction, kl, test, self.seconds)
-
-    def _steps(self) -> tuple[float, float]:
-        """Both terms of the bound, means over the steps of an epoch."""
-        self.vae.train()
-        sums = torch.zeros(2, dtype=torch.float64)
-        for at, rows in enumerate(torch.randperm(len(self.data)).split(self.plan.batch)[: self.steps]):
-            sums += self._step(self.data[rows].to(self.home), self.done + (at + 0.5) / self.steps)
-        reconstruction, kl = (sums / self.steps).tolist()
-        return reconstruction, kl
-
-    def _step(self, x: Tensor, epochs: float) -> Tensor:
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.rate_at(epochs / self.plan.epochs)
-        rising = min(1.0, epochs / self.plan.warm_up) if self.plan.warm_up else 1.0
-        bound = self.vae.elbo(x, beta=rising * self.vae.beta)
-        loss = bound.loss
-        if not math.isfinite(loss.item()):
-            raise DomainError("the loss is not finite")
-        self.optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.vae.parameters(), CLIP)
-        self.optimiser.step()
-        return torch.tensor([bound.reconstruction.item(), bound.kl.item()], dtype=torch.float64)
+def _settings(vae: VAE, data: Tensor, test: Tensor | None, plan: TrainingPlan) -> dict[str, Any]:
+    """Everything that makes this run another one than that of a checkpoint."""
+    return asdict(plan) | {
+        **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
+        **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
+        **{"decoder": vae.decoder_name, "net": vae.net_name},
+        **{"data": hash_of(data), "test": None if test is None else hash_of(test)},
+    }
 
 
 @torch.no_grad()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lattend.study.gradients.decay import Gradients as Gradients
     from lattend.study.gradients.decay import GradientStudy as GradientStudy
     from lattend.study.gradients.decay import measure as measure
-    from lattend.study.gradients.jacobian import by_distance as by_distance
-    from lattend.study.gradients.jacobian import jacobian_sizes as jacobian_sizes
+    from lattend.study.gradients.networks import by_distance as by_distance
+    from lattend.study.gradients.networks import jacobian_sizes as jacobian_sizes
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
@@ -28,7 +28,7 @@ _HOME = homes(
     {
         "decay": "measure GradientStudy Gradients",
         "claims": "judge_all GradientVerdict",
-        "jacobian": "jacobian_sizes by_distance",
+        "networks": "jacobian_sizes by_distance",
     },
 )
 

@@ -1,23 +1,92 @@
-"""Claims about gradients: read from a sentence, judged by the intervals over seeds."""
+"""Claims about gradients: read from a sentence, judged by the trend with distance over seeds."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.report.numbers import format_number, format_share
+from lattend.report.numbers import fixed_beside, format_number, format_share
 from lattend.report.report import Printed, Report
-from lattend.study.gradients.networks import KINDS
-from lattend.study.gradients.recall import INITIAL, TRAINED
-from lattend.study.gradients.trend import GROWING, VANISHING, ratio
+from lattend.study.gradients.networks import INITIAL, KINDS, TRAINED
 
 if TYPE_CHECKING:
     from lattend.study.gradients.decay import Gradients, GradientStudy
+
+# Student's t at 97.5%, by degrees of freedom: of a mean of two to ten numbers
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+MOST_SEEDS = len(STUDENT) + 1
+VANISHING, GROWING = 0.95, 1.05  # factors per step
+
+
+@dataclass(frozen=True)
+class ConfidenceInterval:
+    """A mean and the 95% interval around it."""
+
+    mean: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(numbers: Sequence[float]) -> ConfidenceInterval:
+        """Of the mean of two to ten independent numbers, by Student's t.
+
+        >>> ConfidenceInterval.of([1.0, 3.0])  # 2 ± 12.706 · √2/√2
+        ConfidenceInterval(mean=2.0, low=-10.706, high=14.706)
+        """
+        mean = fmean(numbers)
+        half = STUDENT[len(numbers) - 2] * stdev(numbers) / math.sqrt(len(numbers))
+        return ConfidenceInterval(mean, mean - half, mean + half)
+
+    def exp(self) -> ConfidenceInterval:
+        """The same of the exponentials: a geometric mean."""
+        return ConfidenceInterval(
+            *(math.exp(min(number, 700.0)) for number in (self.mean, self.low, self.high))
+        )
+
+    def __str__(self) -> str:
+        low, high = (_format(end, VANISHING, GROWING) for end in (self.low, self.high))
+        return f"{_format(self.mean)} ({low} to {high})"
+
+
+def _format(number: float, *compared: float) -> str:
+    """Three places, and more beside a number that it is compared with."""
+    return fixed_beside(number, 3, *compared) if 0.01 <= abs(number) < 1000 else format_number(number)
+
+
+def factor(sizes: NDArray[Any]) -> ConfidenceInterval | None:
+    """The factor per step of distance, from sizes [seeds, distances].
+
+    For each seed the slope of log size against distance by least squares, from distance 1 on and where the
+    size is not 0; then the mean over seeds with its interval. None where a seed has no two such sizes.
+
+    >>> halves = np.array([[9.0, 0.5, 0.25, 0.125], [9.0, 5.0, 2.5, 1.25]])
+    >>> round(factor(halves).mean, 9)  # from distance 1 on
+    0.5
+    """
+    slopes: list[float] = []
+    for row in sizes:
+        at = np.flatnonzero(row > 0)
+        at = at[at >= 1]
+        if len(at) < 2:
+            return None
+        slopes.append(float(np.polyfit(at, np.log(row[at]), 1)[0]))
+    return ConfidenceInterval.of(slopes).exp()
+
+
+def ratio(left: NDArray[Any], right: NDArray[Any]) -> ConfidenceInterval | None:
+    """How many times as large the sizes [seeds] on the left are; None where one of them is 0."""
+    if not (left > 0).all() or not (right > 0).all():
+        return None
+    return ConfidenceInterval.of(np.log(left / right).tolist()).exp()
+
 
 LEARNT = 0.9  # share of first symbols that a network which recalls names
 FORMS = (
@@ -90,40 +159,40 @@ class GradientVerdict(Printed):
 
 def read_claim(text: str) -> GradientClaim:
     """The claim that a sentence makes; raises where it is none of those that can be judged."""
-    said = " ".join(text.split())
-    plain = _FILLERS.sub("", _HAVE.sub(_does, _NOT.sub("does not", said)))
-    if found := _SIZES.fullmatch(plain):
-        left, sign, right, at, when = found.groups()
+    sentence = " ".join(text.split())
+    plain = _FILLERS.sub("", _HAVE.sub(_does, _NOT.sub("does not", sentence)))
+    if match := _SIZES.fullmatch(plain):
+        left, sign, right, at, when = match.groups()
         names, distance = (_network(left, text), _network(right, text)), int(at)
         stage = _stage(when)
         return GradientClaim(
-            said, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
+            sentence, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
         )
-    if found := _HARDER.fullmatch(plain):
-        harder, easier = (_network(name, text) for name in found.groups())
+    if match := _HARDER.fullmatch(plain):
+        harder, easier = (_network(name, text) for name in match.groups())
         return GradientClaim(
-            said, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
+            sentence, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
         )
-    if found := _LEARNS.fullmatch(plain):
-        name, negated = _network(found[1], text), bool(found[2])
+    if match := _LEARNS.fullmatch(plain):
+        name, negated = _network(match[1], text), bool(match[2])
         return GradientClaim(
-            said, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
+            sentence, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
         )
-    found = _TREND.fullmatch(plain)
-    if found and (found[2] or found[3]):
-        name, negated, stage = _network(found[1], text), bool(found[2]), _stage(found[4])
-        grows = found[3].lower().startswith(("explode", "grow"))
+    match = _TREND.fullmatch(plain)
+    if match and (match[2] or match[3]):
+        name, negated, stage = _network(match[1], text), bool(match[2]), _stage(match[4])
+        grows = match[3].lower().startswith(("explode", "grow"))
         return GradientClaim(
-            said, (name,), stage, None, lambda study: _trend(study[name, stage], grows, negated)
+            sentence, (name,), stage, None, lambda study: _trend(study[name, stage], grows, negated)
         )
     forms = '", "'.join(FORMS)
     raise TextError(f'a claim about gradients is one such as "{forms}"', text, 0, len(text))
 
 
-def _does(found: re.Match[str]) -> str:
+def _does(match: re.Match[str]) -> str:
     """`does not vanish`, for `has no vanishing gradients`."""
-    verb = "vanish" if found[3].lower() == "vanish" else "explode"
-    return f"does not {verb}" if found[1] or found[2] else verb
+    verb = "vanish" if match[3].lower() == "vanish" else "explode"
+    return f"does not {verb}" if match[1] or match[2] else verb
 
 
 def _network(name: str, text: str) -> str:
@@ -170,28 +239,30 @@ def judge_all(texts: Sequence[str], **options: Any) -> tuple[GradientStudy, list
     claims = [read_claim(text) for text in texts]
     names = sorted({name for claim in claims for name in claim.networks})
     farthest = max((claim.distance for claim in claims if claim.distance is not None), default=0)
-    given = {"length": max(LENGTH, farthest + 1), **options}
+    study_options = {"length": max(LENGTH, farthest + 1), **options}
     if all(claim.stage != TRAINED for claim in claims):
-        given["steps"] = 0
-    study = measure(names, **given)
+        study_options["steps"] = 0
+    study = measure(names, **study_options)
     return study, [judge(study, text) for text in texts]
 
 
 def _trend(one: Gradients, grows: bool, negated: bool) -> tuple[bool | None, str]:
     limit = GROWING if grows else VANISHING
-    found = one.factor
+    interval = one.factor
     word, side = ("growing", "above") if grows else ("vanishing", "below")
-    if found is None:
+    if interval is None:
         return None, f"{one.network} has a gradient of 0 at all but one distance, so that no factor is fitted"
-    said = (
-        f"{one.stage} its gradient is multiplied by {found} at every step of distance; "
+    reason = (
+        f"{one.stage} its gradient is multiplied by {interval} at every step of distance; "
         f"{word} means {side} {limit}, with the whole interval"
     )
     inside, outside = (
-        (found.low > limit, found.high <= limit) if grows else (found.high < limit, found.low >= limit)
+        (interval.low > limit, interval.high <= limit)
+        if grows
+        else (interval.high < limit, interval.low >= limit)
     )
     holds = None if not inside and not outside else inside != negated
-    return holds, said
+    return holds, reason
 
 
 def _compared(
@@ -199,31 +270,31 @@ def _compared(
 ) -> tuple[bool | None, str]:
     left, right = (study[name, stage] for name in names)
     first, second = (format_number(float(one.mean[distance]), 2) for one in (left, right))
-    said = f"{stage} at distance {distance}: {first} against {second}"
+    reason = f"{stage} at distance {distance}: {first} against {second}"
     sizes = left.sizes[:, distance], right.sizes[:, distance]
-    found = ratio(*sizes)
-    if found is None:  # a size of 0 has no ratio: then every seed must say the same
+    interval = ratio(*sizes)
+    if interval is None:  # a size of 0 has no ratio: then every seed must say the same
         claimed = np.less(*sizes) if sign == "<" else np.greater(*sizes)
-        return (None if claimed.any() and not claimed.all() else bool(claimed.all())), said
-    said += f", {found} times as large"
-    below, above = found.high < 1, found.low > 1
-    return (None if not below and not above else below == (sign == "<")), said
+        return (None if claimed.any() and not claimed.all() else bool(claimed.all())), reason
+    reason += f", {interval} times as large"
+    below, above = interval.high < 1, interval.low > 1
+    return (None if not below and not above else below == (sign == "<")), reason
 
 
 def _learns(one: Gradients, negated: bool) -> tuple[bool | None, str]:
     learnt = one.accuracy >= LEARNT
     least = f"learnt means {format_share(LEARNT, 0)} or more with every seed"
-    said = f"it names {_shares(one)} of the first symbols; {least}"
-    return (None if learnt.any() and not learnt.all() else bool(learnt.all()) != negated), said
+    reason = f"it names {_shares(one)} of the first symbols; {least}"
+    return (None if learnt.any() and not learnt.all() else bool(learnt.all()) != negated), reason
 
 
 def _harder(study: GradientStudy, harder: str, easier: str) -> tuple[bool | None, str]:
     hard, easy = (study[name, TRAINED] for name in (harder, easier))
-    said = f"{harder} names {_shares(hard)} of the first symbols, {easier} {_shares(easy)}"
+    reason = f"{harder} names {_shares(hard)} of the first symbols, {easier} {_shares(easy)}"
     learnt, also = hard.accuracy >= LEARNT, easy.accuracy >= LEARNT
     if also.all() and not learnt.any():
-        return True, said
-    return (False if learnt.all() and not also.all() else None), said
+        return True, reason
+    return (False if learnt.all() and not also.all() else None), reason
 
 
 def _shares(one: Gradients) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.draw.charts.chart import Chart, curves
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.report.numbers import fixed, format_number, format_share
 from lattend.report.report import Printed, Report
@@ -16,14 +18,13 @@ from lattend.report.shown import Drawn
 from lattend.report.table import Facts, Table
 from lattend.rules.rule import check_integer
 from lattend.seeds import check_seed
-from lattend.study.gradients.networks import KINDS, named_kinds
-from lattend.study.gradients.recall import INITIAL, SYMBOLS, TRAINED, Recall
-from lattend.study.gradients.trend import GROWING, MOST_SEEDS, VANISHING, ConfidenceInterval, factor
+from lattend.study.figures import figure
+from lattend.study.gradients.claims import GROWING, MOST_SEEDS, VANISHING, ConfidenceInterval, factor
+from lattend.study.gradients.networks import INITIAL, KINDS, SYMBOLS, TRAINED, Recall, named_kinds
 from lattend.study.training import one_thread
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.draw.picture import Picture
     from lattend.study.gradients.claims import GradientVerdict
 
 LENGTH, WIDTH, SEEDS, STEPS = 33, 32, 3, 150
@@ -53,14 +54,14 @@ class Gradients:
     @property
     def trend(self) -> str:
         """`vanishes`, `grows`, `stays`, or `undecided` where the interval leaves it open."""
-        found = self.factor
-        if found is None:
+        interval = self.factor
+        if interval is None:
             return "undecided"
-        if found.high < VANISHING:
+        if interval.high < VANISHING:
             return "vanishes"
-        if found.low > GROWING:
+        if interval.low > GROWING:
             return "grows"
-        return "stays" if found.low >= VANISHING and found.high <= GROWING else "undecided"
+        return "stays" if interval.low >= VANISHING and interval.high <= GROWING else "undecided"
 
 
 def measure(
@@ -94,8 +95,8 @@ def measure(
         if not least <= value <= most:
             raise DomainError(f"{name} is {value:,}; give a whole number from {least} to {most:,}")
     first = check_seed(seed)
-    tell = progress or (lambda said: None)
-    found: list[Gradients] = []
+    tell = progress or (lambda task_name: None)
+    results: list[Gradients] = []
     with one_thread():
         for name, kind in kinds.items():
             stages: dict[str, list[Any]] = {INITIAL: [], **({TRAINED: []} if steps else {})}
@@ -103,13 +104,15 @@ def measure(
                 net = Recall(kind, width, length, first + at)
                 stages[INITIAL].append(net.measure())
                 if steps:
-                    said = f"{name}, seed {first + at}"
+                    task_name = f"{name}, seed {first + at}"
                     net.train_for(
                         steps,
-                        lambda step, loss, said=said: tell(f"{said}: step {step}, loss {fixed(loss, 3)}"),
+                        lambda step, loss, task_name=task_name: tell(
+                            f"{task_name}: step {step}, loss {fixed(loss, 3)}"
+                        ),
                     )
                     stages[TRAINED].append(net.measure())
-            found += [
+            results += [
                 Gradients(
                     name,
                     stage,
@@ -118,7 +121,7 @@ def measure(
                 )
                 for stage, measured in stages.items()
             ]
-    return GradientStudy(tuple(found), length, width, seeds, steps, first)
+    return GradientStudy(tuple(results), length, width, seeds, steps, first)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,8 +205,6 @@ class GradientStudy(Drawn, Printed):
 
     def draw(self) -> Picture:
         """Size against distance on a logarithmic scale, a line a network; after training beside it."""
-        from lattend.study.gradients.pictures import figure_of_gradients
-
         return figure_of_gradients(self)
 
     def json(self) -> dict[str, Any]:
@@ -233,3 +234,31 @@ class GradientStudy(Drawn, Printed):
 def _share(one: Gradients) -> str:
     """The mean share of first symbols that are named."""
     return format_share(float(one.accuracy.mean()), 0)
+
+
+def figure_of_gradients(study: GradientStudy) -> Picture:
+    """The report with a chart for each stage, both between the same ends; sizes of 0 are left out."""
+    lines = {
+        stage: [
+            (one.network, [(float(d), float(size)) for d, size in enumerate(one.mean) if size > 0])
+            for one in study.found
+            if one.stage == stage
+        ]
+        for stage in (INITIAL, TRAINED)
+    }
+    titles = {INITIAL: "At initialisation", TRAINED: f"After {many(study.steps, 'step')} of training"}
+    every = [
+        Chart(lines=curves(curves_shown), log_y=10).ends()[1]
+        for curves_shown in lines.values()
+        if curves_shown
+    ]
+    ends = min(low for low, _ in every), max(high for _, high in every)
+    charts = tuple(
+        Chart(
+            titles[stage], "distance d", "size of the gradient", curves(curves_shown), log_y=10, y=ends,
+            x=(0.0, study.length - 1.0),
+        )
+        for stage, curves_shown in lines.items()
+        if curves_shown
+    )  # fmt: skip
+    return figure(study.report(), charts)

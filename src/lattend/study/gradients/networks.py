@@ -1,10 +1,11 @@
-"""Five small networks that read a sequence or an image and give one vector at its last position."""
+"""Five small networks, the recall task that trains them, and their gradients by distance."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -118,3 +119,95 @@ def named_kinds(names: Sequence[str]) -> dict[str, NetworkKind]:
             hint = f"; did you mean {close[0]}?" if close else ""
             raise NamingError(f"no network is named {name}; there are {', '.join(KINDS)}{hint}")
     return {name: KINDS[name] for name in KINDS if not names or name in names}
+
+
+def jacobian_sizes(network: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """‖∂y/∂xᵢ‖ for each position i [batch, n], of y = network(x), x [batch, n, width] → y [batch, outputs].
+
+    The length of a Jacobian is the root of the sum of its squared entries. Every sequence is copied once for
+    each output, and copy j asks for the gradient of output j: as sequences of a batch do not mix, a single
+    backward pass gives all rows of all Jacobians.
+
+    >>> jacobian_sizes(lambda x: 3 * x[:, 0] + 4 * x[:, 1].flip(-1), torch.zeros(1, 3, 2))  # √2 times 3, 4, 0
+    tensor([[4.2426, 5.6569, 0.0000]])
+    """
+    with torch.no_grad():
+        outputs = network(x[:1]).shape[-1]
+    copies = x.detach().repeat_interleave(outputs, 0).requires_grad_()
+    y = network(copies).unflatten(0, (len(x), outputs))
+    (gradient,) = torch.autograd.grad(y.diagonal(dim1=1, dim2=2).sum(), copies)
+    return gradient.unflatten(0, (len(x), outputs)).square().sum((1, 3)).sqrt()
+
+
+def by_distance(sizes: Tensor, distances: Tensor) -> Tensor:
+    """The root mean square of the sizes [batch, n] at each distance, from 0 to the greatest.
+
+    >>> by_distance(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([1, 0, 1]))  # √((9 + 4)/2) at 1
+    tensor([1.0000, 2.5495])
+    """
+    squares = sizes.square().mean(0)
+    many = torch.bincount(distances)
+    return (torch.zeros(len(many), dtype=sizes.dtype).index_add(0, distances, squares) / many).sqrt()
+
+
+INITIAL, TRAINED = "at initialisation", "after training"
+SYMBOLS = 4
+BATCH, RATE, LONGEST = 32, 3e-3, 1.0  # sequences a step, of Adam, of a gradient that is not cut
+MEASURED, TESTED = 8, 512  # sequences that gradients are averaged over, and that are named for the accuracy
+TOLD = 500  # steps between two reports
+
+
+class Learned(NamedTuple):
+    """One network after so many steps: its gradients by distance, and its share of first symbols named."""
+
+    sizes: Tensor
+    accuracy: float
+
+
+class Recall(nn.Module):
+    """Symbols become vectors, a network makes one vector of them, and that names the first symbol."""
+
+    def __init__(self, kind: NetworkKind, width: int, length: int, seed: int) -> None:
+        super().__init__()
+        self.random = torch.Generator().manual_seed(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.symbols = nn.Embedding(SYMBOLS, width)
+            self.network = kind.make(width, length)
+            self.answer = nn.Linear(width, SYMBOLS)
+        self.distances = kind.distances(length)
+        self.length = length
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        return self.answer(self.network(self.symbols(symbols)))
+
+    def draw(self, many: int) -> Tensor:
+        """So many sequences of random symbols."""
+        return torch.randint(SYMBOLS, (many, len(self.distances)), generator=self.random)
+
+    def train_for(self, steps: int, report: Callable[[int, float], object]) -> None:
+        """Adam on new sequences at every step; `report` hears the step and its loss now and then."""
+        optimiser = torch.optim.Adam(self.parameters(), RATE)
+        for step in range(1, steps + 1):
+            symbols = self.draw(BATCH)
+            loss = functional.cross_entropy(self(symbols), symbols[:, 0])
+            optimiser.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.parameters(), LONGEST)
+            optimiser.step()
+            if step % TOLD == 0 or step == steps:
+                report(step, float(loss.detach()))
+
+    def measure(self) -> Learned:
+        """Gradients of the network's vector in the vectors of the symbols, in float64."""
+        symbols = self.draw(MEASURED)
+        self.double()
+        try:
+            jacobian = jacobian_sizes(self.network, self.symbols(symbols))
+        finally:
+            self.float()
+        sizes = by_distance(jacobian, self.distances)[: self.length]
+        with torch.no_grad():
+            symbols = self.draw(TESTED)
+            right = self(symbols).argmax(-1) == symbols[:, 0]
+        return Learned(sizes, float(right.float().mean()))

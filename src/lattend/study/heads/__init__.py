@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
+    from lattend.study.heads.findings import compare_records as compare_records
     from lattend.study.heads.grid_fit import fit_grid as fit_grid
     from lattend.study.heads.grid_fit import grid_distance as grid_distance
-    from lattend.study.heads.network import HeadNet as HeadNet
     from lattend.study.heads.record import Record as Record
-    from lattend.study.heads.several import compare_records as compare_records
+    from lattend.study.heads.training import HeadNet as HeadNet
     from lattend.study.heads.training import train as train
     from lattend.study.images.image_set import read_images as read_images
 
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 _HOME = homes(
     "lattend.study.heads",
     {
-        "training": "train",
+        "training": "train HeadNet",
         "record": "Record",
-        "several": "compare_records",
+        "findings": "compare_records",
         "grid_fit": "grid_distance fit_grid",
-        "network": "HeadNet",
     },
 ) | {"read_images": "lattend.study.images.image_set"}
 

@@ -1,15 +1,16 @@
-"""What a record says: how far heads are from the query by layer, and how near to a grid."""
+"""Findings: how far heads are from the query, how near to a grid, and what several records agree on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lattend.errors import NamingError
 from lattend.nn.attention.gaussian_heads import Floats
 from lattend.report.numbers import fixed, format_fixed, format_share
 from lattend.report.report import Report
@@ -100,12 +101,14 @@ class Findings:
         ]
         if len(ends) == 1:
             return f"Centres end {ends[0]}."
-        said = f"Centres of layer 1 end {ends[0]}; those of layer {len(ends)} {ends[-1]}. "
+        sentence = f"Centres of layer 1 end {ends[0]}; those of layer {len(ends)} {ends[-1]}. "
         if self.rises():
-            return f"{said}Every layer gains more than the one before."
+            return f"{sentence}Every layer gains more than the one before."
         if self.gains[-1] > self.gains[0]:
-            return f"{said}The last gains more than the first, but not every layer more than the one before."
-        return f"{said}Later layers do not gain more."
+            return (
+                f"{sentence}The last gains more than the first, but not every layer more than the one before."
+            )
+        return f"{sentence}Later layers do not gain more."
 
     def nearness(self) -> str:
         """Whether heads come nearer to the grid of a convolution."""
@@ -126,69 +129,69 @@ class Findings:
         return f"Centres of layer {least + 1} end nearest to single pixels, {off}, and chance is {_two(OFF)}."
 
 
-def summary(found: Findings) -> dict[str, Any]:
+def summary(findings: Findings) -> dict[str, Any]:
     """The numbers of the report."""
     layers = [
         {
             "layer": at + 1,
-            "start": found.start.json(at),
-            "end": found.end.json(at),
-            "control": None if found.control is None else found.control.json(at),
-            "moved": float(found.moved[at]),
+            "start": findings.start.json(at),
+            "end": findings.end.json(at),
+            "control": None if findings.control is None else findings.control.json(at),
+            "moved": float(findings.moved[at]),
             "grid_by_chance": fit.chance,
             "grid_nearer_by_chance": fit.nearer,
         }
-        for at, fit in enumerate(found.fits)
+        for at, fit in enumerate(findings.fits)
     ]
-    seconds = {name: run.epochs[-1].seconds for name, run in found.record.runs.items() if run.epochs}
-    said = {"depth": found.depth(), "grid": found.nearness(), "pixels": found.wholeness()}
-    return {"layers": layers, "accuracy": found.accuracy, "seconds": seconds, "findings": said}
+    seconds = {name: run.epochs[-1].seconds for name, run in findings.record.runs.items() if run.epochs}
+    sentences = {"depth": findings.depth(), "grid": findings.nearness(), "pixels": findings.wholeness()}
+    return {"layers": layers, "accuracy": findings.accuracy, "seconds": seconds, "findings": sentences}
 
 
 def report(record: Record) -> Report:
     """Facts, a table with a row for each layer, the control's, and what follows."""
-    found, settings = record.findings, record.settings
+    results, settings = record.findings, record.settings
     rows = [
         (
             str(at + 1),
-            _change(found.start.centres[at], found.end.centres[at]),
-            _two(found.moved[at]),
-            _change(found.start.width[at], found.end.width[at]),
-            _change(found.start.off[at], found.end.off[at]),
-            _change(found.start.grid[at], found.end.grid[at]),
+            _change(results.start.centres[at], results.end.centres[at]),
+            _two(results.moved[at]),
+            _change(results.start.width[at], results.end.width[at]),
+            _change(results.start.off[at], results.end.off[at]),
+            _change(results.start.grid[at], results.end.grid[at]),
             _two(fit.chance),
         )
-        for at, fit in enumerate(found.fits)
+        for at, fit in enumerate(results.fits)
     ]
-    parts: list[Any] = [Facts(_facts(found)), Table(HEAD, rows)]
-    if found.control is not None:
+    parts: list[Any] = [Facts(_facts(results)), Table(HEAD, rows)]
+    if results.control is not None:
         control = [
             (
                 str(at + 1),
-                _two(found.control.centres[at]),
-                _change(found.start.width[at], found.control.width[at]),
-                _two(found.control.grid[at]),
-                _change(found.start.attends[at], found.control.attends[at]),
-                _change(found.start.attends[at], found.end.attends[at]),
+                _two(results.control.centres[at]),
+                _change(results.start.width[at], results.control.width[at]),
+                _two(results.control.grid[at]),
+                _change(results.start.attends[at], results.control.attends[at]),
+                _change(results.start.attends[at], results.end.attends[at]),
             )
             for at in range(settings.layers)
         ]
         parts += ["", "Control, random centres held fixed, and how far the trained heads attend:"]
         parts += [Table(CONTROL_HEAD, control)]
-    parts += ["", found.depth(), found.nearness(), found.wholeness(), Facts(words_of(settings))]
+    parts += ["", results.depth(), results.nearness(), results.wholeness(), Facts(words_of(settings))]
     title = f"Heads in training on {settings.data}, after {many(len(record.trained.epochs), 'epoch')}"
-    return Report(title, parts, {"settings": asdict(settings), **summary(found)})
+    return Report(title, parts, {"settings": asdict(settings), **summary(results)})
 
 
-def _facts(found: Findings) -> list[tuple[str, str]]:
-    record, settings = found.record, found.record.settings
+def _facts(findings: Findings) -> list[tuple[str, str]]:
+    record, settings = findings.record, findings.record.settings
     images = f"{settings.train_images:,} images to train on, {settings.test_images:,} to test"
     net = f"{many(settings.layers, 'layer')} of {settings.kernel**2} heads, {record.parameters:,} parameters"
     facts = [
         ("images", f"{images}; {settings.rows} × {settings.cols} positions"),
         ("network", f"{net}, seed {settings.seed}"),
     ]
-    for name, right in found.accuracy.items():
+    for name, right in findings.accuracy.items():
         error = math.sqrt(right * (1 - right) / settings.test_images)
         held = ", centres held fixed" if name == "control" else ""
         facts.append(
@@ -230,3 +233,80 @@ def _layers(numbers: Sequence[int]) -> str:
         return f"Layer {numbers[0]} ends"
     listed = ", ".join(map(str, numbers[:-1]))
     return f"Layers {listed} and {numbers[-1]} end"
+
+
+# Each column of the table, and the numbers by layer that stand in it
+COLUMNS: dict[str, Callable[[Findings], Floats]] = {
+    "began": lambda found: found.start.centres,
+    "centres": lambda found: found.end.centres,
+    "moved": lambda found: found.moved,
+    "width": lambda found: found.end.width,
+    "off pixel": lambda found: found.end.off,
+    "grid": lambda found: found.end.grid,
+}
+
+
+def compare_records(records: Sequence[Record]) -> Report:
+    """From the least to the greatest of each number, and how many records say the same."""
+    _check_alike(records)
+    all_findings, settings = [record.findings for record in records], records[0].settings
+    rows = [
+        (
+            str(layer + 1),
+            *(_range([float(of(one)[layer]) for one in all_findings]) for of in COLUMNS.values()),
+        )
+        for layer in range(settings.layers)
+    ]
+    seeds = ", ".join(str(record.settings.seed) for record in records)
+    facts = [("seeds", seeds)]
+    for name in records[0].runs:
+        shares = sorted(one.accuracy[name] for one in all_findings)
+        held = ", centres held fixed" if name == "control" else ""
+        facts.append((name, f"{format_share(shares[0])} to {format_share(shares[-1])} right{held}"))
+    title = f"Heads in training on {settings.data}, {many(settings.epochs, 'epoch')}: {len(records)} records"
+    sentences = _findings(all_findings)
+    words = [(name, meaning) for name, meaning in words_of(settings) if name in COLUMNS]
+    data = {
+        "settings": [asdict(record.settings) for record in records],
+        "records": [record.summary() for record in records],
+        "findings": sentences,
+    }
+    parts = [Facts(facts), Table(("layer", *COLUMNS), rows), "", *sentences, Facts(words)]
+    return Report(title, parts, data)
+
+
+def _findings(all_findings: Sequence[Findings]) -> list[str]:
+    total = len(all_findings)
+    rising = sum(one.rises() for one in all_findings)
+    farther = sum(bool(one.gains[-1] > one.gains[0]) for one in all_findings)
+    layers = [
+        (start, end) for one in all_findings for start, end in zip(one.start.grid, one.end.grid, strict=True)
+    ]
+    nearer = sum(bool(end < start) for start, end in layers)
+    fits = [fit for one in all_findings for fit in one.fits]
+    rare = sum(fit.nearer < RARE for fit in fits)
+    return [
+        f"The last layer's centres gain more distance from the query than the first's in {farther} of "
+        f"{total} records, and every layer gains more than the one before in {rising}.",
+        f"Of {len(layers)} layers {nearer} end nearer to the grid than they began, and {rare} nearer than "
+        "19 of 20 draws of heads as far from the query in random directions.",
+    ]
+
+
+def _check_alike(records: Sequence[Record]) -> None:
+    """Raises where records differ in more than their seeds."""
+    first = asdict(records[0].settings)
+    for record in records[1:]:
+        for name, value in asdict(record.settings).items():
+            if name not in ("seed", "device") and value != first[name]:
+                raise NamingError(
+                    f"records are compared where they differ in their seeds alone, and {name} is "
+                    f"{first[name]} and {value}; show them one by one"
+                )
+        if record.runs.keys() != records[0].runs.keys():
+            raise NamingError("some of these records have a control and some have none; show them one by one")
+
+
+def _range(numbers: Sequence[float]) -> str:
+    low, high = format_fixed(min(numbers)), format_fixed(max(numbers))
+    return low if low == high else f"{low}–{high}"

@@ -77,25 +77,25 @@ def assign(costs: Floats) -> NDArray[np.int64]:
     row_of = np.full(n + 1, -1)  # of each column; the last column stands for the row that is added
     rows, columns = np.zeros(n), np.zeros(n + 1)  # potentials
     for added in range(n):
-        row_of[n], here = added, n
+        row_of[n], column = added, n
         far, before, done = np.full(n, np.inf), np.full(n, n), np.zeros(n + 1, bool)
-        while row_of[here] >= 0:
-            done[here] = True
-            row = row_of[here]
+        while row_of[column] >= 0:
+            done[column] = True
+            row = row_of[column]
             reduced = costs[row] - rows[row] - columns[:n]
             closer = (reduced < far) & ~done[:n]
-            far[closer], before[closer] = reduced[closer], here
+            far[closer], before[closer] = reduced[closer], column
             following = int(np.argmin(np.where(done[:n], np.inf, far)))
             step = far[following]
             rows[row_of[done]] += step
             columns[done] -= step
             far[~done[:n]] -= step
-            here = following
-        while here != n:
-            row_of[here], here = row_of[before[here]], before[here]
-    found = np.empty(n, np.int64)
-    found[row_of[:n]] = np.arange(n)
-    return found
+            column = following
+        while column != n:
+            row_of[column], column = row_of[before[column]], before[column]
+    column_of = np.empty(n, np.int64)
+    column_of[row_of[:n]] = np.arange(n)
+    return column_of
 
 
 def _places(centres: Sequence[Any] | Floats, dilation: int) -> tuple[Floats, Floats]:

@@ -1,15 +1,23 @@
-"""Pictures of a record: the heads at one moment, the paths of their centres, and their numbers over time."""
+"""Pictures of a record: heads at one moment, paths of their centers, numbers over time, and an animation."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from html import escape
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from string import Template
 
 import numpy as np
 
 from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.picture import Picture
+from lattend.errors import LattendError
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import COLOURS, crowded, draw_heads
 from lattend.report.numbers import format_share, significant
@@ -27,9 +35,9 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
     far = reach(record)
     filled = not any(crowded(layer) for each in moments for layer in each.heads().values())
     picture = draw_heads(moment.heads(), reach=far, title=moment_title(record, moment, run), filled=filled)
-    said = ", ".join(str(many) for many in wider(moment, far + 0.5))
+    counts = ", ".join(str(many) for many in wider(moment, far + 0.5))
     unseen = any(any(wider(each, far + 0.5)) for each in moments)  # at any moment: all pictures are as tall
-    about = (*picture.subtitle, *[f"heads whose line lies outside the frame, by layer: {said}"] * unseen)
+    about = (*picture.subtitle, *[f"heads whose line lies outside the frame, by layer: {counts}"] * unseen)
     return replace(picture, subtitle=about, columns=columns(record.settings.layers))
 
 
@@ -82,8 +90,8 @@ def draw_paths(record: Record) -> Picture:
         _paths(f"layer {layer + 1}", ways[:, layer], settings.kernel, side)
         for layer in range(settings.layers)
     )
-    found = record.findings
-    facts = (("near and far", found.depth()), ("grid", found.nearness()))
+    results = record.findings
+    facts = (("near and far", results.depth()), ("grid", results.nearness()))
     data = {"epochs": [moment.epoch for moment in moments], "centres": ways.tolist()}
     title = f"Paths of the heads' centres on {settings.data}, {settings.epochs} epochs"
     about = ("shifts from the query, which is at (0, 0): columns to the right, rows downwards",)
@@ -155,18 +163,63 @@ def draw_spread(record: Record) -> Picture:
     ]
     if right:
         charts.append(Chart("test accuracy", "epoch", "percent right", curves(right)))
-    found = record.findings
-    beside = "; ".join(f"{name} {format_share(share)}" for name, share in found.accuracy.items())
-    facts = (("near and far", found.depth()), ("grid", found.nearness()), ("test images right", beside))
+    results = record.findings
+    beside = "; ".join(f"{name} {format_share(share)}" for name, share in results.accuracy.items())
+    facts = (("near and far", results.depth()), ("grid", results.nearness()), ("test images right", beside))
     title = f"Heads in training on {settings.data}: spread by layer over {settings.epochs} epochs"
-    return Picture(title, facts=facts, charts=tuple(charts), data=summary(found), columns=2)
+    return Picture(title, facts=facts, charts=tuple(charts), data=summary(results), columns=2)
 
 
 def _over_time(name: str, unit: str, run: HeadRun, of: Callable[[HeadMoment], Floats]) -> Chart:
     """A line for each layer."""
-    found = [(moment.epoch, of(moment)) for moment in run.moments]
+    points = [(moment.epoch, of(moment)) for moment in run.moments]
     layers = [
-        (f"layer {layer + 1}", [(epoch, float(values[layer])) for epoch, values in found])
-        for layer in range(len(found[0][1]))
+        (f"layer {layer + 1}", [(epoch, float(values[layer])) for epoch, values in points])
+        for layer in range(len(points[0][1]))
     ]
     return Chart(name, "epoch", unit, curves(layers))
+
+
+ENDINGS = (".gif", ".html")
+FRAME, LAST = 350, 2500  # milliseconds that a frame and the last one are seen
+SCALE = 1.0  # pixels a unit of the picture
+
+
+def animate(record: Record, path: str | os.PathLike[str], run: str) -> Path:
+    """Writes the form that the ending names, and gives the path."""
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise LattendError(f'cannot animate as "{path}": the ending is not one of {", ".join(ENDINGS)}')
+    if not path.parent.is_dir():
+        raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
+    path.write_bytes(gif(record, run) if ending == ".gif" else page(record, run).encode())
+    return path
+
+
+def gif(record: Record, run: str) -> bytes:
+    """A frame for each moment, in one palette."""
+    from PIL import Image
+
+    pictures = [draw_moment(record, moment.epoch, run) for moment in record.run(run).moments]
+    frames = [Image.open(BytesIO(picture.png(SCALE))).convert("RGB") for picture in pictures]
+    last = frames[-1].quantize(128)
+    first, *others = [frame.quantize(palette=last, dither=Image.Dither.NONE) for frame in frames]
+    content = BytesIO()
+    seen = [FRAME] * len(others) + [LAST]
+    first.save(content, "GIF", save_all=True, append_images=others, duration=seen, loop=0, optimize=True)
+    return content.getvalue()
+
+
+def page(record: Record, run: str) -> str:
+    """One HTML file that needs nothing else, with this run shown first."""
+    record.run(run)
+    names = sorted(record.runs, key=lambda name: name != run)
+    moments = {name: [moment.json() for moment in record.runs[name].moments] for name in names}
+    template = Template(files("lattend.study.heads").joinpath("animation.html").read_text(encoding="utf-8"))
+    return template.safe_substitute(
+        title=escape(f"Heads in training on {record.settings.data}"),
+        record=json.dumps(moments).replace("</", "<\\/"),
+        reach=reach(record),
+        colours=json.dumps(COLOURS),
+    )

@@ -7,7 +7,8 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,7 +212,7 @@ class Record(Drawn, Printed):
 
     def animate(self, path: str | os.PathLike[str], run: str = TRAINED) -> Path:
         """Writes the moments one after another: .gif, or .html with a slider."""
-        from lattend.study.heads.animation import animate
+        from lattend.study.heads.pictures import animate
 
         return animate(self, path, run)
 
@@ -279,13 +280,13 @@ class Record(Drawn, Printed):
             if data["kind"] != KIND:
                 raise KeyError("kind")
             runs = {str(name): HeadRun.of(run) for name, run in data["runs"].items()}
-            found = Record(HeadSettings(**data["settings"]), runs, int(data["parameters"]))
+            record = Record(HeadSettings(**data["settings"]), runs, int(data["parameters"]))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise DomainError(
                 "this is no record of heads in training; `lattend heads train` writes one"
             ) from None
-        check_record(found)
-        return found
+        check_record(record)
+        return record
 
 
 def check_record(record: Record) -> None:
@@ -311,9 +312,9 @@ def check_record(record: Record) -> None:
 
 def _check_moment(moment: HeadMoment, heads: tuple[int, int], run: str) -> None:
     if moment.alpha.shape != heads or moment.centres.shape != (*heads, 2):
-        found = f"centres {moment.centres.shape} and widths {moment.alpha.shape}"
+        shapes = f"centres {moment.centres.shape} and widths {moment.alpha.shape}"
         raise DomainError(
-            f"{heads[0]} layers of {heads[1]} heads are expected; a moment of {run} has {found}"
+            f"{heads[0]} layers of {heads[1]} heads are expected; a moment of {run} has {shapes}"
         )
     if not (_finite(moment.epoch) and np.isfinite(moment.centres).all() and np.isfinite(moment.alpha).all()):
         raise DomainError(f"a moment of {run} has a number that is not finite")
@@ -342,5 +343,15 @@ class Progress:
 
 
 def _short(numbers: Any) -> Floats:
-    given = np.asarray(numbers, dtype=np.float64)
-    return np.array([float(significant(x, DIGITS)) for x in given.ravel()]).reshape(given.shape)
+    values = np.asarray(numbers, dtype=np.float64)
+    return np.array([float(significant(x, DIGITS)) for x in values.ravel()]).reshape(values.shape)
+
+
+@lru_cache(maxsize=1)
+def digits_record() -> Record:
+    """Four layers of nine heads over 25 epochs, beside a control whose centres are held fixed.
+
+    >>> digits_record().settings.data
+    'digits'
+    """
+    return Record.of(files("lattend.study.heads").joinpath("digits.json").read_text(encoding="utf-8"))

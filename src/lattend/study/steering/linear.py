@@ -111,10 +111,10 @@ def solve(matrix: Rows, right: Rows) -> Rows:
     if not is_exact(matrix):
         return np.linalg.lstsq(matrix, right, rcond=None)[0]
     reduced, pivots = _reduced(np.hstack((matrix, right[:, None])))
-    found = np.full(matrix.shape[1], Fraction(0), dtype=object)
+    solution = np.full(matrix.shape[1], Fraction(0), dtype=object)
     for row, column in enumerate(pivots):
-        found[column] = reduced[row, -1]
-    return found
+        solution[column] = reduced[row, -1]
+    return solution
 
 
 def relations(rows: Rows) -> list[Rows]:
@@ -125,14 +125,14 @@ def relations(rows: Rows) -> list[Rows]:
     [[1, -2, 1]]
     """
     reduced, pivots = _reduced(rows.T)
-    found: list[Rows] = []
+    basis: list[Rows] = []
     for free in sorted(set(range(len(rows))) - set(pivots)):
         y = np.full(len(rows), Fraction(0), dtype=object)
         y[free] = Fraction(1)
         for row, column in enumerate(pivots):
             y[column] = -reduced[row, free]
-        found.append(y * math.lcm(*(number.denominator for number in y)))
-    return found
+        basis.append(y * math.lcm(*(number.denominator for number in y)))
+    return basis
 
 
 def off(points: Rows, rows: Rows, small: float = SMALL) -> Rows:
@@ -154,13 +154,13 @@ def span(rows: Rows, small: float = SMALL) -> Rows:
 
 def _orthogonal(rows: Rows) -> list[Rows]:
     """Rows of Fractions made orthogonal one after the other, those that add nothing left out."""
-    found: list[Rows] = []
+    basis: list[Rows] = []
     for row in rows:
-        for direction in found:
+        for direction in basis:
             row = row - (row @ direction) / (direction @ direction) * direction  # noqa: PLW2901
         if any(row):
-            found.append(row)
-    return found
+            basis.append(row)
+    return basis
 
 
 def _reduced(rows: Rows) -> tuple[Rows, list[int]]:

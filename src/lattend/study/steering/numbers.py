@@ -32,27 +32,27 @@ class NumberArray(NamedTuple):
     small: float = SMALL
 
 
-def read(name: str, given: Any) -> NumberArray:
+def read(name: str, numbers: Any) -> NumberArray:
     """The numbers of a list, a list of lists or an array: Fractions, floats, text as "1/3" or "sqrt(2)".
 
     >>> read("weights", ["1/3", 0.25, 2]).fractions.tolist()
     [Fraction(1, 3), Fraction(1, 4), Fraction(2, 1)]
     """
-    if isinstance(given, np.ndarray) and given.dtype.kind in "fiub":
-        entries, floats, small = given, given.astype(np.float64), rounding(given.dtype)
+    if isinstance(numbers, np.ndarray) and numbers.dtype.kind in "fiub":
+        entries, floats, small = numbers, numbers.astype(np.float64), rounding(numbers.dtype)
     else:
-        entries, small = _entries(name, given), SMALL
+        entries, small = _entries(name, numbers), SMALL
         floats = np.empty(entries.shape)
         for at in np.ndindex(entries.shape):
             entries[at], floats[at] = _number(name, at, entries[at])
     check_finite(name, floats)
     if floats.size > MOST_EXACT:
         return NumberArray(floats, None, small)
-    found = [fraction(entry) for entry in entries.ravel().tolist()]
-    if None in found:
+    parsed = [fraction(entry) for entry in entries.ravel().tolist()]
+    if None in parsed:
         return NumberArray(floats, None, small)
-    fractions = np.empty(len(found), dtype=object)
-    fractions[:] = found
+    fractions = np.empty(len(parsed), dtype=object)
+    fractions[:] = parsed
     return NumberArray(floats, fractions.reshape(floats.shape), small)
 
 
@@ -79,13 +79,13 @@ def fraction(entry: Any) -> Fraction | None:
     return Fraction(digits) if len(digits.as_tuple().digits) <= MOST_DIGITS else None
 
 
-def _entries(name: str, given: Any) -> NDArray[Any]:
+def _entries(name: str, numbers: Any) -> NDArray[Any]:
     try:
-        entries = np.array(given, dtype=object)
+        entries = np.array(numbers, dtype=object)
     except ValueError:
         entries = None
     if entries is None or any(isinstance(entry, ROWS) for entry in entries.flat):
-        raise DomainError(f"{name} must have as many numbers in each row{_uneven(given)}")
+        raise DomainError(f"{name} must have as many numbers in each row{_uneven(numbers)}")
     if not entries.size:
         raise DomainError(f"{name} must be numbers; there is no number in it")
     return entries
@@ -94,9 +94,9 @@ def _entries(name: str, given: Any) -> NDArray[Any]:
 def _uneven(rows: Any) -> str:
     """Which rows differ: `; row 1 has 2 and row 2 has 1`."""
     lengths = [len(row) for row in rows if isinstance(row, ROWS)]
-    for place, length in enumerate(lengths, 1):
+    for index, length in enumerate(lengths, 1):
         if length != lengths[0]:
-            return f"; row 1 has {lengths[0]:,} and row {place} has {length:,}"
+            return f"; row 1 has {lengths[0]:,} and row {index} has {length:,}"
     return next(filter(None, (_uneven(row) for row in rows if isinstance(row, ROWS))), "")
 
 
@@ -117,15 +117,15 @@ def _meant(entry: Any) -> tuple[Any, float]:
 
         number = exact(entry)
     try:
-        found = float(number)
+        meant = float(number)
     except (TypeError, ValueError):
         raise DomainError(f'{entry!r} is not a number; give 2, 0.5 or text such as "1/3"') from None
     except OverflowError:
-        found = 0.0
-    if (found == 0 and number != 0) or (isinstance(entry, str) and math.isinf(found)):
+        meant = 0.0
+    if (meant == 0 and number != 0) or (isinstance(entry, str) and math.isinf(meant)):
         shown = str(entry) if len(str(entry)) <= LONGEST else f"{str(entry)[:LONGEST]}…"
         raise DomainError(f"{shown} is beyond floats, which go from 1e-308 to 1e308; use another unit")
-    return number, found
+    return number, meant
 
 
 def _number(name: str, place: tuple[int, ...], entry: Any) -> tuple[Any, float]:
@@ -153,9 +153,9 @@ def shares(parts: Iterable[Any]) -> list[Any]:
     >>> [str(share) for share in shares(["1", 2, 0.5])]  # of 3.5
     ['2/7', '4/7', '1/7']
     """
-    given = read("weights", list(parts))
-    numbers = given.floats if given.fractions is None else given.fractions
-    check_positive(given.floats)
+    parts_read = read("weights", list(parts))
+    numbers = parts_read.floats if parts_read.fractions is None else parts_read.fractions
+    check_positive(parts_read.floats)
     total = numbers.sum()
     if total == 0:
         raise DomainError("the weights are all 0; give one of them more")
@@ -206,13 +206,13 @@ def check_error(error: Floats, lead: tuple[int, ...]) -> Floats:
     return at_heads("error", error, lead)
 
 
-def at_heads(name: str, given: Floats, lead: tuple[int, ...]) -> Floats:
+def at_heads(name: str, numbers: Floats, lead: tuple[int, ...]) -> Floats:
     """One number for each head."""
     try:
-        return np.broadcast_to(given, lead)
+        return np.broadcast_to(numbers, lead)
     except ValueError:
         heads = f"one number, or one a head: {lead}" if lead else "one number"
-        raise TensorError(f"{name} has shape {given.shape}; give {heads}") from None
+        raise TensorError(f"{name} has shape {numbers.shape}; give {heads}") from None
 
 
 def check_values(values: Floats, many: int, lead: tuple[int, ...]) -> Floats:
@@ -230,11 +230,11 @@ def check_scale(scale: Any, width: int) -> float:
     if isinstance(scale, str) and scale == "sqrt":
         return 1 / math.sqrt(width)
     try:
-        found = check_number(scale)
+        number = check_number(scale)
     except DomainError as error:
         raise DomainError(f'scale is a number or "sqrt", for 1/√D: {error}') from None
-    if not math.isfinite(found) or found == 0:
+    if not math.isfinite(number) or number == 0:
         raise DomainError(
-            f"scale is {significant(found, 6)}; no query would change a weight, give a finite number but 0"
+            f"scale is {significant(number, 6)}; no query would change a weight, give a finite number but 0"
         )
-    return found
+    return number

@@ -65,16 +65,18 @@ def _points(places: Any, heights: Any) -> tuple[tuple[float, float], ...]:
 
 
 def _by_sharpness(steered: Steered) -> tuple[Chart, ...]:
-    ray, here = steered.ray, one(steered.sharpness)
-    places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
+    ray, chosen = steered.ray, one(steered.sharpness)
+    places = np.linspace(min(0.0, chosen), max(8.0, 1.25 * chosen), PLACES)
     places = np.union1d(places, ray.turns(places))
     weights = np.array([softmax(ray.logits(beta)) for beta in places])
     gets = Chart("What keys get", "sharpness β", "weight", _lines(ray.wanted, places, weights))
     if ray.reach == NEVER:
-        return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
+        return gets, _divergences(
+            steered, "sharpness β", places, [ray.logits(beta) for beta in places], chosen
+        )
     errors, bounds = _errors(steered, places)
     lines = curves([("bound", _points(places, bounds)), ("error", _points(places, errors))])
-    dot = _here(f"error {six_digits(one(steered.error))}", (here, max(1e-300, one(steered.error))))
+    dot = _here(f"error {six_digits(one(steered.error))}", (chosen, max(1e-300, one(steered.error))))
     return gets, Chart("Error and bound", "sharpness β", "error", lines, dot, log_y=10)
 
 
@@ -103,15 +105,15 @@ def _by_length(steered: Steered) -> tuple[Chart, ...]:
     return gets, Chart("Error", BY_LENGTH, "error", curves([("error", _points(lengths, errors))]))
 
 
-def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Chart:
+def _divergences(steered: Steered, across: str, places: Any, logits: Any, sharpness: float) -> Chart:
     """The KL that the best fit makes least, with the least for any query and where this one is."""
     assert steered.certificate is not None
     wanted, least = steered.ray.wanted, steered.certificate.nats
     nats = [divergence(wanted, row) for row in logits]
-    found = divergence(wanted, plain(steered.logits))
+    kl = divergence(wanted, plain(steered.logits))
     least_line = _points(places, np.full(len(nats), least))
     lines = curves([("this direction", _points(places, nats)), ("least of any query", least_line)])
-    dot = _here(f"this query {six_digits(found)}", (here, found))
+    dot = _here(f"this query {six_digits(kl)}", (sharpness, kl))
     return Chart("KL(wanted ‖ attention)", across, "nats", lines, dot)
 
 

@@ -7,22 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.study.steering.faces import Mask, smallest_face
 from lattend.study.steering.fit import Floats, apart, best_fit, divergence, entropy, log_of, shortest, softmax
 from lattend.study.steering.linear import (
+    SMALL,
     Rows,
     centred,
     dots,
     factors,
     heights,
     is_exact,
+    off,
     rank,
     relations,
+    solve,
     square_of_orthogonal,
     with_ones,
 )
@@ -112,12 +115,12 @@ class Ray:
 
     def turns(self, sharpnesses: Floats) -> list[float]:
         """Where between these rising β another key becomes the greatest off the face, and γ bends."""
-        heights, gaps, found = self._heights, self.gaps, list[float]()
+        heights, gaps, turning = self._heights, self.gaps, list[float]()
         nearest = [int(((beta + heights) / gaps).argmax()) for beta in sharpnesses]
         for i, j in pairwise(nearest):
             if gaps[i] != gaps[j]:  # (β + hᵢ)/gᵢ = (β + hⱼ)/gⱼ
-                found.append(float((heights[j] * gaps[i] - heights[i] * gaps[j]) / (gaps[j] - gaps[i])))
-        return found
+                turning.append(float((heights[j] * gaps[i] - heights[i] * gaps[j]) / (gaps[j] - gaps[i])))
+        return turning
 
     def query(self, sharpness: float) -> Floats:
         """The query of this sharpness."""
@@ -186,7 +189,8 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
         logits = np.where(support, np.log(np.where(support, support.sum() * weights, 1.0)), 0.0)
         levelled = rank(numbers, LEVEL) == many
         start, direction = (
-            shortest(numbers, given, order + levelled, levelled) for given in (logits, support.astype(float))
+            shortest(numbers, logit_array, order + levelled, levelled)
+            for logit_array in (logits, support.astype(float))
         )
         return Ray(
             *(keys.floats, weights, unit, support, ~support, order, start, direction, weights, None),
@@ -199,8 +203,8 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
     if relation is None:
         within = None if wanted.fractions is None else wanted.fractions[face.keys]
         small = max(keys.small, wanted.small)
-        found, total = _broken(exact[face.keys], NumberArray(weights[face.keys], within, small), order)
-        relation = None if found is None else _spread(found, face.keys)
+        broken, total = _broken(exact[face.keys], NumberArray(weights[face.keys], within, small), order)
+        relation = None if broken is None else _spread(broken, face.keys)
     if relation is None:
         start = shortest(held, log_of(weights[face.keys]), order)
         limit, why = weights, None
@@ -222,10 +226,10 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
 def _within(keys: Rows, relation: Rows, missed: Floats, small: float) -> float:
     """How far the keys, of size 1, are from the relation; raises where they, or their means, are far off."""
     y = relation / np.abs(relation).max()
-    found, mean = (float(np.abs(parts @ centred(keys)).max()) for parts in (y, missed))
-    if max(found / len(y), mean) > 10 * small:
+    error, mean = (float(np.abs(parts @ centred(keys)).max()) for parts in (y, missed))
+    if max(error / len(y), mean) > 10 * small:
         raise DomainError(UNDECIDED)
-    return found
+    return error
 
 
 def unit_of(keys: Floats) -> float:
@@ -266,6 +270,108 @@ def _broken(keys: Rows, weights: NumberArray, order: int) -> tuple[Rows | None, 
 
 
 def _spread(relation: Any, face: Mask) -> Rows:
-    found = np.zeros(len(face), dtype=relation.dtype)
-    found[face] = relation
-    return found
+    spread = np.zeros(len(face), dtype=relation.dtype)
+    spread[face] = relation
+    return spread
+
+
+Mask = NDArray[np.bool_]
+
+
+class Face(NamedTuple):
+    """The smallest face of the hull that holds some keys.
+
+    `keys` are those on it. `direction` u has k·u the same for all of them and at least 1 lower for all
+    others; no shorter u does, and those exactly 1 lower are `touching`. `relation` is None where the keys
+    asked for are a face by themselves. Otherwise y with Kᵀy = 0 and Σy = 0 that is at least 0 on all keys
+    that were not asked for and above 0 on one: every query gives Σ yᵢ·logitᵢ = 0, so that their logits
+    cannot all sink away.
+    """
+
+    keys: Mask
+    direction: NDArray[np.float64]
+    touching: Mask
+    relation: Rows | None
+
+
+def smallest_face(keys: Rows, support: Mask, small: float = SMALL) -> Face:
+    """The smallest face that holds the keys of the support: exactly for Fractions.
+
+    Lengths up to `small` are taken for 0 where keys are floats, which have size 1.
+
+    >>> smallest_face(np.array([[-1.0], [0.0], [1.0]]), np.array([False, True, False])).keys
+    array([ True,  True,  True])
+    """
+    inside, relation = support.copy(), None
+    zero = 0 if is_exact(keys) else small**2
+    while True:
+        rest = np.flatnonzero(~inside)
+        held = keys[inside]
+        shifted = off(keys[rest] - held[0], held[1:] - held[0], small)
+        if not len(rest):
+            return Face(inside, np.zeros(keys.shape[1]), ~inside, relation)
+        used = np.array([row @ row <= zero for row in shifted])  # these lie in the flat of the face
+        mixture = used * (keys[0, 0] * 0 + 1)
+        if not used.any():
+            mixture = nearest(shifted)
+            point = mixture @ shifted
+            length = point @ point
+            if length > zero:
+                touching = np.zeros(len(keys), dtype=bool)
+                touching[rest[mixture > 0]] = True
+                return Face(inside, np.array(-point / length, dtype=float), touching, relation)
+            used = mixture > math.sqrt(zero)  # a key with less changes nothing
+        if relation is None:
+            relation = _relation(keys, inside, rest[used], mixture[used] / mixture[used].sum())
+        inside[rest[used]] = True
+
+
+def _relation(keys: Rows, inside: Mask, rest: NDArray[np.intp], mixture: Rows) -> Rows:
+    """The mixture of outer keys less the same point written with the inner ones, whose parts have sum 1."""
+    coefficients = np.zeros(len(keys), dtype=keys.dtype)
+    coefficients[rest] = mixture
+    first, *others = np.flatnonzero(inside)
+    parts = solve((keys[others] - keys[first]).T, mixture @ (keys[rest] - keys[first]))
+    coefficients[others] = coefficients[others] - parts
+    coefficients[first] = coefficients[first] - (1 - parts.sum())
+    return coefficients
+
+
+def nearest(points: Rows) -> Rows:
+    """The weights of the mixture of points that is nearest to the origin, exactly for Fractions.
+
+    Wolfe's method: at most d + 1 points get a weight above 0.
+
+    >>> nearest(np.array([[2.0, 1.0], [2.0, -1.0], [3.0, 0.0]]))
+    array([0.5, 0.5, 0. ])
+    """
+    exact = is_exact(points)
+    one, least = points[0, 0] * 0 + 1, 0 if exact else 1e-12  # weights down to `least` are 0
+    sizes = np.array([row @ row for row in points])
+    slack = 0 if exact else 1e-15 * sizes.max()
+    chosen, weights = [int(sizes.argmin())], np.array([one])
+    before = 2 * sizes.min() + 1
+    while True:
+        point = weights @ points[chosen]
+        length, heights = point @ point, points @ point
+        lowest = int(heights.argmin())
+        if heights[lowest] >= length - slack or length >= before:  # the latter by rounding alone
+            break
+        before, chosen, weights = length, [*chosen, lowest], np.append(weights, 0 * one)
+        while (target := _nearest_flat(points[chosen])).min() <= least:
+            sinking = (target <= least) & (target < weights)
+            share = min([one, *(weights[sinking] / (weights - target)[sinking])])
+            weights = weights + share * (target - weights)
+            kept = np.flatnonzero(weights > least)
+            chosen, weights = [chosen[at] for at in kept], weights[kept] / weights[kept].sum()
+        weights = target
+    mixture = np.array([0 * one] * len(points))
+    mixture[chosen] = weights
+    return mixture
+
+
+def _nearest_flat(points: Rows) -> Rows:
+    """Weights of any sign, with sum 1, of the point nearest to the origin in the flat through the points."""
+    first, apart = points[0], points[1:] - points[0]
+    rest = solve(apart @ apart.T, -(apart @ first)) if is_exact(points) else solve(apart.T, -first)
+    return np.append(1 - rest.sum(), rest)

@@ -75,8 +75,8 @@ def _facts(steered: Steered) -> Facts:
         facts.append(("scale", f"{six_digits(steered.scale)}, in logits = scale·Kq"))
     if not ray.face.all():
         keys = "the wanted keys" if ray.reach == LIMIT else f"the {ray.face.sum():,} keys of the nearest face"
-        said = f"the mean weight on {keys} is e^β times the greatest other"
-        facts.append(("sharpness", f"β = {six_digits(one(steered.sharpness))}: {said}"))
+        text = f"the mean weight on {keys} is e^β times the greatest other"
+        facts.append(("sharpness", f"β = {six_digits(one(steered.sharpness))}: {text}"))
     facts += _formula(ray)
     facts.append(("reached", steered.reach))
     if ray.certificate is not None:
@@ -91,8 +91,8 @@ def _facts(steered: Steered) -> Facts:
         facts.append(("output", format_vector(plain(steered.output))))
         facts.append(("wanted", format_vector(plain(steered.wanted_output))))
         apart, most = one(steered.output_error), one(steered.output_bound)
-        said = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
-        facts.append(("apart", f"{six_digits(apart)}; bound {six_digits(most)}, {said}"))
+        text = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
+        facts.append(("apart", f"{six_digits(apart)}; bound {six_digits(most)}, {text}"))
     return Facts(facts)
 
 
@@ -105,8 +105,8 @@ def _formula(ray: Ray) -> list[tuple[str, str]]:
     from lattend.study.steering.formulas import weight_formula
 
     m, s = len(ray.wanted), int((ray.wanted > 0).sum())
-    found = weight_formula([Fraction(1, s)] * s)
-    wanted, other = share_text(found.weights[0]), share_text(found.other)
+    formula = weight_formula([Fraction(1, s)] * s)
+    wanted, other = share_text(formula.weights[0]), share_text(formula.other)
     return [("formula", f"{wanted} on each wanted key, {other} on each other, with m = {m:,} keys")]
 
 
@@ -226,8 +226,8 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
         )
     else:
         factors = "with y the factors above, those on the left negative"
-        said = f"attention has Σ yᵢ log aᵢ = 0, and the wanted weights {six_digits(certificate.total)}"
-        facts.append(("so", f"{factors}, {said}"))
+        sentence = f"attention has Σ yᵢ log aᵢ = 0, and the wanted weights {six_digits(certificate.total)}"
+        facts.append(("so", f"{factors}, {sentence}"))
     alone = np.flatnonzero(wanted)
     if len(alone) == 1:
         most = six_digits(float(certificate.weights[alone[0]]))
@@ -263,8 +263,8 @@ def _factor(y: Any) -> str:
 def _products(relation: Sequence[Any]) -> str:
     """`a1^2 = a0·a2`, where the relation has a few small whole numbers; else nothing."""
     used = [y for y in relation if y != 0]
-    whole = all(isinstance(y, (int, Fraction)) and y == int(y) and abs(y) <= MOST_POWER for y in used)
-    if not whole or len(used) > MOST_TERMS:
+    has_integers = all(isinstance(y, (int, Fraction)) and y == int(y) and abs(y) <= MOST_POWER for y in used)
+    if not has_integers or len(used) > MOST_TERMS:
         return ""
 
     def side(sign: int) -> str:

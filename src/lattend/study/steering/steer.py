@@ -46,8 +46,8 @@ def steer(
     """
     if sharpness is not None and error is not None:
         raise NamingError("sharpness and error are both given; each decides the other, so leave one out")
-    given = (keys, weights, sharpness, error, values)
-    if any(type(x).__module__.partition(".")[0] == "torch" for x in given):
+    arguments = (keys, weights, sharpness, error, values)
+    if any(type(x).__module__.partition(".")[0] == "torch" for x in arguments):
         from lattend.study.steering.tensors import steer_tensors
 
         return steer_tensors(keys, weights, sharpness, error, values, scale)
@@ -90,14 +90,14 @@ def shoot(
     distance = ray.error(about)
     bound = max(ray.promised(beta), distance)  # above what is promised by rounding alone
     weights = softmax(about)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if values is not None:
-        found["output"], found["wanted_output"] = weights @ values, ray.wanted @ values
+        fields["output"], fields["wanted_output"] = weights @ values, ray.wanted @ values
         one, other = farthest(values)
         missed = float(np.linalg.norm(apart(about, ray.face, ray.wanted) @ values))
         limit = max(bound * float(np.linalg.norm(values[one] - values[other])), missed)
-        found["output_error"], found["output_bound"] = missed, limit
-    return Steered(query, ray.wanted, logits, weights, distance, bound, beta, ray, scale, **found)
+        fields["output_error"], fields["output_bound"] = missed, limit
+    return Steered(query, ray.wanted, logits, weights, distance, bound, beta, ray, scale, **fields)
 
 
 def chosen_sharpness(ray: Ray, sharpness: float | None, error: float | None) -> float:
@@ -110,14 +110,14 @@ def chosen_sharpness(ray: Ray, sharpness: float | None, error: float | None) -> 
 def farthest(values: Floats) -> tuple[int, int]:
     """The two of the values [m, v] that are farthest apart."""
     squares = np.square(values).sum(axis=1)
-    found, most = (0, 0), 0.0
+    pair, most = (0, 0), 0.0
     for first in range(0, len(values), 256):  # blocks of rows, so that m × m distances need not be held
         block = slice(first, first + 256)
         distances = squares[block, None] + squares - 2 * values[block] @ values.T
-        here, there = np.unravel_index(distances.argmax(), distances.shape)
-        if distances[here, there] > most:
-            found, most = (first + int(here), int(there)), distances[here, there]
-    return found
+        row, column = np.unravel_index(distances.argmax(), distances.shape)
+        if distances[row, column] > most:
+            pair, most = (first + int(row), int(column)), distances[row, column]
+    return pair
 
 
 def normal(weights: NumberArray) -> NumberArray:
@@ -127,12 +127,12 @@ def normal(weights: NumberArray) -> NumberArray:
     return NumberArray(weights.floats / weights.floats.sum(), None, weights.small)
 
 
-def at_head(given: NumberArray, place: tuple[int, ...], lead: tuple[int, ...], axes: int) -> NumberArray:
+def at_head(array: NumberArray, place: tuple[int, ...], lead: tuple[int, ...], axes: int) -> NumberArray:
     """The numbers of one head; those with fewer leading axes are for all."""
 
     def one(numbers: Any) -> Any:
         return np.broadcast_to(numbers, lead + numbers.shape[numbers.ndim - axes :])[place]
 
     return NumberArray(
-        one(given.floats), None if given.fractions is None else one(given.fractions), given.small
+        one(array.floats), None if array.fractions is None else one(array.fractions), array.small
     )

@@ -82,7 +82,7 @@ class Steered(Drawn, Printed):
 
     def json(self) -> dict[str, Any]:
         """All of it as plain data."""
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "reach": self.reach,
             "exact": self.exact,
             "how": self.how,
@@ -98,7 +98,7 @@ class Steered(Drawn, Printed):
         }
         if self.certificate is not None:
             why = self.certificate
-            found["certificate"] = {
+            data["certificate"] = {
                 "relation": plain(why.relation).tolist(),
                 "total": why.total if math.isfinite(why.total) else None,
                 "nats": why.nats,
@@ -106,10 +106,10 @@ class Steered(Drawn, Printed):
                 "within": why.within,
             }
         if self.output is not None:
-            found["output"] = plain(self.output).tolist()
-            found["wanted_output"] = plain(self.wanted_output).tolist()
-            found["output_error"], found["output_bound"] = one(self.output_error), one(self.output_bound)
-        return found
+            data["output"] = plain(self.output).tolist()
+            data["wanted_output"] = plain(self.wanted_output).tolist()
+            data["output_error"], data["output_bound"] = one(self.output_error), one(self.output_bound)
+        return data
 
     def report(self) -> Report:
         """The query's facts, and the keys in a table."""
@@ -127,8 +127,8 @@ def _stacked(name: str) -> Any:
         parts = [getattr(head, name) for head in steered.heads]
         if parts[0] is None:
             return None
-        found = steered.stack(parts)
-        return found.reshape(steered.shape + tuple(found.shape[1:]))
+        stacked = steered.stack(parts)
+        return stacked.reshape(steered.shape + tuple(stacked.shape[1:]))
 
     return property(together)
 

@@ -34,9 +34,9 @@ def steer_tensors(
 
     The best fit is differentiated through the equation that it solves: the mean keys agree.
     """
-    given = {"keys": keys, "weights": weights, "sharpness": sharpness, "error": error, "values": values}
-    like = next(x for x in given.values() if isinstance(x, Tensor))
-    tensors = {name: _tensor(name, x, like) for name, x in given.items() if x is not None}
+    inputs = {"keys": keys, "weights": weights, "sharpness": sharpness, "error": error, "values": values}
+    like = next(x for x in inputs.values() if isinstance(x, Tensor))
+    tensors = {name: _tensor(name, x, like) for name, x in inputs.items() if x is not None}
     numbers = {name: x.detach().cpu().numpy() for name, x in tensors.items()}
     for name, x in numbers.items():
         check_finite(name, x)
@@ -62,14 +62,14 @@ def steer_tensors(
     return heads[0] if not lead else SteeredHeads(lead, tuple(heads), torch.stack)
 
 
-def _tensor(name: str, given: Any, like: Tensor) -> Tensor:
-    if not isinstance(given, Tensor):
-        return torch.as_tensor(read(name, given).floats, device=like.device)
-    if not given.is_floating_point():
-        raise TensorError(f"{name} is {given.dtype}; give floats, as in {name}.float()")
-    if given.device != like.device:
-        raise TensorError(f"{name} is on {given.device} and another on {like.device}; move one of them")
-    return given.double()
+def _tensor(name: str, value: Any, like: Tensor) -> Tensor:
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(read(name, value).floats, device=like.device)
+    if not value.is_floating_point():
+        raise TensorError(f"{name} is {value.dtype}; give floats, as in {name}.float()")
+    if value.device != like.device:
+        raise TensorError(f"{name} is on {value.device} and another on {like.device}; move one of them")
+    return value.double()
 
 
 def _shoot(ray: Ray, one: dict[str, Tensor], scale: float, dtype: torch.dtype) -> Steered:
@@ -79,10 +79,10 @@ def _shoot(ray: Ray, one: dict[str, Tensor], scale: float, dtype: torch.dtype) -
         return one[name].item() if name in one else None
 
     values = one["values"].detach().cpu().numpy() if "values" in one else None
-    found = shoot(ray, number("sharpness"), number("error"), values, scale, lambda q: _rounded(q, dtype))
+    steered = shoot(ray, number("sharpness"), number("error"), values, scale, lambda q: _rounded(q, dtype))
     made: dict[str, Any] = {}
     for name, x in _formulas(ray, one, scale).items():
-        value = torch.as_tensor(getattr(found, name), dtype=x.dtype, device=x.device)
+        value = torch.as_tensor(getattr(steered, name), dtype=x.dtype, device=x.device)
         made[name] = (value + (x - x.detach()).nan_to_num()).to(dtype)
     return Steered(ray=ray, scale=scale, **made)
 
@@ -120,15 +120,15 @@ def _formulas(ray: Ray, one: dict[str, Tensor], scale: float) -> dict[str, Tenso
     apart = (limit - wanted) - leak * limit + leak * parts
     bound = misfit + leak_bound
     error = bound if ray.reach == EXACTLY else apart.abs().sum() / 2
-    found: dict[str, Tensor] = {}
+    formulas: dict[str, Tensor] = {}
     if "values" in one:
         values = one["values"]
-        here, there = farthest(values.detach().cpu().numpy())
-        found["output"], found["wanted_output"] = torch.softmax(logits, 0) @ values, wanted @ values
-        found["output_bound"] = bound * torch.linalg.vector_norm(values[here] - values[there])
-        found["output_error"] = torch.linalg.vector_norm(apart @ values)
-    found |= {"query": query, "wanted": wanted, "logits": logits, "weights": torch.softmax(logits, 0)}
-    return found | {"error": error, "bound": bound, "sharpness": beta}
+        row, column = farthest(values.detach().cpu().numpy())
+        formulas["output"], formulas["wanted_output"] = torch.softmax(logits, 0) @ values, wanted @ values
+        formulas["output_bound"] = bound * torch.linalg.vector_norm(values[row] - values[column])
+        formulas["output_error"] = torch.linalg.vector_norm(apart @ values)
+    formulas |= {"query": query, "wanted": wanted, "logits": logits, "weights": torch.softmax(logits, 0)}
+    return formulas | {"error": error, "bound": bound, "sharpness": beta}
 
 
 def _sharpness(one: dict[str, Tensor], many: int, rest: int, keys: Tensor) -> Tensor:

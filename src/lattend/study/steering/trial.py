@@ -38,7 +38,7 @@ def try_query(
     >>> found.weights.round(4), found.leaders  # the other key has the logit 6, this one 3
     (array([0.0474, 0.9526]), (1,))
     """
-    rows, tried = (read(name, plain_or_given(given)) for name, given in (("keys", keys), ("query", query)))
+    rows, tried = (read(name, plain_or_given(value)) for name, value in (("keys", keys), ("query", query)))
     if rows.floats.ndim != 2:
         raise TensorError(f"keys has shape {rows.floats.shape}; a query is tried on one head, [m, D]")
     if tried.floats.shape != rows.floats.shape[1:]:
@@ -68,9 +68,9 @@ def _check_logits(keys: Floats, query: Floats, scale: float) -> None:
         raise DomainError("the logits are beyond floats; give keys and a query nearer to 1")
 
 
-def plain_or_given(given: Any) -> Any:
+def plain_or_given(value: Any) -> Any:
     """A tensor as an array; other numbers as they are."""
-    return plain(given) if hasattr(given, "detach") else given
+    return plain(value) if hasattr(value, "detach") else value
 
 
 def _leaders(keys: NumberArray, query: NumberArray, scale: float) -> tuple[int, ...]:
@@ -113,9 +113,9 @@ class Trial(Drawn, Printed):
     @property
     def limit(self) -> Floats:
         """The weights that this query nears as it is made longer: equal shares for its leaders."""
-        found = np.zeros(len(self.keys))
-        found[list(self.leaders)] = 1 / len(self.leaders)
-        return found
+        weights = np.zeros(len(self.keys))
+        weights[list(self.leaders)] = 1 / len(self.leaders)
+        return weights
 
     def made_longer(self, lengths: Any) -> Floats:
         """The weights [places, m] of this query times each of these lengths.
@@ -169,13 +169,13 @@ class Trial(Drawn, Printed):
         alone = [] if self.wanted is None else np.flatnonzero(self.wanted).tolist()
         if len(alone) != 1 or alone[0] not in self.parallel:
             return []
-        said = f"The query is parallel to {format_keys(alone)}, the wanted one"
+        text = f"The query is parallel to {format_keys(alone)}, the wanted one"
         if alone[0] in self.leaders:
-            return [f"{said}, and no key has a greater logit."]
+            return [f"{text}, and no key has a greater logit."]
         other = self.leaders[0]
         logit, greatest = (six_digits(float(self.logits[at])) for at in (alone[0], other))
         return [
-            f"{said}, but that does not suffice: its logit is {logit}, and key {other} has {greatest}, as "
+            f"{text}, but that does not suffice: its logit is {logit}, and key {other} has {greatest}, as "
             "logits grow with the length of a key along the query."
         ]
 
@@ -218,9 +218,9 @@ class Trial(Drawn, Printed):
             facts.append(("wanted", f"output {format_vector(self.wanted_output)}; {six_digits(apart)} apart"))
         best = one(self.best.error)
         if best < self.error:
-            found = format_vector(plain(self.best.query))
+            query_text = format_vector(plain(self.best.query))
             reached = "and none is nearer by KL" if self.best.certificate else f"reached {self.best.reach}"
-            facts.append(("better", f"{found} has error {six_digits(best)}, {reached}"))
+            facts.append(("better", f"{query_text} has error {six_digits(best)}, {reached}"))
         return facts
 
     def draw(self) -> Picture:

@@ -113,10 +113,10 @@ def read_answer(
             f'an answer has rows of numbers for some of {known}, as in {{"sums": [["13.8256"], …]}}; '
             f"got {short(answer)}"
         )
-    found: dict[Place, WrittenNumber] = {}
+    written_numbers: dict[Place, WrittenNumber] = {}
     strays: list[StrayNumbers] = []
-    for given, rows in answer.items():
-        name = _name(worked, str(given))
+    for step_name, rows in answer.items():
+        name = _name(worked, str(step_name))
         step = worked.parts[name]
         listed, too_many = _without_strays(name, _listed(rows), worked.have[name], step.per_head)
         strays += too_many
@@ -126,17 +126,17 @@ def read_answer(
                 for column, number in enumerate(numbers):
                     written = _read(name, head if step.per_head else None, row, column, number, places)
                     if written is not None:
-                        found[name, head, row, column] = written
-    if not found:
+                        written_numbers[name, head, row, column] = written
+    if not written_numbers:
         raise DomainError("the answer has no number in it; give at least one")
-    _check_commas(found)
-    return found, tuple(strays)
+    _check_commas(written_numbers)
+    return written_numbers, tuple(strays)
 
 
-def _check_commas(found: Mapping[Place, WrittenNumber]) -> None:
+def _check_commas(numbers: Mapping[Place, WrittenNumber]) -> None:
     """Raises where a comma may separate thousands: other numbers of the answer have a decimal point."""
-    pointed = next((one.text for one in found.values() if "." in one.text and not one.is_form), None)
-    for (name, _, row, column), one in found.items():
+    pointed = next((one.text for one in numbers.values() if "." in one.text and not one.is_form), None)
+    for (name, _, row, column), one in numbers.items():
         if pointed is not None and _THOUSANDS.fullmatch(one.text):
             bare, point = one.text.replace(",", ""), one.text.replace(",", ".")
             raise DomainError(
@@ -155,13 +155,13 @@ def _without_strays(name: str, listed: Any, wanted: Tables, per_head: bool) -> t
     def cut(rows: Any, head: int) -> Any:
         if not isinstance(rows, list) or not any(_fits(row, width) for row in rows):
             return rows
-        found: list[Any] = []
+        kept: list[Any] = []
         for at, row in enumerate(rows):
             flat = _flat(row)
             if len(flat) > width:
                 strays.append(StrayNumbers(name, head, at, tuple(str(one) for one in flat[width:])))
-            found.append(flat[:width] if len(flat) > width else row)
-        return found
+            kept.append(flat[:width] if len(flat) > width else row)
+        return kept
 
     tables = [cut(rows, head) for head, rows in enumerate(listed if per_head else [listed])]
     return tables if per_head else tables[0], strays
@@ -175,14 +175,14 @@ def _flat(row: Any) -> list[Any]:
     return [one for part in row for one in _flat(part)] if isinstance(row, list) else [row]
 
 
-def _name(worked: Worked, given: str) -> str:
-    name = SINGULAR.get(given, given)
+def _name(worked: Worked, text: str) -> str:
+    name = SINGULAR.get(text, text)
     if name in worked.parts:
         return name
     known = [step.name for step in worked.steps]
-    close = close_names(given, known)
+    close = close_names(text, known)
     hint = f"; did you mean {close[0]}?" if close else ""
-    raise NamingError(f"the work has no step {cut(given)}; it has {', '.join(known)}{hint}")
+    raise NamingError(f"the work has no step {cut(text)}; it has {', '.join(known)}{hint}")
 
 
 def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
@@ -193,12 +193,12 @@ def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str
     try:
         filled = _filled(listed, shape, levels)
     except _Misfit as misfit:
-        said = " of ".join(many(length, level) for length, level in zip(shape, levels, strict=True))
+        lengths = " of ".join(many(length, level) for length, level in zip(shape, levels, strict=True))
         without = per_head and isinstance(listed, list) and depth(listed) < (2 if shape[-1] == 1 else 3)
-        found = "it has no list for each head, as in [head 1, head 2]" if without else str(misfit)
+        problem = "it has no list for each head, as in [head 1, head 2]" if without else str(misfit)
         raise TensorError(
-            f"{name} in the answer must be {said}, with {nothing} for a number"
-            f"{', row or head' if per_head else ' or row'} that is not given; {found}"
+            f"{name} in the answer must be {lengths}, with {nothing} for a number"
+            f"{', row or head' if per_head else ' or row'} that is not given; {problem}"
         ) from None
     return filled if per_head else [filled]
 

@@ -17,89 +17,97 @@ ZERO, ONE = exact(0), exact(1)
 NOTHING = number(ZERO)
 
 
-def steps(given: Exercise, have: Have) -> dict[str, Step]:
+def steps(exercise: Exercise, have: Have) -> dict[str, Step]:
     """Every step by its name, in order; `have` holds the decimals."""
-    heads = [_HeadTables(given, have, head) for head in range(given.heads)]
-    memory = ", y the memory" if given.crosses and not given.direct else ""
-    mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
+    heads = [_HeadTables(exercise, have, head) for head in range(exercise.heads)]
+    memory = ", y the memory" if exercise.crosses and not exercise.direct else ""
+    mixed = "Outputs of the heads" if exercise.heads > 1 else "Mixed values"
     words = (  # name, title, formula, what a row is, what a column is
-        ("q", "Queries", f"q = {projection(given, 'q')}", "query", "component"),
-        ("k", "Keys", f"k = {projection(given, 'k')}{memory}", "key", "component"),
-        ("v", "Values", f"v = {projection(given, 'v')}{memory}", "key", "component"),
-        ("scores", "Scores", _score(given), "query", "key"),
-        ("masked", "Masked scores", f"s where {given.rule}, else -inf", "query", "key"),
+        ("q", "Queries", f"q = {projection(exercise, 'q')}", "query", "component"),
+        ("k", "Keys", f"k = {projection(exercise, 'k')}{memory}", "key", "component"),
+        ("v", "Values", f"v = {projection(exercise, 'v')}{memory}", "key", "component"),
+        ("scores", "Scores", _score(exercise), "query", "key"),
+        ("masked", "Masked scores", f"s where {exercise.rule}, else -inf", "query", "key"),
         ("exponentials", "Exponentials", "e^s", "query", "key"),
         ("sums", "Row sums", "sum of e^s over the keys", "query", ""),
         ("weights", "Weights", "a = e^s / row sum", "query", "key"),
         ("mixed", mixed, "z = sum of a v", "query", "component"),
     )
-    found = {
+    built = {
         name: Step(
-            name, title, formula, tuple(getattr(head, name) for head in heads), given.heads > 1, down, across
+            name,
+            title,
+            formula,
+            tuple(getattr(head, name) for head in heads),
+            exercise.heads > 1,
+            down,
+            across,
         )
         for name, title, formula, down, across in words
     }
-    return {**found, "outputs": _outputs(given, have, found["mixed"])}
+    return {**built, "outputs": _outputs(exercise, have, built["mixed"])}
 
 
-def projection(given: Exercise, name: str) -> str:
+def projection(exercise: Exercise, name: str) -> str:
     """What q, k or v is: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
-    if given.direct:
+    if exercise.direct:
         return "given"
-    source = "y" if given.crosses and name != "q" else "x"
-    if f"w{name}" in given.left_out:
-        return source if given.heads == 1 else f"part of {source}"
-    return f"W_{name} {source}" if given.columns else f"{source} W_{name}"
+    source = "y" if exercise.crosses and name != "q" else "x"
+    if f"w{name}" in exercise.left_out:
+        return source if exercise.heads == 1 else f"part of {source}"
+    return f"W_{name} {source}" if exercise.columns else f"{source} W_{name}"
 
 
-def convention(given: Exercise) -> str:
+def convention(exercise: Exercise) -> str:
     """On which side of a token the matrices stand, whether that matters, and which were left out.
 
     `tokens are rows: x W, not W x`.
     """
-    if given.direct:
+    if exercise.direct:
         return "q, k and v are given"
-    if len(given.left_out) == 3 and given.wo is None:
+    if len(exercise.left_out) == 3 and exercise.wo is None:
         source = "queries are the tokens, keys and values the memory"
-        return f"no matrices: {source if given.crosses else 'q = k = v = x'}"
-    here, product, other = ("columns", "W x", "x W") if given.columns else ("rows", "x W", "W x")
-    same = f"which is {other} too, as every matrix is symmetric" if given.symmetric else f"not {other}"
-    names = " and ".join(f"W_{name[1]}" for name in given.left_out)
-    return f"tokens are {here}: {product}, {same}" + (f"; without {names}, the identity" if names else "")
+        return f"no matrices: {source if exercise.crosses else 'q = k = v = x'}"
+    side, product, other = ("columns", "W x", "x W") if exercise.columns else ("rows", "x W", "W x")
+    same = f"which is {other} too, as every matrix is symmetric" if exercise.symmetric else f"not {other}"
+    names = " and ".join(f"W_{name[1]}" for name in exercise.left_out)
+    return f"tokens are {side}: {product}, {same}" + (f"; without {names}, the identity" if names else "")
 
 
-def exercise(given: Exercise) -> tuple[Step, ...]:
+def exercise(inputs: Exercise) -> tuple[Step, ...]:
     """What the work starts from: tokens, memory and matrices as they were given."""
-    if given.direct:
-        return (*_direct(given), *_matrices(given, "o"))
-    found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
-    if given.crosses:
-        found.append(Step("memory", "Memory", "y", (_numbers(given.memory),), False, "token", "component"))
-    return (*found, *_matrices(given, "qkvo"))
+    if inputs.direct:
+        return (*_direct(inputs), *_matrices(inputs, "o"))
+    first_steps = [Step("tokens", "Tokens", "x", (_numbers(inputs.tokens),), False, "token", "component")]
+    if inputs.crosses:
+        first_steps.append(
+            Step("memory", "Memory", "y", (_numbers(inputs.memory),), False, "token", "component")
+        )
+    return (*first_steps, *_matrices(inputs, "qkvo"))
 
 
-def _direct(given: Exercise) -> Iterator[Step]:
+def _direct(exercise: Exercise) -> Iterator[Step]:
     """Queries, keys and values as they were given, heads side by side."""
-    wide = len(given.tokens[0])
+    wide = len(exercise.tokens[0])
     rows = (
-        given.tokens,
-        *(tuple(row[part] for row in given.memory) for part in (slice(wide), slice(wide, None))),
+        exercise.tokens,
+        *(tuple(row[part] for row in exercise.memory) for part in (slice(wide), slice(wide, None))),
     )
     words = (("q", "Queries", "query"), ("k", "Keys", "key"), ("v", "Values", "key"))
     for (name, title, down), matrix in zip(words, rows, strict=True):
         yield Step(name, title, name, (_numbers(matrix),), False, down, "component")
 
 
-def _matrices(given: Exercise, names: str) -> Iterator[Step]:
+def _matrices(exercise: Exercise, names: str) -> Iterator[Step]:
     for name, title, matrices in (
-        ("q", "Query matrix", given.wq),
-        ("k", "Key matrix", given.wk),
-        ("v", "Value matrix", given.wv),
-        ("o", "Output matrix", () if given.wo is None else (given.wo,)),
+        ("q", "Query matrix", exercise.wq),
+        ("k", "Key matrix", exercise.wk),
+        ("v", "Value matrix", exercise.wv),
+        ("o", "Output matrix", () if exercise.wo is None else (exercise.wo,)),
     ):
-        if name in names and matrices and f"w{name}" not in given.left_out:
-            tables = tuple(_numbers(transposed(one) if given.columns else one) for one in matrices)
-            several = given.heads > 1 and name != "o"
+        if name in names and matrices and f"w{name}" not in exercise.left_out:
+            tables = tuple(_numbers(transposed(one) if exercise.columns else one) for one in matrices)
+            several = exercise.heads > 1 and name != "o"
             yield Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column")
 
 
@@ -107,11 +115,11 @@ def _numbers(matrix: Matrix) -> Rows:
     return tuple(tuple(map(number, row)) for row in matrix)
 
 
-def _score(given: Exercise) -> str:
+def _score(exercise: Exercise) -> str:
     """`s = q·k / sqrt(2)`."""
-    if given.divisor is not None:
-        return f"s = q·k / {format_exact(given.divisor)}"
-    return "s = q·k" if given.scale == 1 else f"s = {format_exact(given.scale)} · q·k"
+    if exercise.divisor is not None:
+        return f"s = q·k / {format_exact(exercise.divisor)}"
+    return "s = q·k" if exercise.scale == 1 else f"s = {format_exact(exercise.scale)} · q·k"
 
 
 def product(rows: Matrix, matrix: Matrix) -> Matrix:
@@ -143,15 +151,15 @@ def entries(matrix: Matrix, decimals: Decimals) -> Rows:
 class _HeadTables:
     """The tables of one head."""
 
-    def __init__(self, given: Exercise, have: Have, head: int) -> None:
-        mask = given.mask[head]
-        q = product(given.tokens, given.wq[head])
-        k, v = (product(given.memory, matrices[head]) for matrices in (given.wk, given.wv))
+    def __init__(self, exercise: Exercise, have: Have, head: int) -> None:
+        mask = exercise.mask[head]
+        q = product(exercise.tokens, exercise.wq[head])
+        k, v = (product(exercise.memory, matrices[head]) for matrices in (exercise.wk, exercise.wv))
         self.q, self.k, self.v = (
             entries(matrix, have[name][head]) for name, matrix in (("q", q), ("k", k), ("v", v))
         )
         scores = tuple(
-            tuple(expanded(given.scale * score) for score in row) for row in product(q, tuple(columns(k)))
+            tuple(expanded(exercise.scale * score) for score in row) for row in product(q, tuple(columns(k)))
         )
         powers, sums, weights, mixed = (
             have[name][head] for name in ("exponentials", "sums", "weights", "mixed")
@@ -188,37 +196,39 @@ def _weights(
     """The share of each attended key; keys of one score have one entry."""
     by_score: dict[Any, MatrixEntry] = {}
     seen = iter(scores)
-    found: list[MatrixEntry] = []
+    entries: list[MatrixEntry] = []
     for attends, value in zip(attended, values, strict=True):
         if not attends:
-            found.append(NOTHING)
+            entries.append(NOTHING)
             continue
         score = next(seen)
         if score not in by_score:
             place = scores.index(score)
             parts = [ONE if at == place else ZERO for at in range(len(scores))]
             by_score[score] = mixture(scores, parts, value)
-        found.append(by_score[score])
-    return tuple(found)
+        entries.append(by_score[score])
+    return tuple(entries)
 
 
 def _chosen(row: Sequence[Any], attended: Sequence[bool]) -> list[Any]:
     return [one for one, attends in zip(row, attended, strict=True) if attends]
 
 
-def _outputs(given: Exercise, have: Have, mixed: Step) -> Step:
-    if given.wo is None and given.heads == 1:
+def _outputs(exercise: Exercise, have: Have, mixed: Step) -> Step:
+    if exercise.wo is None and exercise.heads == 1:
         return Step("outputs", "Outputs", mixed.formula, mixed.tables, across="component")
-    joined = tuple(tuple(one for row in rows for one in row) for rows in zip(*mixed.tables, strict=True))
-    if given.wo is None:
-        return Step("outputs", "Outputs", "the heads side by side", (joined,), across="component")
+    rows_joined = tuple(tuple(one for row in rows for one in row) for rows in zip(*mixed.tables, strict=True))
+    if exercise.wo is None:
+        return Step("outputs", "Outputs", "the heads side by side", (rows_joined,), across="component")
     table = tuple(
-        tuple(_combined(row, column, value) for column, value in zip(columns(given.wo), values, strict=True))
-        for row, values in zip(joined, have["outputs"][0], strict=True)
+        tuple(
+            _combined(row, column, value) for column, value in zip(columns(exercise.wo), values, strict=True)
+        )
+        for row, values in zip(rows_joined, have["outputs"][0], strict=True)
     )
-    said = "W_o z" if given.columns else "z W_o"
-    said = said if given.heads == 1 else f"{said}, z the heads side by side"
-    return Step("outputs", "Outputs", said, (table,), across="component")
+    formula_text = "W_o z" if exercise.columns else "z W_o"
+    formula_text = formula_text if exercise.heads == 1 else f"{formula_text}, z the heads side by side"
+    return Step("outputs", "Outputs", formula_text, (table,), across="component")
 
 
 def _combined(row: Sequence[MatrixEntry], column: Sequence[Any], value: Decimal) -> MatrixEntry:

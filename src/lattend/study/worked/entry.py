@@ -62,7 +62,7 @@ class MatrixEntry:
             return None
         written = writing.format_exact(self.exact)
         fractions = _FRACTION.findall(written)
-        short = len(written) <= LONGEST and all(len(found) <= LONGEST_FRACTION for found in fractions)
+        short = len(written) <= LONGEST and all(len(part) <= LONGEST_FRACTION for part in fractions)
         return written if short else None
 
     @cached_property
@@ -102,8 +102,8 @@ def length(value: Any) -> int:
     return len(str(rest)) + (0 if factor == 1 else length(factor) + 1)
 
 
-def _digits(whole: int) -> int:
-    return whole.bit_length() * 3 // 10 + 1 + (whole < 0)
+def _digits(number: int) -> int:
+    return number.bit_length() * 3 // 10 + 1 + (number < 0)
 
 
 def decimal_of(value: Any) -> Decimal:
@@ -177,10 +177,10 @@ def mixture(scores: list[Any], parts: list[Any], value: Decimal) -> MatrixEntry:
 
 
 def _counts(scores: list[Any]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    counts: dict[Any, Any] = {}
     for score in scores:
-        found[score] = found.get(score, 0) + 1
-    return found
+        counts[score] = counts.get(score, 0) + 1
+    return counts
 
 
 def _length(terms: Mapping[Any, Any]) -> int:
@@ -198,5 +198,5 @@ def _ratio(above: Mapping[Any, Any], below: Mapping[Any, Any]) -> Any:
     )
     powers = [score - least for score in below]
     small = all(power.is_Integer and power <= HIGHEST_POWER for power in powers)
-    found: Any = upper / lower
-    return found.cancel() if small and all(factor.is_Rational for factor in above.values()) else found
+    quotient: Any = upper / lower
+    return quotient.cancel() if small and all(factor.is_Rational for factor in above.values()) else quotient

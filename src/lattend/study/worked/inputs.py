@@ -89,29 +89,29 @@ def read(
         raise DomainError(f"heads must be at least 1, got {heads}")
     x = exact_rows("tokens", tokens)
     y = x if memory is None else exact_rows("memory", memory)
-    given: dict[str, Any] = {"wq": wq, "wk": wk, "wv": wv}
-    left_out = tuple(name for name, matrix in given.items() if matrix is None)
-    given |= {name: np.eye(len((x if name == "wq" else y)[0]), dtype=int) for name in left_out}
-    matrices = {name: _per_head(name, matrix, heads, columns) for name, matrix in given.items()}
+    given_matrices: dict[str, Any] = {"wq": wq, "wk": wk, "wv": wv}
+    left_out = tuple(name for name, matrix in given_matrices.items() if matrix is None)
+    given_matrices |= {name: np.eye(len((x if name == "wq" else y)[0]), dtype=int) for name in left_out}
+    matrices = {name: _per_head(name, matrix, heads, columns) for name, matrix in given_matrices.items()}
     out = None if wo is None else _read_matrix("wo", wo, columns)
     _check_shapes(x, y, matrices, out, columns, left_out)
     _check_size(x, y, matrices, out)
-    found = read_rule(rule)
-    _check_sizes(found, sizes)
+    own_rule = read_rule(rule)
+    _check_sizes(own_rule, sizes)
     queries, keys, values = matrices.values()
-    mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
-    bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
+    mask = _mask(own_rule, len(x), len(y), len(queries), memory is not None, sizes)
+    bound = own_rule.at(**{name: value for name, value in sizes.items() if name in own_rule.parameters})
     factor = _scale(scale, len(queries[0][0]))
     return Exercise(x, y, queries, keys, values, out, factor, bound, mask, columns, left_out)
 
 
 def read_direct(q: Any, k: Any, v: Any, rule: Any, scale: Any, heads: Any, wo: Any, sizes: Any) -> Exercise:
     """Queries, keys and values that are given themselves."""
-    given = {"q": q, "k": k, "v": v}
-    missing = [name for name, rows in given.items() if rows is None]
+    tensors = {"q": q, "k": k, "v": v}
+    missing = [name for name, rows in tensors.items() if rows is None]
     if missing:
         raise NamingError(f"q, k and v are given together; {' and '.join(missing)} still to be given")
-    rows = {name: exact_rows(name, matrix) for name, matrix in given.items()}
+    rows = {name: exact_rows(name, matrix) for name, matrix in tensors.items()}
     q, k, v = rows.values()
     wide, deep = len(k[0]), len(v[0])
     if len(q[0]) != wide:
@@ -156,12 +156,12 @@ def _per_head(name: str, values: Any, heads: int, from_left: bool) -> tuple[Matr
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     if depth(values) == 3:
-        found = tuple(
+        per_head = tuple(
             _read_matrix(f"{name} of head {head + 1}", part, from_left) for head, part in enumerate(values)
         )
-        if heads not in (1, len(found)):
-            raise TensorError(f"{name} has matrices for {len(found)} heads, and heads is {heads}")
-        return found
+        if heads not in (1, len(per_head)):
+            raise TensorError(f"{name} has matrices for {len(per_head)} heads, and heads is {heads}")
+        return per_head
     matrix = _read_matrix(name, values, from_left)
     width, left = divmod(len(matrix[0]), heads)
     if left:
@@ -191,8 +191,8 @@ def _check_shapes(
 
     for name, given in matrices.items():
         if len(given) != heads:
-            said = f"wq has {many(heads, 'head')} and {name} has {many(len(given), 'head')}"
-            raise TensorError(f"{said}; they must be equal")
+            counts = f"wq has {many(heads, 'head')} and {name} has {many(len(given), 'head')}"
+            raise TensorError(f"{counts}; they must be equal")
         source, rows = ("tokens", x) if name == "wq" or y is x else ("memory", y)
         for matrix in given:
             if shape(matrix) != shape(given[0]):
@@ -220,9 +220,9 @@ def _check_shapes(
 
 def _check_size(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:
     products = 0
-    for name, given in matrices.items():
+    for name, matrix in matrices.items():
         rows = x if name == "wq" else y
-        products += len(given) * len(rows) * len(given[0]) * len(given[0][0])
+        products += len(matrix) * len(rows) * len(matrix[0]) * len(matrix[0][0])
     heads, width, deep = len(matrices["wq"]), len(matrices["wq"][0][0]), len(matrices["wv"][0][0])
     products += heads * len(x) * len(y) * (width + deep)
     products += 0 if wo is None else len(x) * len(wo) * len(wo[0])
@@ -257,10 +257,10 @@ def _mask(
         own["m"] = keys
     if rule.has_heads:
         own["heads"] = heads
-    for name, found in own.items():
-        told = sizes.get(name, rule.values.get(name, found))
-        if told != found:
-            raise DomainError(f"{name} = {told} is given, but there are {found}; leave {name} out")
+    for name, length in own.items():
+        chosen = sizes.get(name, rule.values.get(name, length))
+        if chosen != length:
+            raise DomainError(f"{name} = {chosen} is given, but there are {length}; leave {name} out")
     unbound = {name: size for name, size in own.items() if name not in rule.values}
     attended = rule.mask(**{**unbound, **sizes}).reshape(heads if rule.has_heads else 1, -1)
     if attended.shape[1] != queries * keys:

@@ -120,21 +120,21 @@ class _Judge:
         exact, own = entry.value, settled(reached.value)
         if written.near(exact):
             return NumberVerdict(place, written, exact, RIGHT, own)
-        given = [last for last in reversed(range(step)) if ORDER[last] in self._given]
-        for last, leads_to in self._ways(place, step, given):
+        earlier = [last for last in reversed(range(step)) if ORDER[last] in self._given]
+        for last, leads_to in self._ways(place, step, earlier):
             if written.near(leads_to):
                 self.reached[place] = leads_to
                 roots = self._roots(place, last)
                 return NumberVerdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
         return NumberVerdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
 
-    def _ways(self, place: Place, step: int, given: list[int]) -> Iterator[tuple[int, DecimalInterval]]:
+    def _ways(self, place: Place, step: int, earlier: list[int]) -> Iterator[tuple[int, DecimalInterval]]:
         """What a number may have been worked out as: from each given step, then with rounding after it."""
-        for last in given:
+        for last in earlier:
             yield last, interval(at(self._chain(last), place))
         places = self.written[place].places
         if 0 < places <= MOST_PLACES:
-            for last in (*given, -1):
+            for last in (*earlier, -1):
                 yield last, interval(at(self._rounded_chain(last, step, places), place))
 
     def _rounded_chain(self, last: int, step: int, places: int) -> Have:
@@ -209,27 +209,27 @@ class _Judge:
         """
         written, verdict = self.written[place], self.found[place]
         value, low, high = written.value, written.value - written.half, written.value + written.half
-        whole = written.places == 0
+        is_integer = written.places == 0
         if verdict.kind == SLIP:
-            return interval(value) if whole else DecimalInterval(low, value, high)
+            return interval(value) if is_integer else DecimalInterval(low, value, high)
         reached = self.reached[place]
         kept = (max(low, reached.low), min(high, reached.high))
         own = kept if kept[0] <= kept[1] else ()
         if verdict.kind == RIGHT:
-            own = (*own, verdict.exact, *((low, high) if beside and not whole else ()))
+            own = (*own, verdict.exact, *((low, high) if beside and not is_integer else ()))
         return hull(value, *own)
 
     def _roots(self, place: Place, last: int) -> frozenset[Place]:
         """The slips that a number worked out from the steps up to `last` comes from."""
         key = (place, last)
         if key not in self.remembered:
-            found: set[Place] = set()
+            causes: set[Place] = set()
             for source in sources(place, self._chain(last), self.worked.given):
                 if source in self.found and ORDER.index(source[0]) <= last:
-                    found |= self.found[source].roots
+                    causes |= self.found[source].roots
                 else:
-                    found |= self._roots(source, last)
-            self.remembered[key] = frozenset(found)
+                    causes |= self._roots(source, last)
+            self.remembered[key] = frozenset(causes)
         return self.remembered[key]
 
 
@@ -239,7 +239,7 @@ def at(have: Have, place: Place) -> Any:
     return have[name][head][row][column]
 
 
-def sources(place: Place, have: Have, given: Exercise) -> Iterator[Place]:
+def sources(place: Place, have: Have, exercise: Exercise) -> Iterator[Place]:
     """The numbers of earlier steps that a number is made of; those multiplied by 0 are none."""
     name, head, row, column = place
     if name == "scores":
@@ -249,7 +249,7 @@ def sources(place: Place, have: Have, given: Exercise) -> Iterator[Place]:
             if x:
                 yield "k", head, column, i
     elif name == "masked":
-        if given.mask[head][row][column]:
+        if exercise.mask[head][row][column]:
             yield "scores", head, row, column
     elif name == "exponentials":
         yield "masked", head, row, column
@@ -267,6 +267,6 @@ def sources(place: Place, have: Have, given: Exercise) -> Iterator[Place]:
                 yield "v", head, key, column
     elif name == "outputs":
         width = len(have["mixed"][0][0])
-        for i in range(width * given.heads):
-            if given.wo[i][column] != 0 if given.wo is not None else i == column:
+        for i in range(width * exercise.heads):
+            if exercise.wo[i][column] != 0 if exercise.wo is not None else i == column:
                 yield "mixed", i // width, row, i % width

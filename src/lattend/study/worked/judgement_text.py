@@ -41,22 +41,22 @@ def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]
         lines += [first, *(f"  {part}" for piece in rest for part in wrap_text(piece, columns - 2))]
     if len(groups) > MOST_LINES:
         lines += wrap_text(f"and {len(groups) - MOST_LINES:,} more such lines, which JSON has", columns)
-    for said in (summary(judgement), *notes(judgement)):
-        lines += wrap_text(said, columns)
+    for sentence in (summary(judgement), *notes(judgement)):
+        lines += wrap_text(sentence, columns)
     return lines
 
 
 def stray_sentences(judgement: Judgement) -> list[str]:
     """`row 2, q: 2 numbers too many, 1 and 1, which are left out`."""
-    found: list[str] = []
+    sentences: list[str] = []
     for name, head, row, texts in judgement.strays:
         where = f"head {head + 1}, " if judgement.heads > 1 and name != "outputs" else ""
         left_out = "which is left out" if len(texts) == 1 else "which are left out"
-        found.append(
+        sentences.append(
             f"{where}row {row + 1}, {_noun(name, 2)}: {many(len(texts), 'number')} too many at its end, "
             f"{_joined(texts)}, {left_out}"
         )
-    return found
+    return sentences
 
 
 def _groups(judgement: Judgement) -> list[list[NumberVerdict]]:
@@ -64,12 +64,12 @@ def _groups(judgement: Judgement) -> list[list[NumberVerdict]]:
     by_row: dict[tuple[Any, ...], list[NumberVerdict]] = {}
     for slip in judgement.slips:
         name, head, row, _ = slip.place
-        said = (slip.written.text, format_true(slip), _format_value(slip, slip.own))
-        by_row.setdefault((name, head, row, *said), []).append(slip)
+        words = (slip.written.text, format_true(slip), _format_value(slip, slip.own))
+        by_row.setdefault((name, head, row, *words), []).append(slip)
     alike: dict[tuple[Any, ...], list[NumberVerdict]] = {}
-    for (name, head, _, *said), slips in by_row.items():
+    for (name, head, _, *words), slips in by_row.items():
         columns = tuple(slip.place[3] for slip in slips)
-        alike.setdefault((name, head, columns, *said), []).extend(slips)
+        alike.setdefault((name, head, columns, *words), []).extend(slips)
     return list(alike.values())
 
 
@@ -81,16 +81,16 @@ def _sentence(judgement: Judgement, slips: Sequence[NumberVerdict]) -> str:
     columns = sorted({slip.place[3] for slip in slips})
     where = f"head {head + 1}, " if judgement.heads > 1 and name != "outputs" else ""
     which = "" if name == "sums" else f" {_listed(columns)}"
-    said = f"{where}row{_s(len(rows))} {_listed(rows)}, {_noun(name, len(columns))}{which}: "
-    said += f"you have {first.written.text}, exact {format_true(first)}"
+    text = f"{where}row{_s(len(rows))} {_listed(rows)}, {_noun(name, len(columns))}{which}: "
+    text += f"you have {first.written.text}, exact {format_true(first)}"
     if _format_like(first, first.own) != _format_like(first, first.exact):
-        said += f", and {_format_value(first, first.own)} from your numbers before it"
+        text += f", and {_format_value(first, first.own)} from your numbers before it"
     places = {slip.place for slip in slips}
     follow = [verdict.place for verdict in judgement.of("follows") if verdict.roots & places]
     if follow:
         parts, many = _followers(follow, judgement.heads)
-        said += f"; {parts} follow{'' if many else 's'} from {'them' if len(slips) > 1 else 'it'}"
-    return said
+        text += f"; {parts} follow{'' if many else 's'} from {'them' if len(slips) > 1 else 'it'}"
+    return text
 
 
 def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
@@ -99,16 +99,16 @@ def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
     for place in sorted(places, key=lambda place: ORDER.index(place[0])):
         by_step.setdefault(place[0], []).append(place)
     parts: list[str] = []
-    for name, found in by_step.items():
+    for name, numbers in by_step.items():
         of_heads, rows, columns = (
-            sorted(set(part)) for part in zip(*(place[1:] for place in found), strict=True)
+            sorted(set(part)) for part in zip(*(place[1:] for place in numbers), strict=True)
         )
         if name == "sums":
-            part = "the sum" if len(found) == 1 else "sums"
+            part = "the sum" if len(numbers) == 1 else "sums"
         elif len(columns) == 1:
             part = f"{_noun(name, 1)} {columns[0] + 1}"
         else:
-            part = _noun(name, len(found))
+            part = _noun(name, len(numbers))
         parts.append(f"{part} of row{_s(len(rows))} {_listed(rows)}")
         if heads > 1 and name != "outputs":
             parts[-1] += f" of head{_s(len(of_heads))} {_listed(of_heads)}"
@@ -149,8 +149,8 @@ def _commas(judgement: Judgement) -> list[str]:
     if not commas:
         return []
     first = commas[0].text
-    said = "1 decimal comma is" if len(commas) == 1 else f"{len(commas)} decimal commas are"
-    return [f"{said} read as a point: {first} as {first.replace(',', '.')}"]
+    subject = "1 decimal comma is" if len(commas) == 1 else f"{len(commas)} decimal commas are"
+    return [f"{subject} read as a point: {first} as {first.replace(',', '.')}"]
 
 
 def _whole_numbers(judgement: Judgement) -> list[str]:
@@ -162,9 +162,9 @@ def _whole_numbers(judgement: Judgement) -> list[str]:
     if not taken:
         return []
     first = taken[0]
-    said = "1 whole number passes" if len(taken) == 1 else f"{len(taken)} whole numbers pass"
+    subject = "1 whole number passes" if len(taken) == 1 else f"{len(taken)} whole numbers pass"
     return [
-        f"{said} for one within 1/2 that is not whole, as {first.written.text} for {format_true(first)}; "
+        f"{subject} for one within 1/2 that is not whole, as {first.written.text} for {format_true(first)}; "
         f"places=4 (--places 4) asks for decimals"
     ]
 

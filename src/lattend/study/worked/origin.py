@@ -90,7 +90,7 @@ class _Origins:
             return self._projected(name)
         if name == "outputs":
             return self._output()
-        found = {
+        origin_of = {
             "scores": self._score,
             "masked": self._masked,
             "exponentials": self._exponential,
@@ -98,34 +98,34 @@ class _Origins:
             "weights": self._weight,
             "mixed": self._mixed,
         }
-        return found[name]()
+        return origin_of[name]()
 
     def _rows(self, name: str) -> Rows:
         return self.worked.parts[name].tables[self.head]
 
     def _projected(self, name: str) -> Found:
-        given = self.worked.given
-        if given.direct:
+        exercise = self.worked.given
+        if exercise.direct:
             return (), Made()
-        source = "memory" if given.crosses and name != "q" else "tokens"
+        source = "memory" if exercise.crosses and name != "q" else "tokens"
         tables = {step.name: step.tables for step in self.worked.exercise}
         numbers = tables[source][0][self.row]
-        if f"w{name}" in given.left_out:
+        if f"w{name}" in exercise.left_out:
             place = self.head * len(self._rows(name)[0]) + self.column
             return (NumberSource(source, 0, self.row, place),), Made()
         matrix = tables[f"w{name}"][self.head]
-        factors = matrix[self.column] if given.columns else [line[self.column] for line in matrix]
-        across = (self.column, None) if given.columns else (None, self.column)
+        factors = matrix[self.column] if exercise.columns else [line[self.column] for line in matrix]
+        across = (self.column, None) if exercise.columns else (None, self.column)
         sources = (NumberSource(source, 0, self.row, None), NumberSource(f"w{name}", self.head, *across))
         return sources, self._dot(numbers, factors)
 
     def _score(self) -> Found:
-        given = self.worked.given
+        exercise = self.worked.given
         product, rounded, _ = self._dot(self._rows("q")[self.row], self._rows("k")[self.column])
-        if given.divisor is not None:
-            product = rf"\frac{{{product}}}{{{writing.latex(given.divisor)}}}"
-        elif given.scale != 1:
-            product = rf"{writing.latex(given.scale)} \cdot \left({product}\right)"
+        if exercise.divisor is not None:
+            product = rf"\frac{{{product}}}{{{writing.latex(exercise.divisor)}}}"
+        elif exercise.scale != 1:
+            product = rf"{writing.latex(exercise.scale)} \cdot \left({product}\right)"
         sources = (
             NumberSource("q", self.head, self.row, None),
             NumberSource("k", self.head, self.column, None),
@@ -174,18 +174,18 @@ class _Origins:
         return sources, self._dot(self._rows("weights")[self.row], values)
 
     def _output(self) -> Found:
-        given, mixed = self.worked.given, self.worked.mixed.tables
-        if given.wo is None and given.heads == 1:
+        exercise, mixed = self.worked.given, self.worked.mixed.tables
+        if exercise.wo is None and exercise.heads == 1:
             return self._mixed()
         width = len(mixed[0][0])
-        if given.wo is None:
+        if exercise.wo is None:
             head, place = divmod(self.column, width)
             return (NumberSource("mixed", head, self.row, place),), Made()
         numbers = [entry for rows in mixed for entry in rows[self.row]]
         (matrix,) = next(step for step in self.worked.exercise if step.name == "wo").tables
-        factors = matrix[self.column] if given.columns else [line[self.column] for line in matrix]
-        across = (self.column, None) if given.columns else (None, self.column)
-        heads = tuple(NumberSource("mixed", head, self.row, None) for head in range(given.heads))
+        factors = matrix[self.column] if exercise.columns else [line[self.column] for line in matrix]
+        across = (self.column, None) if exercise.columns else (None, self.column)
+        heads = tuple(NumberSource("mixed", head, self.row, None) for head in range(exercise.heads))
         return (*heads, NumberSource("wo", 0, *across)), self._dot(numbers, factors)
 
     def _dot(self, left: Sequence[MatrixEntry], right: Sequence[MatrixEntry]) -> Made:

@@ -16,10 +16,10 @@ Have = Mapping[str, Tables]
 ORDER = ("q", "k", "v", "scores", "masked", "exponentials", "sums", "weights", "mixed", "outputs")
 
 
-def follow(name: str, have: Have, given: Exercise) -> Tables:
+def follow(name: str, have: Have, exercise: Exercise) -> Tables:
     """The step of this name from the earlier ones in `have`."""
     with localcontext(CONTEXT):
-        return _RECIPES[name](have, given)
+        return _RECIPES[name](have, exercise)
 
 
 def product(rows: Decimals, matrix: Decimals) -> Decimals:
@@ -40,33 +40,33 @@ def _projected(rows: Matrix, weights: tuple[Matrix, ...]) -> Tables:
     return tuple(product(decimals(rows), decimals(matrix)) for matrix in weights)
 
 
-def _scores(have: Have, given: Exercise) -> Tables:
-    scale = decimal_of(given.scale)
+def _scores(have: Have, exercise: Exercise) -> Tables:
+    scale = decimal_of(exercise.scale)
     return tuple(
         tuple(tuple(scale * score for score in row) for row in product(q, tuple(columns(k))))
         for q, k in zip(have["q"], have["k"], strict=True)
     )
 
 
-def _masked(have: Have, given: Exercise) -> Tables:
+def _masked(have: Have, exercise: Exercise) -> Tables:
     return tuple(
         tuple(
             tuple(score if seen else MASKED for score, seen in zip(row, attended, strict=True))
             for row, attended in zip(table, mask, strict=True)
         )
-        for table, mask in zip(have["scores"], given.mask, strict=True)
+        for table, mask in zip(have["scores"], exercise.mask, strict=True)
     )
 
 
-def _exponentials(have: Have, given: Exercise) -> Tables:
+def _exponentials(have: Have, exercise: Exercise) -> Tables:
     return tuple(tuple(tuple(score.exp() for score in row) for row in table) for table in have["masked"])
 
 
-def _sums(have: Have, given: Exercise) -> Tables:
+def _sums(have: Have, exercise: Exercise) -> Tables:
     return tuple(tuple((sum(row, Decimal(0)),) for row in table) for table in have["exponentials"])
 
 
-def _weights(have: Have, given: Exercise) -> Tables:
+def _weights(have: Have, exercise: Exercise) -> Tables:
     """Where a query attends to no key all its weights are 0."""
     return tuple(
         tuple(
@@ -77,13 +77,13 @@ def _weights(have: Have, given: Exercise) -> Tables:
     )
 
 
-def _mixed(have: Have, given: Exercise) -> Tables:
+def _mixed(have: Have, exercise: Exercise) -> Tables:
     return tuple(product(weights, v) for weights, v in zip(have["weights"], have["v"], strict=True))
 
 
-def _outputs(have: Have, given: Exercise) -> Tables:
-    joined = tuple(tuple(x for row in rows for x in row) for rows in zip(*have["mixed"], strict=True))
-    return (joined if given.wo is None else product(joined, decimals(given.wo)),)
+def _outputs(have: Have, exercise: Exercise) -> Tables:
+    head_rows = tuple(tuple(x for row in rows for x in row) for rows in zip(*have["mixed"], strict=True))
+    return (head_rows if exercise.wo is None else product(head_rows, decimals(exercise.wo)),)
 
 
 _RECIPES: dict[str, Callable[[Have, Exercise], Tables]] = {

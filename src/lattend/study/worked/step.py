@@ -51,8 +51,8 @@ class Step(Shown):
         return all(entry.text is not None for rows in self.tables for row in rows for entry in row)
 
     def _nested(self, read: Callable[[MatrixEntry], Any]) -> Any:
-        found = [[[read(entry) for entry in row] for row in rows] for rows in self.tables]
-        return found if self.per_head else found[0]
+        nested = [[[read(entry) for entry in row] for row in rows] for rows in self.tables]
+        return nested if self.per_head else nested[0]
 
     def json(self, places: int = 4) -> dict[str, Any]:
         """The step as plain data; exact forms are texts, null where they are too long to be read."""
@@ -85,8 +85,8 @@ def too_long(steps: Sequence[Step], show: str = "both") -> list[str]:
     names = [step.name for step in steps if not step.readable]
     if show == "decimal" or not names:
         return []
-    said = "here" if len(steps) == 1 else f"in {', '.join(names)}"
+    where = "here" if len(steps) == 1 else f"in {', '.join(names)}"
     return [
-        f"decimals alone {said}: exact forms have more than {LONGEST} characters, or fractions of more than "
+        f"decimals alone {where}: exact forms have more than {LONGEST} characters, or fractions of more than "
         f"{LONGEST_FRACTION}; .exact has them"
     ]

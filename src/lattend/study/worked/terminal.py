@@ -25,8 +25,8 @@ def terminal(worked: Worked, width: int | None = None, places: int = 4, show: st
     """What is given and all steps, in lines no longer than `width`; short tables beside each other."""
     columns = max(NARROWEST, width or terminal_columns())
     lines = wrap_text("Attention worked through", columns)
-    for said in worked.statements(show):
-        lines += wrap_text(said, columns)
+    for statement in worked.statements(show):
+        lines += wrap_text(statement, columns)
     for steps in (worked.exercise, worked.steps[:3], *((step,) for step in worked.steps[3:])):
         blocks = [step_lines(step, columns, places, show) for step in steps]
         lines += ["", *_beside(blocks, columns, between=[""])]
@@ -47,7 +47,7 @@ def step_lines(step: Step, width: int | None = None, places: int = 4, show: str 
 def step_text(step: Step) -> str:
     """One step by itself, and why it has no exact forms where it has none."""
     columns = max(NARROWEST, terminal_columns())
-    notes = [part for said in too_long([step]) for part in wrap_text(said, columns)]
+    notes = [part for note in too_long([step]) for part in wrap_text(note, columns)]
     return "\n".join([*step_lines(step, columns), *notes])
 
 
@@ -88,8 +88,8 @@ def _table(step: Step, rows: Rows, width: int, places: int, forms: tuple[str, ..
     lines = _arranged(step, exact, rounded, width, forms)
     if any(left_out):
         parts = zip(left_out, ("row", "column"), strict=True)
-        said = " and ".join(f"{many} more {name}{'s' if many > 1 else ''}" for many, name in parts if many)
-        lines += wrap_text(f"{said} not printed; JSON, HTML, Markdown and LaTeX have them", width)
+        rest = " and ".join(f"{many} more {name}{'s' if many > 1 else ''}" for many, name in parts if many)
+        lines += wrap_text(f"{rest} not printed; JSON, HTML, Markdown and LaTeX have them", width)
     return lines
 
 
@@ -112,11 +112,11 @@ def _arranged(step: Step, exact: Cells, rounded: Cells, width: int, forms: tuple
 def _block(step: Step, cells: Cells, right: bool, first: int = 0) -> list[str]:
     """Rows under the numbers of the columns."""
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    names = [str(first + place + 1) for place in range(len(wide))]
+    names = [str(first + index + 1) for index in range(len(wide))]
     wide = [max(width, len(name)) for width, name in zip(wide, names, strict=True)]
     margin = len(str(len(cells)))
     lines = [_line(" " * margin, names, wide, right)] if step.across else []
-    return lines + [_line(f"{place + 1:>{margin}}", row, wide, right) for place, row in enumerate(cells)]
+    return lines + [_line(f"{index + 1:>{margin}}", row, wide, right) for index, row in enumerate(cells)]
 
 
 def _line(name: str, cells: Sequence[str], wide: Sequence[int], right: bool) -> str:
@@ -159,8 +159,8 @@ def _listed(step: Step, exact: Cells, rounded: Cells, width: int) -> list[str]:
     lines: list[str] = []
     margin = len(str(len(exact[0])))
     longest = max(len(form) for forms in exact for form in forms)
-    for place, (forms, numbers) in enumerate(zip(exact, rounded, strict=True)):
-        lines.append(f"{step.down} {place + 1}")
+    for index, (forms, numbers) in enumerate(zip(exact, rounded, strict=True)):
+        lines.append(f"{step.down} {index + 1}")
         for at, (form, shown) in enumerate(zip(forms, numbers, strict=True)):
             name = f"  {at + 1:>{margin}}  " if step.across else "  "
             if form == shown:

@@ -10,6 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lattend.draw.charts.chart import Scale
+from lattend.draw.formats.palette import ink
+from lattend.draw.grid.layout import draws_labels
+from lattend.draw.grid.marks import Label
+from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import significant
 from lattend.report.shown import Shown
@@ -18,11 +26,10 @@ from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
 from lattend.study.worked.inputs import Exercise, read, read_direct, shape
 from lattend.study.worked.recipes import ORDER, Tables, follow
-from lattend.study.worked.step import Step, too_long
+from lattend.study.worked.step import Rows, Step, too_long
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.draw.picture import Picture
     from lattend.study.worked.judge import Judgement
 
 LARGEST_SCORE = 10**6
@@ -65,7 +72,7 @@ def work(
     ['0.1966', '0.5344', '0.0723', '0.1966']
     """
     if q is None and k is None and v is None:
-        given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
+        exercise = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
     else:
         others = {
             "tokens": tokens,
@@ -80,13 +87,13 @@ def work(
             raise NamingError(
                 f"q, k and v are given, which {too_many[0]} would make; leave {too_many[0]} out"
             )
-        given = read_direct(q, k, v, rule, scale, heads, wo, sizes)
+        exercise = read_direct(q, k, v, rule, scale, heads, wo, sizes)
     have: dict[str, Tables] = {}
     for name in ORDER:
-        have[name] = follow(name, have, given)
+        have[name] = follow(name, have, exercise)
         if name == "scores":
             _check_scores(have["scores"])
-    return Worked(given, have, build.steps(given, have))
+    return Worked(exercise, have, build.steps(exercise, have))
 
 
 def _check_scores(tables: Tables) -> None:
@@ -180,32 +187,32 @@ class Worked(Shown):
     @property
     def facts(self) -> tuple[str, ...]:
         """What was given, how matrices are multiplied, and which queries attend to no key, in sentences."""
-        given = self.given
-        count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
-        memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
-        if given.direct:
-            count, memory = f"q is {shape(given.tokens)}", f", {many(len(given.memory), 'key')}"
-        scale = "no scaling" if given.scale == 1 else f"scores times {format_exact(given.scale)}"
-        if given.divisor is not None:
-            scale = f"scores divided by {format_exact(given.divisor)}"
-        rule = f"rule {given.rule}" if given.masks else "every query attends to every key"
-        said = f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}"
-        return (said, build.convention(given), *self._empty())
+        exercise = self.given
+        count = f"{many(len(exercise.tokens), 'token')} of {many(len(exercise.tokens[0]), 'number')}"
+        memory = f", {many(len(exercise.memory), 'key')} from a memory" if exercise.crosses else ""
+        if exercise.direct:
+            count, memory = f"q is {shape(exercise.tokens)}", f", {many(len(exercise.memory), 'key')}"
+        scale = "no scaling" if exercise.scale == 1 else f"scores times {format_exact(exercise.scale)}"
+        if exercise.divisor is not None:
+            scale = f"scores divided by {format_exact(exercise.divisor)}"
+        rule = f"rule {exercise.rule}" if exercise.masks else "every query attends to every key"
+        summary = f"{count}{memory}; {many(exercise.heads, 'head')}; {scale}; {rule}"
+        return (summary, build.convention(exercise), *self._empty())
 
     def statements(self, show: str = "both") -> tuple[str, ...]:
         """The facts, and which tables have decimals alone though exact forms are asked for."""
         return (*self.facts, *too_long((*self.exercise, *self.steps), show))
 
     def _empty(self) -> list[str]:
-        found: list[str] = []
+        empty: list[str] = []
         for head, mask in enumerate(self.given.mask):
             rows = [str(row + 1) for row, seen in enumerate(mask) if not any(seen)]
             of = f" of head {head + 1}" if self.given.heads > 1 else ""
             if len(rows) == 1:
-                found.append(f"row {rows[0]}{of} attends to no key: its weights and output are 0")
+                empty.append(f"row {rows[0]}{of} attends to no key: its weights and output are 0")
             elif rows:
-                found.append(f"rows {', '.join(rows)}{of} attend to no key: their weights and outputs are 0")
-        return found
+                empty.append(f"rows {', '.join(rows)}{of} attend to no key: their weights and outputs are 0")
+        return empty
 
     # Forms
 
@@ -217,30 +224,30 @@ class Worked(Shown):
 
     def html(self, places: int = 4, show: str = "both") -> str:
         """The steps as HTML, with real fractions; one element that can stand in any page."""
-        from lattend.study.worked.html import html
+        from lattend.study.worked.documents import html
 
         return html(self, places, show)
 
     def latex(self, places: int = 4, show: str = "both") -> str:
         """The steps as LaTeX, for a document that uses amsmath."""
-        from lattend.study.worked.latex import latex
+        from lattend.study.worked.documents import latex
 
         return latex(self, places, show)
 
     def markdown(self, places: int = 4, show: str = "both") -> str:
         """The steps as Markdown tables."""
-        from lattend.study.worked.markdown import markdown
+        from lattend.study.worked.documents import markdown
 
         return markdown(self, places, show)
 
     def json(self, places: int = 4) -> dict[str, Any]:
         """The steps as plain data; exact forms are texts, null where they are too long to be read."""
-        given = self.given
+        exercise = self.given
         return {
-            "rule": str(given.rule),
-            "scale": format_exact(given.scale),
-            "heads": given.heads,
-            "columns": given.columns,
+            "rule": str(exercise.rule),
+            "scale": format_exact(exercise.scale),
+            "heads": exercise.heads,
+            "columns": exercise.columns,
             "places": places,
             "facts": list(self.facts),
             "given": {step.name: step.json(places) for step in self.exercise},
@@ -249,8 +256,6 @@ class Worked(Shown):
 
     def draw(self, places: int = 4) -> Picture:
         """The weights as a heat picture, with the numbers in the cells."""
-        from lattend.study.worked.picture import draw_work
-
         return draw_work(self, places)
 
     def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
@@ -308,3 +313,49 @@ def _page(body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Attention worked through</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
+
+
+SIDE = 240.0
+MOST_TICKS = 16
+
+
+def draw_work(worked: Worked, places: int = 4) -> Picture:
+    """A panel a head, queries down and keys across; keys that the rule hides have no number."""
+    scale = Scale("weight", 0.0, 1.0)
+    exercise = worked.given
+    panels = tuple(
+        _panel(f"head {head + 1}" if exercise.heads > 1 else "", rows, exercise.mask[head], scale, places)
+        for head, rows in enumerate(worked.weights.tables)
+    )
+    hidden = ("no number: the rule hides the key",) if exercise.masks else ()
+    return Picture(
+        "Attention weights",
+        panels,
+        hidden if draws_labels(panels[0], len(panels), SIDE) else (),
+        worked.facts,
+        scales=(scale,),
+        labelled=Below(hidden, (), (scale,)),
+        bare=Below((), (), (scale,)),
+        columns=2 if exercise.heads in (2, 4) else 3,
+        grid=SIDE,
+        data={"weights": worked.weights.json(places)},
+    )
+
+
+def _panel(title: str, rows: Rows, mask: tuple[tuple[bool, ...], ...], scale: Scale, places: int) -> Panel:
+    cells = scale.cells(np.array([[float(entry.value) for entry in row] for row in rows]))
+    texts = [[entry.decimal(places) for entry in row] for row in rows]
+    longest = max((text for row in texts for text in row), key=len)
+    marks = tuple(
+        Label(query + 0.5, key + 0.5, text, ink(scale.looks[int(cells[query, key])].fill), like=longest)
+        for query, row in enumerate(texts)
+        for key, text in enumerate(row)
+        if mask[query][key]
+    )
+    return Panel(cells, scale.looks, _side("query", len(rows)), _side("key", len(rows[0])), title, marks)
+
+
+def _side(label: str, length: int) -> Side:
+    """A side whose cells are counted from 1, as rows and columns of a matrix are."""
+    every = -(-length // MOST_TICKS)
+    return Side(label, length, tuple((at + 0.5, str(at + 1)) for at in range(0, length, every)))

@@ -188,7 +188,7 @@ def judgement(verdict: Verdict, how: str = "") -> Judgement:
 
 
 def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | None:
-    from lattend.draw.grid.counterexample import counterexample_pairs
+    from lattend.draw.grid.rules import counterexample_pairs
 
     example = verdict.first_counterexample
     drawn = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
@@ -200,7 +200,7 @@ def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | N
 
 def claim_picture(question: ClaimQuestion) -> Picture:
     """The grid of the rule at the counterexample."""
-    from lattend.draw.grid.counterexample import numbers_for
+    from lattend.draw.grid.rules import numbers_for
 
     rule = read(question.rule)
     example = _count(rule, question).claim(question.claim, rename=question.rename).first_counterexample

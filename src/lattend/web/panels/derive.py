@@ -144,7 +144,7 @@ def _line(tried: TriedLine, changed: bool) -> LineView:
 
 
 def _sides(line: DerivedLine) -> dict[str, Any]:
-    from lattend.study.derivations.notations import LATEX
+    from lattend.counts.terms.notations import LATEX
 
     return dict(zip(("left", "relation", "right"), line.parts(LATEX), strict=True))
 

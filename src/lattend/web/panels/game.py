@@ -79,7 +79,7 @@ def game_of(question: GameQuestion) -> Game:
 
 @lru_cache(maxsize=CACHED_GAMES)
 def _cached_game(text: str, minimise: str, loss: str) -> Game:
-    from lattend.study.games.reader import RING, read_game
+    from lattend.study.games.game import RING, read_game
 
     if text.strip() == RING:
         raise NamingError("ring trains two nets, which takes a while: `lattend game ring` in a terminal")

@@ -42,8 +42,7 @@ def read_record(question: RecordQuestion) -> Record:
 
 @lru_cache(maxsize=4)
 def _cached_record(text: str) -> Record:
-    from lattend.study.heads.record import Record
-    from lattend.study.heads.recorded import digits_record
+    from lattend.study.heads.record import Record, digits_record
 
     return Record.of(text) if text else digits_record()
 
@@ -52,7 +51,7 @@ def record_code(question: RecordQuestion, *lines: str, imports: str = "") -> str
     """Lines of Python that begin with the record."""
     if question.record:
         return python(call("record = lt.study.heads.Record.read", "record.json"), *lines, imports=imports)
-    start = "from lattend.study.heads.recorded import digits_record"
+    start = "from lattend.study.heads.record import digits_record"
     return "\n".join((*([imports] if imports else []), start, "", "record = digits_record()", *lines))
 
 

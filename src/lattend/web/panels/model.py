@@ -101,7 +101,7 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
     """The cost of a model, at a length and as the length grows."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
-    from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
+    from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
     from lattend.cost.models.summary import report_of
     from lattend.report.numbers import format_bytes, percent
 

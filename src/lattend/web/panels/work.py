@@ -91,7 +91,7 @@ class WorkAnswer(Answer):
 
 def answer_work(question: WorkQuestion) -> WorkAnswer:
     """Queries, keys, values, scores, exponentials, row sums, weights and outputs, worked out exactly."""
-    from lattend.study.worked.latex import step_formula
+    from lattend.study.worked.documents import step_formula
 
     worked = worked_of(question)
     return WorkAnswer(

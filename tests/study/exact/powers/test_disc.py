@@ -28,10 +28,10 @@ KNOWN = [
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(KNOWN), min_size=1, max_size=5))
 def test_products_of_known_factors(parts: list[tuple[sympy.Expr, Disc]]) -> None:
-    found = disc(sympy.Poly(sympy.prod([factor for factor, _ in parts]), Z))
-    assert found.inside == sum(one.inside for _, one in parts)
-    assert found.on == sum(one.on for _, one in parts)
-    assert found.outside == sum(one.outside for _, one in parts)
+    result = disc(sympy.Poly(sympy.prod([factor for factor, _ in parts]), Z))
+    assert result.inside == sum(one.inside for _, one in parts)
+    assert result.on == sum(one.on for _, one in parts)
+    assert result.outside == sum(one.outside for _, one in parts)
 
 
 @settings(max_examples=60, deadline=None)
@@ -40,8 +40,8 @@ def test_against_roots_in_floats(coefficients: list[int]) -> None:
     sizes = np.abs(np.roots(coefficients))
     if np.abs(sizes - 1).min(initial=1) < 1e-4:
         return  # floats cannot tell
-    found = disc(sympy.Poly(coefficients, Z))
-    assert (found.inside, found.on, found.outside) == ((sizes < 1).sum(), 0, (sizes > 1).sum())
+    result = disc(sympy.Poly(coefficients, Z))
+    assert (result.inside, result.on, result.outside) == ((sizes < 1).sum(), 0, (sizes > 1).sum())
 
 
 def test_surds_as_coefficients() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lattend.cost.models.families.shared import (
     CAUSAL,
@@ -29,7 +29,8 @@ from lattend.cost.models.parts import (
 )
 from lattend.cost.models.spans import AttentionSpan
 
-Head = Callable[[Fields, int], tuple[str, Sequence[ModelPart]]]  # what it is called, and its parts
+Head = tuple[str, Sequence[ModelPart]]  # what it is called, and its parts
+Heads = Mapping[str, Callable[[Fields, int], Head]]  # by how the name of the class ends
 
 
 def bert(fields: Fields) -> Model:
@@ -37,22 +38,22 @@ def bert(fields: Fields) -> Model:
 
     The head is that of the class in `architectures`; without one, BertModel: no head but a pooler.
     """
-    return _with_types(fields, _bert_head, fields.size("max_position_embeddings"))
+    return _with_types(fields, BERT, fields.size("max_position_embeddings"))
 
 
 def roberta(fields: Fields) -> Model:
     """As BERT; positions begin after that of padding, so two of them are never used."""
     positions, padding = fields.size("max_position_embeddings"), fields.optional("pad_token_id", least=0)
-    return _with_types(fields, _roberta_head, positions - 1 - (1 if padding is None else padding))
+    return _with_types(fields, ROBERTA, positions - 1 - (1 if padding is None else padding))
 
 
-def _with_types(fields: Fields, head_of: Head, longest: int) -> Model:
+def _with_types(fields: Fields, heads: Heads, longest: int) -> Model:
     width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
     fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
     layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
     layers *= fields.layers("num_hidden_layers")
     tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
-    head, parts = head_of(fields, width)
+    head, parts = _head(fields, width, heads)
     return build_model(fields, head, width, layers, [*tables, *parts], longest=longest)
 
 
@@ -61,18 +62,9 @@ def distilbert(fields: Fields) -> Model:
     width, positions = fields.size("dim", "hidden_size"), fields.size("max_position_embeddings")
     layers = (_layer(fields, width, "n_heads", "hidden_dim"),)
     layers *= fields.layers("n_layers", "num_hidden_layers")
-    named = fields.architecture or "DistilBertModel"
-    if named.endswith("ForMaskedLM"):
-        head, parts = _language(fields), _scores(fields, width)
-    elif named.endswith("ForSequenceClassification"):
-        head, parts = _classifier(fields, width)
-    elif named.endswith("Model"):
-        head, parts = "no head", []
-    else:
-        raise unknown_head(fields, named, "…Model, …ForMaskedLM and …ForSequenceClassification")
-    return build_model(
-        fields, head, width, layers, [*_tables(fields, width, positions), *parts], longest=positions
-    )
+    head, parts = _head(fields, width, DISTILBERT)
+    outside = [*_tables(fields, width, positions), *parts]
+    return build_model(fields, head, width, layers, outside, longest=positions)
 
 
 def modernbert(fields: Fields) -> Model:
@@ -89,43 +81,26 @@ def modernbert(fields: Fields) -> Model:
     others = (*first, norm("layer norm", width, bias=biased))  # the first has none before its attention
     layers = [
         ModelLayer(
-            others if place else first, Attention(span, heads, heads, size, size), f"{hidden:,} wide, gated"
+            others if index else first, Attention(span, heads, heads, size, size), f"{hidden:,} wide, gated"
         )
-        for place, span in enumerate(_modern_spans(fields, fields.layers("num_hidden_layers")))
+        for index, span in enumerate(_modern_spans(fields, fields.layers("num_hidden_layers")))
     ]
     outside = [
         table("tokens", fields.size("vocab_size"), width),
         norm("norm of the tables", width, bias=biased),
         norm("last norm", width, bias=biased),
     ]
-    head, parts = _modern_head(fields, width, biased)
+    head, parts = _head(fields, width, MODERNBERT)
     return build_model(fields, head, width, layers, [*outside, *parts])
 
 
 def _modern_spans(fields: Fields, layers: int) -> list[AttentionSpan]:
     step, reach = fields.usual(3, "global_attn_every_n_layers"), fields.usual(128, "local_attention") // 2
     kind = {True: "full_attention", False: "sliding_attention"}
-    found = spans(fields, layers, lambda place: kind[place % max(step, 1) == 0], 1)
-    return [AttentionSpan("band", reach) if one.kind == "window" else AttentionSpan("full") for one in found]
-
-
-def _modern_head(fields: Fields, width: int, biased: bool) -> tuple[str, list[ModelPart]]:
-    named = fields.architecture or "ModernBertModel"
-    if named.endswith("Model"):
-        return "no head", []
-    bias = fields.flag("classifier_bias", False)
-    after = norm("head's norm", width, bias=biased)
-    if named.endswith("ForMaskedLM"):
-        scores = _scores(fields, width, bias=fields.flag("decoder_bias", True))[2:]
-        return _language(fields), [linear("head's dense", HEAD, width, width, bias=bias), after, *scores]
-    if named.endswith("ForSequenceClassification"):
-        labels = fields.labels()
-        parts = [linear("classifier's dense", HEAD, width, width, bias=bias, rows=ONCE), after]
-        return f"classifier of {labels:,}", [
-            *parts,
-            linear("classifier", HEAD, width, labels, bias=True, rows=ONCE),
-        ]
-    raise unknown_head(fields, named, "…Model, …ForMaskedLM and …ForSequenceClassification")
+    windows = spans(fields, layers, lambda place: kind[place % max(step, 1) == 0], 1)
+    return [
+        AttentionSpan("band", reach) if one.kind == "window" else AttentionSpan("full") for one in windows
+    ]
 
 
 def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> ModelLayer:
@@ -154,46 +129,88 @@ def _scores(fields: Fields, width: int, *, bias: bool = True) -> list[ModelPart]
     ]
 
 
-def _language(fields: Fields) -> str:
+def _head(fields: Fields, width: int, heads: Heads) -> Head:
+    """The head of the class in `architectures`; that of the bare model where none is named."""
+    named = fields.architecture or "Model"
+    for ending, head in heads.items():
+        if named.endswith(ending):
+            return head(fields, width)
+    endings = [f"…{ending}" for ending in heads]
+    raise unknown_head(fields, named, f"{', '.join(endings[:-1])} and {endings[-1]}")
+
+
+def _no_head(fields: Fields, width: int) -> Head:
+    return "no head", []
+
+
+def _pooler(fields: Fields, width: int) -> Head:
+    return "no head, with pooler", [linear("pooler", OTHER, width, width, bias=True, rows=ONCE)]
+
+
+def _language_model(fields: Fields, width: int) -> Head:
     kind = "causal" if fields.flag("is_decoder", False) else "masked"
     tied = ", head shared with the table" if fields.flag("tie_word_embeddings", True) else ""
-    return f"{kind} language model{tied}"
+    return f"{kind} language model{tied}", _scores(fields, width)
 
 
-def _pooler(width: int) -> ModelPart:
-    return linear("pooler", OTHER, width, width, bias=True, rows=ONCE)
+def _pretraining(fields: Fields, width: int) -> Head:
+    pair = linear("next sentence", HEAD, width, 2, bias=True, rows=ONCE)
+    parts = [*_scores(fields, width), *_pooler(fields, width)[1], pair]
+    return "masked language model and next sentence", parts
 
 
-def _classifier(fields: Fields, width: int) -> tuple[str, list[ModelPart]]:
+def _classifier(fields: Fields, width: int, *before: ModelPart) -> Head:
     labels = fields.labels()
-    return f"classifier of {labels:,}", [
-        linear("classifier's dense", HEAD, width, width, bias=True, rows=ONCE),
-        linear("classifier", HEAD, width, labels, bias=True, rows=ONCE),
-    ]
+    score = linear("classifier", HEAD, width, labels, bias=True, rows=ONCE)
+    return f"classifier of {labels:,}", [*before, score]
 
 
-def _bert_head(fields: Fields, width: int) -> tuple[str, Sequence[ModelPart]]:
-    named = fields.architecture or "BertModel"
-    if named.endswith(("ForMaskedLM", "LMHeadModel")):
-        return _language(fields), _scores(fields, width)
-    if named.endswith("ForPreTraining"):
-        pair = linear("next sentence", HEAD, width, 2, bias=True, rows=ONCE)
-        return "masked language model and next sentence", [*_scores(fields, width), _pooler(width), pair]
-    if named.endswith("ForSequenceClassification"):
-        labels = fields.labels()
-        score = linear("classifier", HEAD, width, labels, bias=True, rows=ONCE)
-        return f"classifier of {labels:,}", [_pooler(width), score]
-    if named.endswith("Model"):
-        return "no head, with pooler", [_pooler(width)]
-    raise unknown_head(fields, named, "…Model, …ForMaskedLM, …ForPreTraining, …ForSequenceClassification")
+def _pooled_classifier(fields: Fields, width: int) -> Head:
+    return _classifier(fields, width, *_pooler(fields, width)[1])
 
 
-def _roberta_head(fields: Fields, width: int) -> tuple[str, Sequence[ModelPart]]:
-    named = fields.architecture or "RobertaModel"
-    if named.endswith(("ForMaskedLM", "ForCausalLM")):
-        return _language(fields), _scores(fields, width)
-    if named.endswith("ForSequenceClassification"):
-        return _classifier(fields, width)
-    if named.endswith("Model"):
-        return "no head, with pooler", [_pooler(width)]
-    raise unknown_head(fields, named, "…Model, …ForMaskedLM and …ForSequenceClassification")
+def _dense_classifier(fields: Fields, width: int) -> Head:
+    dense = linear("classifier's dense", HEAD, width, width, bias=True, rows=ONCE)
+    return _classifier(fields, width, dense)
+
+
+def _modern_language_model(fields: Fields, width: int) -> Head:
+    bias = fields.flag("classifier_bias", False)
+    scores = _scores(fields, width, bias=fields.flag("decoder_bias", True))[2:]
+    dense = linear("head's dense", HEAD, width, width, bias=bias)
+    return _language_model(fields, width)[0], [dense, _modern_norm(fields, width), *scores]
+
+
+def _modern_classifier(fields: Fields, width: int) -> Head:
+    bias = fields.flag("classifier_bias", False)
+    dense = linear("classifier's dense", HEAD, width, width, bias=bias, rows=ONCE)
+    return _classifier(fields, width, dense, _modern_norm(fields, width))
+
+
+def _modern_norm(fields: Fields, width: int) -> ModelPart:
+    return norm("head's norm", width, bias=fields.flag("norm_bias", False))
+
+
+BERT: Heads = {
+    "ForMaskedLM": _language_model,
+    "LMHeadModel": _language_model,
+    "ForPreTraining": _pretraining,
+    "ForSequenceClassification": _pooled_classifier,
+    "Model": _pooler,
+}
+ROBERTA: Heads = {
+    "ForMaskedLM": _language_model,
+    "ForCausalLM": _language_model,
+    "ForSequenceClassification": _dense_classifier,
+    "Model": _pooler,
+}
+DISTILBERT: Heads = {
+    "ForMaskedLM": _language_model,
+    "ForSequenceClassification": _dense_classifier,
+    "Model": _no_head,
+}
+MODERNBERT: Heads = {
+    "ForMaskedLM": _modern_language_model,
+    "ForSequenceClassification": _modern_classifier,
+    "Model": _no_head,
+}

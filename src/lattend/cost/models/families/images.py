@@ -31,9 +31,9 @@ def vit(fields: Fields) -> Model:
         table("class token", 1, width),
         norm("last norm", width, bias=True),
     ]
-    head, found = _image_head(fields, width, pooler=fields.optional("pooler_output_size") or width)
+    head, head_parts = _image_head(fields, width, pooler=fields.optional("pooler_output_size") or width)
     layers = (layer,) * fields.layers("num_hidden_layers")
-    return build_model(fields, head, width, layers, [*outside, *found], image=patches + 1)
+    return build_model(fields, head, width, layers, [*outside, *head_parts], image=patches + 1)
 
 
 def swin(fields: Fields) -> Model:
@@ -64,7 +64,7 @@ def swin(fields: Fields) -> Model:
     layers: list[ModelLayer] = []
     for stage, (depth, many) in enumerate(zip(depths, heads, strict=True)):
         width = first << stage
-        layers += [_block(fields, width, many, rows, cols, place) for place in range(depth)]
+        layers += [_block(fields, width, many, rows, cols, index) for index in range(depth)]
         if stage + 1 < len(depths):
             merged = -(-rows // 2) * -(-cols // 2)
             # a token of the stage meets width × 2 width numbers; an odd side is padded by one
@@ -73,8 +73,8 @@ def swin(fields: Fields) -> Model:
             rows, cols = -(-rows // 2), -(-cols // 2)
     last = first << (len(depths) - 1)
     outside.append(norm("last norm", last, bias=True))
-    head, found = _image_head(fields, last, pooler=None)
-    return build_model(fields, head, last, layers, [*outside, *found], image=image)
+    head, head_parts = _image_head(fields, last, pooler=None)
+    return build_model(fields, head, last, layers, [*outside, *head_parts], image=image)
 
 
 def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: int) -> ModelLayer:

@@ -30,8 +30,8 @@ def deepseek(fields: Fields) -> Model:
     attention = Attention(CAUSAL, heads, heads, plain + rotary, value, latent + rotary, latent)
     mlp_bias = fields.flag("mlp_bias", False) if fields.family == "deepseek_v2" else False
     layers: list[ModelLayer] = []
-    for place in range(fields.layers("num_hidden_layers")):
-        inner, words = mixtures.deepseek(fields, width, place, bias=mlp_bias)
+    for index in range(fields.layers("num_hidden_layers")):
+        inner, words = mixtures.deepseek(fields, width, index, bias=mlp_bias)
         layers.append(ModelLayer((*parts, *inner), attention, words))
     further = fields.optional("num_nextn_predict_layers", "num_mtp_layers", least=0)
     if further:

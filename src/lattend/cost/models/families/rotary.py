@@ -76,11 +76,11 @@ def only_if_used(policy: Literal["above", "even below", "all"]) -> Spans:
 
 def gemma3_spans(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
     """Windows in five of six layers; with use_bidirectional_attention, w // 2 keys to each side, or all."""
-    found = every(6, 4096)(fields, layers)
+    windows = every(6, 4096)(fields, layers)
     if not fields.flag("use_bidirectional_attention", False):
-        return found
+        return windows
     return tuple(
-        AttentionSpan("band", s.keys // 2) if s.kind == "window" else AttentionSpan("full") for s in found
+        AttentionSpan("band", s.keys // 2) if s.kind == "window" else AttentionSpan("full") for s in windows
     )
 
 
@@ -186,8 +186,8 @@ def rotary(fields: Fields) -> Model:
     if style.sinks:
         parts.append(ModelPart("sinks", OTHER, heads))
     layers: list[ModelLayer] = []
-    for place, span in enumerate(style.spans(fields, count)):
-        inner, words = style.feed_forward(fields, width, place)
+    for index, span in enumerate(style.spans(fields, count)):
+        inner, words = style.feed_forward(fields, width, index)
         attention = Attention(span, heads, kv_heads, size, size)
         layers.append(ModelLayer((*parts, *inner), attention, words))
     return decoder(fields, width, layers, tied=style.tied, extra=norms(width, "last norm"))

@@ -30,7 +30,7 @@ def spans(
     """Each layer's span: by `layer_types`, or the usual type of its place; windows of None are causal."""
     types = fields.list_of("layer_types", str)
     if types is None:
-        types = [usual(place) for place in range(layers)]
+        types = [usual(index) for index in range(layers)]
     if len(types) != layers:
         raise fields.wrong("layer_types", f"a list of {layers}, one a layer", f"{len(types)} of them")
     return tuple(_span(fields, kind, window) for kind in types)
@@ -100,10 +100,10 @@ def head_dim(fields: Fields, width: int, heads: int) -> int:
 
 def kv_heads_of(fields: Fields, heads: int) -> int:
     """Heads of keys and values, a divisor of the heads; as many where the config does not say."""
-    found = fields.optional("num_key_value_heads") or heads
-    if heads % found:
-        raise fields.wrong("num_key_value_heads", f"a divisor of the {heads} heads", found)
-    return found
+    kv_heads = fields.optional("num_key_value_heads") or heads
+    if heads % kv_heads:
+        raise fields.wrong("num_key_value_heads", f"a divisor of the {heads} heads", kv_heads)
+    return kv_heads
 
 
 def decoder(

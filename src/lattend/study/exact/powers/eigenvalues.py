@@ -70,5 +70,5 @@ def square_part(expression: Any) -> tuple[Any, Any]:
         outside *= factor ** (power // 2)
         inside *= factor ** (power % 2)
     taken = sympy.sqrt(abs(number)) if number.is_Rational else sympy.Integer(1)
-    whole = taken if taken.is_Rational else taken.as_coeff_Mul()[0]  # 2 of 2·sqrt(3)
-    return sympy.expand(outside * whole), sympy.expand(number / whole**2 * inside)
+    rational = taken if taken.is_Rational else taken.as_coeff_Mul()[0]  # 2 of 2·sqrt(3)
+    return sympy.expand(outside * rational), sympy.expand(number / rational**2 * inside)

@@ -55,11 +55,11 @@ def form_change(matrix: MatrixOfH, form: Sequence[Sequence[Any]], names: Sequenc
     P = DomainMatrix([[M.domain.from_sympy(x) for x in row] for row in form], (size, size), M.domain)
     change = (M.transpose() * P * M - P).to_Matrix()
     vector = sympy.Matrix(names)
-    found = sympy.factor((vector.T * change * vector)[0, 0])
-    factors = [one for one, _ in sympy.factor_list(found)[1] if one.has(*names)]
+    change_of_form = sympy.factor((vector.T * change * vector)[0, 0])
+    factors = [one for one, _ in sympy.factor_list(change_of_form)[1] if one.has(*names)]
     if all(sympy.Poly(one, *names).total_degree() == 1 for one in factors):
-        return found, True
-    return found, size == 2 and _always_above(in_h(-change.det()))
+        return change_of_form, True
+    return change_of_form, size == 2 and _always_above(in_h(-change.det()))
 
 
 def _always_above(polynomial: Poly) -> bool:
@@ -82,8 +82,8 @@ def periodic(matrix: MatrixOfH) -> Any | None:
     equation = sympy.expand(-coefficients[1] - 2 + 4 * SINE**2)
     if sympy.Poly(equation, H).degree() > 2:
         return None
-    found = [sympy.simplify(root) for root in roots_by_squares(equation, H)]
-    above = [root for root in found if root.subs(SINE, sympy.Rational(1, 3)).evalf() > 0]
+    steps = [sympy.simplify(root) for root in roots_by_squares(equation, H)]
+    above = [root for root in steps if root.subs(SINE, sympy.Rational(1, 3)).evalf() > 0]
     return above[0].subs(SINE, sympy.sin(TURNS * sympy.pi / PERIOD)) if len(above) == 1 else None
 
 

@@ -78,8 +78,8 @@ class MatrixOfH(Shown):
     def characteristic(self) -> Poly:
         """det(zI - M), in z and h."""
         terms = [self.matrix.domain.to_sympy(c) for c in self.matrix.charpoly()]
-        whole = sum(c * Z ** (self.size - k) for k, c in enumerate(terms))
-        return sympy.Poly(whole, Z, H, domain=self.field.domain)
+        polynomial = sum(c * Z ** (self.size - k) for k, c in enumerate(terms))
+        return sympy.Poly(polynomial, Z, H, domain=self.field.domain)
 
     @cached_property
     def factors(self) -> list[tuple[Poly, int]]:
@@ -87,9 +87,9 @@ class MatrixOfH(Shown):
 
         With surds in the matrix these are factors without double roots, which may still split.
         """
-        whole = self.characteristic
-        found = (whole.factor_list() if self.field.rational else whole.sqf_list())[1]
-        return [(_monic_in_z(factor), power) for factor, power in found]
+        polynomial = self.characteristic
+        powers = (polynomial.factor_list() if self.field.rational else polynomial.sqf_list())[1]
+        return [(_monic_in_z(factor), power) for factor, power in powers]
 
     def rows_at(self, h: Any) -> tuple[DomainMatrix, Poly] | None:
         """The matrix and its characteristic polynomial at one exact h; None beyond number fields."""
@@ -105,13 +105,13 @@ class MatrixOfH(Shown):
 
     def at(self, h: Any) -> Behaviour | None:
         """What the powers do at one exact h; None where that is in no small number field."""
-        found = self.rows_at(h)
-        return None if found is None else behaviour(*found)
+        rows = self.rows_at(h)
+        return None if rows is None else behaviour(*rows)
 
     def period(self, h: Any) -> int | None:
         """The least m with M^m = 1 at one exact h; None if there is none."""
-        found = self.rows_at(h)
-        return None if found is None else cyclotomic_period(*found)
+        rows = self.rows_at(h)
+        return None if rows is None else cyclotomic_period(*rows)
 
     @cached_property
     def ranges(self) -> tuple[Range, ...]:
@@ -122,30 +122,30 @@ class MatrixOfH(Shown):
         one exact count holds for all.
         """
         ends = [sympy.Integer(0), *positive_roots(self.critical), sympy.oo]
-        found: list[Range] = []
+        joined_ranges: list[Range] = []
         for low, high in pairwise(ends):
-            found.append(Range(low, high, False, False, self.at(between(low, high))))
+            joined_ranges.append(Range(low, high, False, False, self.at(between(low, high))))
             if high != sympy.oo:
-                found.append(Range(high, high, True, True, self.at(high)))
-        return tuple(found)
+                joined_ranges.append(Range(high, high, True, True, self.at(high)))
+        return tuple(joined_ranges)
 
     @cached_property
     def critical(self) -> list[Poly]:
         """Polynomials in h; between their roots the behaviour stays as it is."""
-        found: list[Poly] = []
+        polynomials: list[Poly] = []
         alone: list[Poly] = []
         for factor, power in self.factors:
             pairs = factor.gcd(_mirror(factor))  # all of an irreducible factor, or nothing
             rest = factor.quo(pairs)
             if rest.degree(Z) > 0:
-                found.append(rest.resultant(_mirror(rest)))
+                polynomials.append(rest.resultant(_mirror(rest)))
             if pairs.degree(Z) > 0:
                 alone.append(pairs)
-                found.append(pairs.discriminant())
+                polynomials.append(pairs.discriminant())
                 if power > 1:
-                    found.append(self._defect(factor, power))
-        found += [a.resultant(b) for a, b in combinations(alone, 2)]
-        return [_over_rationals(one) for one in found if not one.is_zero]
+                    polynomials.append(self._defect(factor, power))
+        polynomials += [a.resultant(b) for a, b in combinations(alone, 2)]
+        return [_over_rationals(one) for one in polynomials if not one.is_zero]
 
     def _defect(self, factor: Poly, power: int) -> Poly:
         """0 where a repeated factor gets all its eigenvectors, though it lacks some elsewhere."""
@@ -188,10 +188,10 @@ def cyclotomic_period(matrix: DomainMatrix, characteristic: Poly) -> int | None:
     norm = characteristic if characteristic.domain.is_QQ else characteristic.norm()
     orders: list[int] = []
     for factor, _ in norm.factor_list()[1]:
-        whole = factor.clear_denoms(convert=True)[1]
-        if not whole.is_cyclotomic:
+        integral = factor.clear_denoms(convert=True)[1]
+        if not integral.is_cyclotomic:
             return None
-        orders.append(_order(whole))
+        orders.append(_order(integral))
     period = 1
     for order in orders:
         period = period * order // gcd(period, order)
@@ -239,14 +239,14 @@ def _over_rationals(polynomial: Poly) -> Poly:
 
 def merged(ranges: Sequence[Range]) -> tuple[Range, ...]:
     """Neighbours with the same behaviour put together."""
-    found: list[Range] = []
+    joined_ranges: list[Range] = []
     for one in ranges:
-        last = found[-1] if found else None
+        last = joined_ranges[-1] if joined_ranges else None
         if last and _same(last.behaviour, one.behaviour):
-            found[-1] = replace(last, high=one.high, high_in=one.high_in)
+            joined_ranges[-1] = replace(last, high=one.high, high_in=one.high_in)
         else:
-            found.append(one)
-    return tuple(found)
+            joined_ranges.append(one)
+    return tuple(joined_ranges)
 
 
 def _same(a: Behaviour | None, b: Behaviour | None) -> bool:

@@ -52,8 +52,8 @@ def squared_moduli(factor: Poly) -> list[Poly]:
     sums = _power_sums(coefficients, 2 * max(pairs, degree))
     products = _from_power_sums([(sums[k] ** 2 - sums[2 * k]) / 2 for k in range(1, pairs + 1)])
     squares = _from_power_sums([sums[2 * k] for k in range(1, degree + 1)])
-    found = [one for whole in (products, squares) for one, _ in whole.factor_list()[1]]
-    return list(dict.fromkeys(_monic(one) for one in found if one.has(R)))
+    factors = [one for polynomial in (products, squares) for one, _ in polynomial.factor_list()[1]]
+    return list(dict.fromkeys(_monic(one) for one in factors if one.has(R)))
 
 
 def radius(factors: Sequence[Poly]) -> tuple[RadiusPiece, ...] | None:
@@ -73,14 +73,14 @@ def radius(factors: Sequence[Poly]) -> tuple[RadiusPiece, ...] | None:
     ]
     real = [z for factor in factors if factor.degree(Z) <= 2 for z in roots_by_squares(factor.as_expr(), Z)]
     pieces = [_piece(low, high, moduli, real) for low, high in pairwise(ends)]
-    found = pieces[:1]
+    joined_pieces = pieces[:1]
     for piece in pieces[1:]:
-        last = found[-1]
+        last = joined_pieces[-1]
         if piece.polynomial == last.polynomial and piece.formula == last.formula:
-            found[-1] = replace(last, high=piece.high)
+            joined_pieces[-1] = replace(last, high=piece.high)
         else:
-            found.append(piece)
-    return tuple(found)
+            joined_pieces.append(piece)
+    return tuple(joined_pieces)
 
 
 def least_radius(pieces: Sequence[RadiusPiece], low: Any, high: Any) -> tuple[Any, Any] | None:
@@ -88,17 +88,17 @@ def least_radius(pieces: Sequence[RadiusPiece], low: Any, high: Any) -> tuple[An
 
     Inside a piece the radius is least where its polynomial's derivative by h is 0 too; else at an end.
     """
-    found: list[tuple[Any, RadiusPiece]] = []
+    minima: list[tuple[Any, RadiusPiece]] = []
     for piece in pieces:
         inner = in_h(sympy.resultant(piece.polynomial, piece.polynomial.diff(H), R))
         turns = [] if inner.is_zero else positive_roots([inner])
         for h in (*turns, piece.low, piece.high):
             inside = not at_most(h, low) and not at_most(high, h)
             if inside and at_most(piece.low, h) and at_most(h, piece.high):
-                found.append((h, piece))
-    if not found:
+                minima.append((h, piece))
+    if not minima:
         return None
-    h, piece = _lowest(found)
+    h, piece = _lowest(minima)
     return h, _exact_radius(piece, h)
 
 
@@ -107,9 +107,9 @@ def radius_at(pieces: Sequence[RadiusPiece], h: Any) -> Any:
     return _exact_radius(next(piece for piece in pieces if at_most(h, piece.high)), h)
 
 
-def _lowest(found: Sequence[tuple[Any, RadiusPiece]]) -> tuple[Any, RadiusPiece]:
+def _lowest(minima: Sequence[tuple[Any, RadiusPiece]]) -> tuple[Any, RadiusPiece]:
     """The h with the least radius; the first of those whose radii agree to hundreds of digits."""
-    tied = list(found)
+    tied = list(minima)
     for digits in PRECISIONS:
         sizes = [_near_square(piece, h, digits) for h, piece in tied]
         close = min(sizes) * (1 + TEN ** (5 - digits // 2))
@@ -123,9 +123,9 @@ def _piece(low: Any, high: Any, moduli: Sequence[Poly], real: Sequence[Any]) -> 
     """The piece between two ends: at a fraction there, no two polynomials have a root in common."""
     at = between(low, high)
     for digits in PRECISIONS:
-        found = [(interval, one) for one in moduli if (interval := _largest(one, at, digits))]
-        (least, most), polynomial = max(found, key=lambda pair: pair[0])
-        if len([one for one in found if one[0][1] >= least]) == 1:
+        roots = [(interval, one) for one in moduli if (interval := _largest(one, at, digits))]
+        (least, most), polynomial = max(roots, key=lambda pair: pair[0])
+        if len([one for one in roots if one[0][1] >= least]) == 1:
             return RadiusPiece(low, high, polynomial, _formula(polynomial, at, (least, most), real))
     raise NoClosedForm(f"which of two radii is larger, that agree to {PRECISIONS[-1]} digits")
 
@@ -145,18 +145,18 @@ def _near_square(piece: RadiusPiece, h: Any, digits: int) -> Any:
     if not h.is_Rational:
         inwards = -1 if h == piece.high else 1
         h = sympy.Rational(near(h, digits + 5)) * (1 + inwards * TEN**-digits)
-    found = _largest(piece.polynomial, h, digits)
-    assert found is not None
-    return (found[0] + found[1]) / 2
+    square = _largest(piece.polynomial, h, digits)
+    assert square is not None
+    return (square[0] + square[1]) / 2
 
 
 def _formula(polynomial: Poly, at: Any, ends: tuple[Any, Any], real: Sequence[Any]) -> Any | None:
     """The radius as a formula: a real eigenvalue, or the root of an r of degree 1 or 2."""
     for value in real:
-        here = value.subs(H, at)
-        if here.is_real and _is_root(polynomial.as_expr().subs(H, at), sympy.expand(here**2), ends):
-            whole = value.is_polynomial() and not value.is_number
-            return sympy.Abs(value) if whole else value * sign_of(here)
+        value_at = value.subs(H, at)
+        if value_at.is_real and _is_root(polynomial.as_expr().subs(H, at), sympy.expand(value_at**2), ends):
+            is_power = value.is_polynomial() and not value.is_number
+            return sympy.Abs(value) if is_power else value * sign_of(value_at)
     if polynomial.degree(R) > 2:
         return None
     middle, spread = middle_and_spread(polynomial.as_expr(), R)
@@ -182,9 +182,9 @@ def _algebraic(polynomial: Poly, h: Any, square: Any) -> Any:
     """The radius whose square is near this, as an exact root of the polynomial that eliminating h leaves."""
     minimal = sympy.minimal_polynomial(h, H)
     squared = polynomial.as_expr().subs(R, R**2)
-    whole = sympy.Poly(sympy.resultant(squared, minimal, H), R, domain="QQ")
+    eliminated = sympy.Poly(sympy.resultant(squared, minimal, H), R, domain="QQ")
     roots = [
-        root for factor, _ in whole.factor_list()[1] for root in real_roots(factor) if sign_of(root) >= 0
+        root for factor, _ in eliminated.factor_list()[1] for root in real_roots(factor) if sign_of(root) >= 0
     ]
     doubt = max(square, 1) * TEN ** (5 - DIGITS // 2)
     close = [root for root in roots if abs(near(root) ** 2 - square) < doubt]

@@ -1,16 +1,68 @@
-"""read_term: a formula's text → a Term; products may go without a sign, as in 2n and Z W_q."""
+"""Formulas as trees: `read_term` reads a text into a `Term`; products may go without a sign, as in 2n."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import ClassVar
 
 from lattend.errors import TextError
 from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.tokens import Kind, Source, Token, scan
-from lattend.study.derivations.term import BINDERS, FUNCTIONS, Term
+
+# Functions of what stands in their brackets; before a bracket, other names are factors
+FUNCTIONS = (
+    "softmax",
+    "exp",
+    "log",
+    "sqrt",
+    "norm",
+    "min",
+    "max",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "atan",
+    "abs",
+)
+# Run an index over its values: sum(a, i, 1, n), sum(a, k), sum(a, j != k)
+BINDERS = ("sum", "concat", "matrix")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An operation and what it is applied to.
+
+    number name              its text
+    + - * / // % ^ = != neg  as in `a - b`, `-a`
+    transposed               W.T
+    index, head              Z[q, k] and W{h}: the first argument is what has the index
+    call                     softmax(a)
+    indicator                is(k = q), which is 1 or 0
+    chance                   p(x|z), p(x, z): its text is the distribution and what stands between letters
+    sum concat matrix        a body, an index, and its limits or none; or a condition in place of the index
+    vector                   (a, b)
+    """
+
+    op: str
+    args: tuple[Term, ...] = ()
+    text: str = ""
+
+
+def signature(chance: Term) -> str:
+    """What a distribution is told apart by, its letters: p(x|z) is not p(z)."""
+    name, between = chance.text[:-1], chance.text[-1]
+    return f"{name}({between.join(letter.text for letter in chance.args)})"
+
+
+def bound_index(binder: Term) -> str:
+    """The index that a sum runs over its values."""
+    index = binder.args[1]
+    return index.text if index.op == "name" else index.args[0].text
+
 
 _TOKEN = re.compile(
     r"(?P<number>\d+)|(?P<name>[^\W\d_][\w\u0303]*'*)|(?P<sign>\.T\b|//|!=|[-+*/%^=(){}\[\],|])"

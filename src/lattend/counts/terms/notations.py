@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import ClassVar
 
-from lattend.study.derivations.term import Term
+from lattend.counts.terms.term import Term
 
 # How tightly a written part holds together; SERIES is a Σ with its body
 CONDITION, SUM, SERIES, PRODUCT, POWER, ATOM = range(6)
@@ -158,7 +158,7 @@ class TermNotation(ABC):
 class Plain(TermNotation):
     """For a terminal.
 
-    >>> from lattend.study.derivations.reader import read_term
+    >>> from lattend.counts.terms.term import read_term
     >>> Plain().write(read_term("sum(i^2, i, 1, n + 1)"))
     'Σ_{i=1}^{n+1} i²'
     """
@@ -226,7 +226,7 @@ class Plain(TermNotation):
 class Latex(TermNotation):
     r"""For a document that uses amsmath.
 
-    >>> from lattend.study.derivations.reader import read_term
+    >>> from lattend.counts.terms.term import read_term
     >>> Latex().write(read_term("n (n + 1)/2"))
     '\\frac{n (n + 1)}{2}'
     """
@@ -308,7 +308,7 @@ class Latex(TermNotation):
 class MathML(TermNotation):
     """For a page.
 
-    >>> from lattend.study.derivations.reader import read_term
+    >>> from lattend.counts.terms.term import read_term
     >>> MathML().write(read_term("n/2"))
     '<mfrac><mi>n</mi><mn>2</mn></mfrac>'
     """

@@ -1,0 +1,1 @@
+"""Terms: formulas as trees of any notation, written as text, LaTeX and MathML."""
