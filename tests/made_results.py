@@ -88,6 +88,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Picture": lambda: BAND.draw(n=6, t=2),
     "Count": BAND.count,
     "Verdict": lambda: BAND.count().claim("n*t"),
+    "OrderVerdict": lambda: BAND.count().claim("O(n*t)"),
     "Counterexample": lambda: BAND.count().claim("n*t").counterexample,
     "Reach": BAND.reach,
     "Depth": BAND.layers_to_reach_all,

@@ -276,7 +276,7 @@ def test_a_reconstruction_has_no_more_digits_than_its_error_leaves():
 def test_numbers():
     assert format_error(-84.3123, 0.0512) == "−84.312 ± 0.051" and format_error(1.0, 1234.5) == "1 ± 1,235"
     assert format_error(1.0, math.inf) == format_error(1.0, math.nan) == format_error(1.0, 0.0) == "1.0000"
-    assert format_error(-math.inf) == "−inf" and format_error(-0.00001) == "0.0000"
+    assert format_error(-math.inf) == "−inf" and format_error(-0.00001) == "−0.00001"
 
 
 def test_samples_of_any_whole_type():

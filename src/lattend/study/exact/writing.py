@@ -80,7 +80,7 @@ def _format(value: Any) -> tuple[str, int]:
 
 def integer_text(number: int) -> str:
     """All digits of a whole number; Python's own text ends at 4,300."""
-    return f"{Decimal(int(number)):f}"
+    return str(Decimal(int(number)))  # an integer has no exponent
 
 
 def _sum(value: Any) -> str:
