@@ -329,7 +329,8 @@ def test_another_sequence_and_rows_behind_the_last_may_hold_anything(
     """The kernels mark rows that a NaN has reached, and careful.py computes them again."""
     n, cu = 300, torch.tensor([0, 130, 200, 260])
     rule = rule_of(packed_key(lt.rule("k <= q and q - k <= 100").key, False)).at(n=n)
-    arrays = dict(zip(("cu", "seq"), sequence_arrays(Sequences(cu, cu, False), n, n), strict=True))
+    names = ["cu", "seq"]
+    arrays = dict(zip(names, sequence_arrays(Sequences(cu, cu, False), n, n), strict=True))
     runner = launch.PlanExecutor(
         plan(rule), cu.device, shapes=lambda kernel, place: shape_of(kernel, place, head_dim)
     )
