@@ -50,7 +50,8 @@ def install(seed: int = 0, set_attribute: Callable[..., None] = setattr) -> Coun
         with patch.object(kernel, "_interpreted", bool), patch.object(kernel, "FEWEST_ROWS", 0):
             return may_take_hopper(*given, **named)
 
-    set_attribute(launches, "launched", SimpleNamespace(launch=launch_emulated))  # not of those in Triton
+    # of the kernels in Gluon alone
+    set_attribute(launches, "launch_replay", SimpleNamespace(launch=launch_emulated))
     set_attribute(launches, "processors", lambda device: PROGRAMS)
     set_attribute(launch, "may_take_hopper", as_an_h200)
     return ran

@@ -19,7 +19,6 @@ IN_MODULES = {
     "torch._C._autograd._top_saved_tensors_default_hooks",
     "torch._C._current_autograd_node",
     "torch._C._current_graph_task_id",
-    "torch._C._dynamo.guards.TensorGuards",  # without it, calls are known by their kinds alone
     "torch._C._functorch.TransformType",
     "torch._C._functorch.get_interpreter_stack",
     "torch._C._functorch.is_batchedtensor",
@@ -33,7 +32,6 @@ IN_MODULES = {
     "torch._assert_async",
     "torch._dynamo.mark_static_address",
     "torch._fused_sdp_choice",
-    "torch._neg_view",  # without it, TensorGuards are not trusted
     "torch._ops.OpOverload",
     "torch._scaled_dot_product_cudnn_attention",
     "torch._scaled_dot_product_efficient_attention",
@@ -64,6 +62,7 @@ OF_OBJECTS: dict[str, Any] = {
     "_dynamo_marked_constant": torch.compiler.assume_constant_result(lambda: None),
     "_torchdynamo_disable": torch.compiler.disable(lambda: None),
     "_flatten": DeviceMesh,
+    "_ragged_idx": torch.nested.nested_tensor([torch.ones(2, 1)], layout=torch.jagged),
     "_get_backend": torch.distributed.ProcessGroup,
     "_timeout": torch.distributed.ProcessGroupGloo._Options(),  # pyright: ignore
 }

@@ -15,11 +15,11 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton import shapes
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import PlanExecutor
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
-from lattend.plans.tables import chunks
 from lattend.plans.tables.tile_costs import TileShape
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
@@ -228,7 +228,7 @@ def test_products_of_numbers_and_positions_beyond_32_bits(text: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query head has gradients of its own first; they are added up in float32, whatever the parts."""
-    monkeypatch.setattr(chunks, "MANY_ROWS", 1)
+    monkeypatch.setattr(shapes, "MANY_ROWS", 1)
     shares: list[int] = []
     alone = PlanExecutor._dkdv  # pyright: ignore[reportPrivateUsage]
 
@@ -241,7 +241,7 @@ def test_few_keys_that_many_heads_share(dtype: torch.dtype, monkeypatch: pytest.
     monkeypatch.setattr(PlanExecutor, "_dkdv", noted)
     for rule in (R.strided(t=9).at(n=37), R.sparse_strided(l=5).at(n=37), lt.rule("q % 4 == 0").at(n=21)):
         check(rule, batch=2, heads=4, kv_heads=2, dtype=dtype)
-    monkeypatch.setattr(chunks, "FEW_KEYS", 1)
+    monkeypatch.setattr(shapes, "FEW_KEYS", 1)
     check(R.strided(t=9).at(n=37), batch=2, heads=4, kv_heads=2, dtype=dtype)
     assert shares == [1, 1, 1, 2]
 

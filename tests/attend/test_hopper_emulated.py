@@ -23,13 +23,12 @@ import lattend as lt
 from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, rule_of
 from lattend.attend.call.varlen import Sequences, packed_key, sequence_arrays
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.kernels.triton import launch
+from lattend.attend.kernels.triton import launch, shapes
 from lattend.attend.kernels.triton.hopper import launches
 from lattend.attend.kernels.triton.shapes import on_hopper, padded
 from lattend.attend.kernels.triton.tables import refined
 from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
-from lattend.plans.tables import chunks
 from lattend.plans.tables.adjacency import in_boxes, in_order
 from lattend.plans.tables.chunks import steps_of
 from lattend.plans.tables.tile_costs import TileShape
@@ -87,7 +86,7 @@ def schedule(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
     def seeded(seed: int) -> None:
         seeds[0] = seed
 
-    monkeypatch.setattr(launches, "launched", SimpleNamespace(launch=instead))  # not of those in Triton
+    monkeypatch.setattr(launches, "launch_replay", SimpleNamespace(launch=instead))  # not of those in Triton
     yield seeded
 
 
@@ -282,7 +281,7 @@ def test_few_keys_that_many_heads_share(
     schedule: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each head's gradients come first, in float32, which are not these kernels'."""
-    monkeypatch.setattr(chunks, "MANY_ROWS", 1)
+    monkeypatch.setattr(shapes, "MANY_ROWS", 1)
     asked: list[bool] = []
 
     def noted(self: Any, *given: Any, hopper: bool = False) -> Any:
