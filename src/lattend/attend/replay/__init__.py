@@ -22,5 +22,6 @@ and types of options (1 is not True). Tensors with negated memory, sparse tensor
 modes, torch.func and tracing have no signature.
 
 The recorder stays: Triton's kernels and those of nets on a grid make dozens of decisions between launches. At
-n = 16 on a CPU a repeated call takes as long as torch's scaled_dot_product_attention, forward and backward.
+n = 16 on a CPU a repeated call takes 12 µs, as torch's scaled_dot_product_attention does. With gradients its
+forward pass takes 20 µs (torch 14), its backward pass 66 µs (torch 68).
 """
