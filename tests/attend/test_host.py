@@ -7,7 +7,8 @@ import subprocess
 import sys
 import sysconfig
 from array import array
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,51 @@ def test_a_signature_holds_what_is_done_around_a_call(kind: Any, monkeypatch: py
     torch.jit.trace(lambda w: (seen.append(signature_of(X, Y, Z)), w + 1)[1], X, check_trace=False)  # pyright: ignore
     assert len(seen) >= 3 and not any(seen)
     assert signature_of(X, Y, Z) == known
+
+
+@dataclass
+class OnGpu:
+    """A tensor as a signature sees it, on a GPU that need not be there."""
+
+    dtype: torch.dtype = torch.float32
+    is_cuda: bool = True
+    device: str = "cuda:0"
+    shape: tuple[int, ...] = (2, 3)
+
+    def stride(self) -> tuple[int, ...]:
+        return 3, 1
+
+    def data_ptr(self) -> int:
+        return 0
+
+
+def test_a_signature_holds_what_torch_may_run_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"flash": True, "efficient": True, "cudnn": True, "TF32": False}
+    asked = tuple(partial(settings.__getitem__, name) for name in ("flash", "efficient", "cudnn"))
+    monkeypatch.setattr(signature, "TOLD", asked)
+    monkeypatch.setattr(signature, "uses_tf32", lambda: settings["TF32"])
+    x: Any = OnGpu()
+    half: Any = OnGpu(torch.bfloat16)
+    known, known_half = signature.tensor_signature_by_python(x), signature.tensor_signature_by_python(half)
+    for name, value in [*settings.items()]:
+        settings[name] = not value
+        assert signature.tensor_signature_by_python(x) != known, name
+        assert (signature.tensor_signature_by_python(half) == known_half) == (name == "TF32")
+        settings[name] = value
+    assert signature.tensor_signature_by_python(x) == known
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["flash", "mem_efficient", "cudnn"])
+def test_so_does_the_compiled_one(kind: Any, name: str) -> None:
+    x = torch.ones(2, 3, device="cuda")
+    known, enable = kind((), x), getattr(torch.backends.cuda, f"enable_{name}_sdp")
+    enable(False)
+    try:
+        assert kind((), x) != known
+    finally:
+        enable(True)
 
 
 def test_a_signature_holds_values_and_options_with_their_types() -> None:

@@ -337,6 +337,16 @@ def test_onnx_refuses_what_changes_the_mask(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_torch_jit_trace_is_refused_with_a_cache_too() -> None:
+    class Decoding(torch.nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            return lt.attention(x, x, x, "causal", cache=lt.KVCache("causal", batch=1, heads=2, head_dim=8))
+
+    with pytest.raises(LattendError, match=r"torch\.jit\.trace cannot trace attention"):
+        torch.jit.trace(Decoding(), (torch.randn(1, 2, 1, 8),))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_torch_jit_trace_is_refused() -> None:
     with pytest.raises(LattendError, match=r"torch\.jit\.trace cannot trace attention"):
         torch.jit.trace(Layer().eval(), (numbers(2, 16, 8),))

@@ -181,8 +181,9 @@ def attend(
         results = plain_call.forward(call, signature, options, values)
     else:
         results = operator_for(call, options, values)(call.q, call.k, call.v, call.operator_call)
-    asked = [results[0], *(results[1:2] if options.return_lse else ())]
+    output, lse = results
+    returned = [output, lse] if options.return_lse else [output]
     if options.return_max_logit:
-        asked.append(max_logits_of(call.q, call.k, call.operator_call))
-    shaped = [call.in_callers_shape(x) for x in asked]
-    return shaped[0] if len(shaped) == 1 else tuple(shaped)
+        returned.append(max_logits_of(call.q, call.k, call.operator_call))
+    returned = [call.in_callers_shape(x) for x in returned]
+    return returned[0] if len(returned) == 1 else tuple(returned)

@@ -15,11 +15,11 @@ only allocate and launch. This folder is how it gets there:
     host/             the same signature and the calls of compiled code in C++, where a compiler was there.
 
 A call that is taken for another gives wrong numbers without an error. So whatever a signature holds has a
-test that fails if the signature loses it (tests/attend/test_host.py; test_direct.py for TF32 and random
-calls): dtype, device, shape, strides, the address modulo 16 (vector loads), which tensors are the same,
-requires_grad and grad mode, autocast and its dtype, TF32 and the choice of torch's own attention on a GPU,
-and types of options (1 is not True). Tensors with negated memory, sparse tensors and subclasses, dispatch
-modes, torch.func and tracing have no signature.
+test that fails if the signature loses it (tests/attend/test_host.py; random calls in test_direct.py): dtype,
+device, shape, strides, the address modulo 16 (vector loads), which tensors are the same, requires_grad and
+grad mode, autocast and its dtype, TF32 and the choice of torch's own attention on a GPU, and types of options
+(1 is not True). Tensors with negated memory, sparse tensors and subclasses, dispatch modes, torch.func and
+tracing have no signature.
 
 The recorder stays: Triton's kernels and those of nets on a grid make dozens of decisions between launches. At
 n = 16 on a CPU a repeated call takes 12 µs, as torch's scaled_dot_product_attention does. With gradients its

@@ -1,7 +1,7 @@
-"""Kinds of calls: all of their tensors but the values, and whether anybody watches.
+"""Signatures of tensors: everything about them but their numbers. Tensors that somebody watches have none.
 
-A record is made for a kind, so whatever may decide how a call runs is part of it. Both functions that make
-kinds are compiled where they can be; see replay/host.
+Whatever may decide how a call runs is part of its signature. Both functions that make signatures also exist
+in C++; see replay/host.
 """
 
 # forward_ad has no types
@@ -56,9 +56,9 @@ def is_watched() -> bool:
 
 
 def tensor_signature_by_python(*tensors: Tensor) -> CallSignature:
-    """All of the tensors but their values, and which of them are the same one.
+    """Returns all of the tensors but their numbers, and which of them are the same one.
 
-    On a GPU also what torch is told of it, of float32 whether it may be rounded to TF32.
+    On a GPU it holds torch's settings too: which attention it may run, and TF32 for float32.
     """
     first, ids = tensors[0], [*map(id, tensors)]
     told = [bool(said()) for said in TOLD] if first.is_cuda else []
