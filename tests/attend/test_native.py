@@ -21,7 +21,6 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.dispatch import chosen, chosen_backward
 from lattend.attend.kernels.native import build, kernel, library
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.attend.replay.recorder import Recorder
 from lattend.rules.rule import Rule
 
 pytestmark = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
@@ -69,8 +68,9 @@ def check(
     wide = None if grad_lse is None else grad_lse.double()
     inputs = BackwardInputs(exact[3], wide, exact[0], exact[1], exact[2], out, lse)
     expected = [out, lse, *reference.backward(call, inputs)[:3]]
-    out, lse = kernel.forward(Recorder(q, k, v), call, q, k, v)
-    grads = kernel.backward(Recorder(), call, BackwardInputs(grad, grad_lse, q, k, v, out, lse))
+    out, lse = kernel.prepare(call, q, k, v).run(q, k, v, *call.tensors)
+    given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+    grads = kernel.prepare_backward(call, given)(*(x for x in given if x is not None), *call.tensors)
     for found, wanted in zip((out, lse, *grads[:3]), expected, strict=True):
         assert torch.equal(found == -inf, wanted == -inf)
         there = wanted != -inf
@@ -171,12 +171,10 @@ def test_scores_may_be_large(level: str) -> None:
 def test_the_output_alone_is_that_with_the_log_sum_exp(rule: Rule, level: str) -> None:
     call = AttentionCall(rule.at(n=41, **({"heads": 3} if rule.has_heads else {})), 0.4)
     q, k, v = torch.randn(3, 1, 3, 41, 16)
-    recorder = Recorder(q, k, v)
     with library.at_level(level):
-        out, _ = kernel.forward(recorder, call, q, k, v)
-        alone = recorder.steps_to(out)
-        assert alone is not None
-        found = alone(q, k, v)
+        prepared = kernel.prepare(call, q, k, v)
+        out, _ = prepared.run(q, k, v, *call.tensors)
+        found = prepared.output(q, k, v)
     assert torch.equal(found, out) and found is not out
 
 
@@ -227,13 +225,9 @@ def test_nothing_is_written_beside_the_results(
 ) -> None:
     room: list[Tensor] = []
 
-    def empty(recorder: Recorder, shape: Any, dtype: torch.dtype, *others: Any) -> Tensor:
+    def empty_strided(shape: Any, strides: Any, *, dtype: torch.dtype) -> Tensor:
         return guarded(tuple(shape), dtype, room)
 
-    def empty_strided(shape: Any, strides: Any, *, dtype: torch.dtype, device: Any) -> Tensor:
-        return guarded(tuple(shape), dtype, room)
-
-    monkeypatch.setattr(Recorder, "empty", empty)
     monkeypatch.setattr(torch, "empty_strided", empty_strided)
     source = torch.Generator().manual_seed(0)
     q, k, v, grad = (
@@ -241,8 +235,9 @@ def test_nothing_is_written_beside_the_results(
     )
     call = AttentionCall(lt.rules.neighbourhood(r=2).at(rows=1, cols=37), 0.3)
     with library.at_level(level):
-        out, lse = kernel.forward(Recorder(), call, q, k, v)
-        kernel.backward(Recorder(), call, BackwardInputs(grad, None, q, k, v, out, lse))
+        out, lse = kernel.prepare(call, q, k, v).run(q, k, v, *call.tensors)
+        given = BackwardInputs(grad, None, q, k, v, out, lse)
+        kernel.prepare_backward(call, given)(grad, q, k, v, out, lse)
     assert len(room) == 5  # out, lse, dq, dk, dv
     for whole in room:
         assert (whole[:GUARD] == 7).all() and (whole[-GUARD:] == 7).all()
@@ -287,6 +282,6 @@ def test_a_library_of_another_source_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_real_keys_are_those_of_the_padding() -> None:
     k = torch.zeros(2, 1, 9, 4)
     call = AttentionCall(lt.rules.full().at(n=9), 1.0, key_range=torch.tensor([[0, 9], [2, 5]]))
-    found = kernel._real_keys(Recorder(), call, k)  # pyright: ignore[reportPrivateUsage]
+    (found,) = kernel.ExtraInputs(call, k, k).of(call.tensors)
     wanted = real_keys(call, 9)
-    assert found is not None and wanted is not None and torch.equal(found, wanted)
+    assert wanted is not None and torch.equal(found, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
@@ -95,6 +95,35 @@ class BackwardInputs(NamedTuple):
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias
+
+
+class ForwardPass(NamedTuple):
+    """A forward pass that a kernel has prepared, as functions of q, k, v and the call's other tensors."""
+
+    run: Callable[..., tuple[Tensor, Tensor]]  # the output in q's layout, and the log-sum-exp, contiguous
+    output: Callable[..., Tensor]  # the output alone; on a GPU, torch's own attention chooses its layout
+
+    @staticmethod
+    def of(run: Callable[..., tuple[Tensor, Tensor]]) -> ForwardPass:
+        """Returns a pass that always computes both."""
+
+        def output(*tensors: Tensor) -> Tensor:
+            return run(*tensors)[0]
+
+        return ForwardPass(run, output)
+
+
+# A prepared backward pass: from the BackwardInputs that are not None and the call's other tensors to the
+# gradients of q, k and v, in their layouts, and of the bias' tensors
+BackwardPass = Callable[..., Sequence[Tensor]]
+
+
+def backward_inputs(has_grad_lse: bool, tensors: Sequence[Tensor]) -> tuple[BackwardInputs, Sequence[Tensor]]:
+    """Splits what a backward pass receives: its inputs, and the call's other tensors."""
+    if has_grad_lse:
+        return BackwardInputs(*tensors[:7]), tensors[7:]
+    grad_out, *others = tensors[:6]
+    return BackwardInputs(grad_out, None, *others), tensors[6:]
 
 
 @lru_cache(maxsize=256)  # keeps the rule of a forward until its backward

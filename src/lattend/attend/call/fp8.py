@@ -8,6 +8,8 @@ which take the scales of both, are rounded once. The output is bfloat16 either w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,11 +32,12 @@ from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.call.tensors import per_query_head
 from lattend.attend.kernels import dispatch
+from lattend.attend.kernels.triton import kernel as triton
 from lattend.attend.kernels.triton.fp8 import DTYPE
 from lattend.attend.operators.tracing import left_to_python
 from lattend.attend.replay import plain_call
 from lattend.attend.replay.compiled_call import MAX_CALLS, wants_gradient
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.replay.recorder import RecordedPass, Recorder
 from lattend.attend.replay.signature import is_plain
 from lattend.errors import LattendError, NamingError, TensorError
 from lattend.recent import Recent
@@ -153,18 +156,24 @@ def by_kernel(
         if signature is not None:
             PREPARED.find(signature, lambda: None)
         return None
-    sinks = options.sinks
-    given = [*call.data.values(), *(() if sinks is None else (sinks,))]
-    recorder = Recorder(*tensors, *given)
-    out, lse = dispatch.KERNELS["triton"].forward(recorder, call, q, k, v)
-    if sinks is not None:
-        out, lse = recorder.do(with_sinks, out, lse, sinks)
-    steps = recorder.steps(out, lse) if options.return_lse else recorder.steps_to(out)
-    if signature is not None and steps is not None:
+    given = [*call.data.values(), *(() if options.sinks is None else (options.sinks,))]
+    recorded = RecordedPass(partial(_attend_recorded, replace(call.without_tensors(), scales=None)))
+    run = recorded if options.return_lse else recorded.first_result
+    results = run(*tensors, *given)
+    if signature is not None:
         names = {id(x): name for name, x in values.items()}
         arrays = tuple(names[id(x)] for x in call.data.values())
-        PREPARED.find(signature, lambda: plain_call.PreparedCall(steps, arrays))
-    return (out, lse) if options.return_lse else out
+        PREPARED.find(signature, lambda: plain_call.PreparedCall(run, arrays))
+    return results
+
+
+def _attend_recorded(call: AttentionCall, recorder: Recorder, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    """Runs the kernel of 8 bits on q, k, v, their scales, the rule's arrays, and the sinks if given."""
+    q, k, v, *scales = tensors[:6]
+    arrays, sinks = tensors[6 : 6 + len(call.data)], tensors[6 + len(call.data) :]
+    call = replace(call.with_tensors(arrays), scales=tuple(scales))
+    output, lse = triton.forward(recorder, call, q, k, v)
+    return recorder.do(with_sinks, output, lse, *sinks) if sinks else (output, lse)
 
 
 def _checked_call(

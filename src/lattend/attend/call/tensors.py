@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import nan
+from collections.abc import Callable, Sequence
+from math import nan, prod
 from typing import Any
 
 import torch
@@ -48,6 +48,21 @@ def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
     _, heads, n, _ = x.shape
     inside = x.stride(1) < x.stride(2)
     return (heads * n * width, *((width, heads * width) if inside else (n * width, width)), 1)
+
+
+def in_layout_of(result: Tensor, like: Tensor) -> Tensor:
+    """The result [batch, heads, n, width] in the order of `like`, copied if it is in another."""
+    order = strides(like, result.shape[-1])
+    return result if result.stride() == order else empty_like(like, result.shape[-1]).copy_(result)
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor of this shape.
+
+    >>> contiguous_strides((4, 2, 3))
+    (6, 3, 1)
+    """
+    return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def row_strides(x: Tensor) -> tuple[int, int, int]:

@@ -1,15 +1,23 @@
-"""Which kernel runs a call, and why the others do not: the one place that says so; and running it."""
+"""Which kernel runs a call, and why the others do not: the one place that says so. `prepare` asks it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from lattend import amx
-from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.sinks import with_sinks
+from lattend.attend.call.attention_call import (
+    AttentionCall,
+    BackwardInputs,
+    BackwardPass,
+    ForwardPass,
+    backward_inputs,
+)
+from lattend.attend.call.sinks import sink_gradients, with_sinks
+from lattend.attend.call.tensors import in_layout_of
 from lattend.attend.kernels import dense, gpu_crossovers, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.cpu import masked_sdpa
@@ -18,67 +26,60 @@ from lattend.attend.kernels.native import kernel as native
 from lattend.attend.kernels.native.crossovers import PASSES
 from lattend.attend.kernels.triton import fp8
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 
 
 class Kernel(Protocol):
-    """What each module of kernels/ has."""
+    """What each module of kernels/ has: a reason against a call, and what prepares its passes."""
 
     def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
 
-    def forward(
-        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[Tensor, Tensor]: ...
+    def prepare(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass: ...
 
-    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
+    def prepare_backward(self, call: AttentionCall, inputs: BackwardInputs) -> BackwardPass: ...
 
 
-class OneStep:
-    """A kernel of torch operations that decides as it goes: all of it is one step of a recorder."""
+class TorchKernel:
+    """A kernel of torch operations, which decides as it runs: nothing is prepared."""
 
     def __init__(self, module: Any) -> None:
         self.module, self.why_not = module, module.why_not
 
-    def forward(
-        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        run, bare = self.module.forward, call.without_tensors()
+    def prepare(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+        forward, bare = self.module.forward, call.without_tensors()
 
-        def step(q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
-            return run(bare.with_tensors(given), q, k, v)
+        def run(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+            output, lse = forward(bare.with_tensors(tensors), q, k, v)
+            return in_layout_of(output, q), lse.contiguous()
 
-        return recorder.do(step, q, k, v, *call.tensors)
+        return ForwardPass.of(run)
 
-    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-        run, bare, grad_lse = self.module.backward, call.without_tensors(), given.grad_lse
+    def prepare_backward(self, call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+        backward, bare, has_grad_lse = (
+            self.module.backward,
+            call.without_tensors(),
+            inputs.grad_lse is not None,
+        )
 
-        def step(grad_out: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-            lse_too, left = (None, tensors) if grad_lse is None else (tensors[0], tensors[1:])
-            inputs = BackwardInputs(grad_out, lse_too, *left[:5])
-            *grads, biases = run(bare.with_tensors(left[5:]), inputs)
-            return *grads, *biases
+        def run(*tensors: Tensor) -> Sequence[Tensor]:
+            given, others = backward_inputs(has_grad_lse, tensors)
+            *grads, biases = backward(bare.with_tensors(others), given)
+            matrices = zip(grads, (given.q, given.k, given.v), strict=True)
+            return [*(in_layout_of(grad, x) for grad, x in matrices), *biases]
 
-        whole = [x for x in given if x is not None]
-        dq, dk, dv, *biases = recorder.do(step, *whole, *call.tensors)
-        return dq, dk, dv, biases
-
-    def largest(self, call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
-        return self.module.largest(call, q, k)
+        return run
 
 
-class OnCpu(OneStep):
-    """Torch operations on a CPU; few pairs that depend on data have steps of their own."""
+class CpuKernel(TorchKernel):
+    """Torch operations on tiles; few pairs that depend on data are one call of torch's own attention."""
 
-    def forward(
-        self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        run = masked_sdpa.forward if masked_sdpa.takes(call, q, k, v) else super().forward
-        return run(recorder, call, q, k, v)
+    def prepare(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+        prepare = masked_sdpa.prepare if masked_sdpa.takes(call, q, k, v) else super().prepare
+        return prepare(call, q, k, v)
 
-    def backward(self, recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-        small = given.grad_lse is None and masked_sdpa.takes(call, given.q, given.k, given.v)
-        return (masked_sdpa.backward if small else super().backward)(recorder, call, given)
+    def prepare_backward(self, call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+        small = inputs.grad_lse is None and masked_sdpa.takes(call, inputs.q, inputs.k, inputs.v)
+        return (masked_sdpa.prepare_backward if small else super().prepare_backward)(call, inputs)
 
 
 # In the order they are preferred, but for what `preferred` says
@@ -86,9 +87,9 @@ KERNELS: dict[str, Kernel] = {
     "sdpa": sdpa,
     "triton": triton,
     "native": native,
-    "cpu": OnCpu(cpu),
-    "dense": OneStep(dense),
-    "reference": OneStep(reference),
+    "cpu": CpuKernel(cpu),
+    "dense": TorchKernel(dense),
+    "reference": TorchKernel(reference),
 }
 
 
@@ -182,19 +183,31 @@ def differentiated_by_torch(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
     return chosen_backward(call, q, k, v, None) == "sdpa"
 
 
-def forward(
-    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
+def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+    """Prepares the output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)
     name = chosen(call, q, k, v)
-    out, lse = KERNELS[name].forward(recorder, call, q, k, v)
+    forward = KERNELS[name].prepare(call, q, k, v)
     if call.sinks is None or name == "reference":  # it has them among its scores
-        return out, lse
-    return recorder.do(with_sinks, out, lse, call.sinks)
+        return forward
+    sinks = 3 + len(call.data) + len(call.bias)  # their place among the tensors of a pass
+
+    def run(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+        return with_sinks(*forward.run(*tensors), tensors[sinks])
+
+    return ForwardPass.of(run)
 
 
-def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k and v, and of the tensors of the bias."""
-    kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
-    return KERNELS[kernel].backward(recorder, call, given)
+def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+    """Prepares the gradients of q, k and v, of the bias' tensors, and of the sinks if there are any."""
+    name = chosen_backward(call, inputs.q, inputs.k, inputs.v, inputs.grad_lse)
+    backward = KERNELS[name].prepare_backward(call, inputs)
+    if call.sinks is None:
+        return backward
+    has_grad_lse, sinks = inputs.grad_lse is not None, len(call.data) + len(call.bias)
+
+    def run(*tensors: Tensor) -> Sequence[Tensor]:
+        given, others = backward_inputs(has_grad_lse, tensors)
+        return [*backward(*tensors), sink_gradients(others[sinks], given)]
+
+    return run

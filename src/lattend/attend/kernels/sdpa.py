@@ -16,12 +16,17 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.tensors import per_kv_head, per_query_head
+from lattend.attend.call.attention_call import (
+    AttentionCall,
+    BackwardInputs,
+    BackwardPass,
+    ForwardPass,
+    backward_inputs,
+)
+from lattend.attend.call.tensors import in_layout_of, per_kv_head, per_query_head
 from lattend.attend.kernels import gpu_crossovers
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.diagonal_blocks import DiagonalBlocks, diagonal_blocks
-from lattend.attend.replay.recorder import Recorder
 from lattend.plans.plan import plan
 
 aten = torch.ops.aten
@@ -117,72 +122,78 @@ def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor
     return None
 
 
-def forward(
-    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp."""
-    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    run: Any = FLASH_ON_CPU if q.device.type == "cpu" else library(q, v)
-    given = [_in_windows(recorder, x, found.window) for x in of_query_heads(recorder, q, k, v)]
-    how: dict[str, Any] = {"is_causal": found.causal, "scale": call.scale}
-    if run in (CUDNN, EFFICIENT):
-        how |= {"attn_bias": None, "compute_log_sumexp": True}
-    out, lse, *_ = recorder.do(
-        partial(run, **how), *given, first=_output(run, found.causal, call.scale, *given)
-    )
-    if run is EFFICIENT and lse.shape[-1] != q.shape[2]:
-        lse = recorder.do(partial(torch.narrow, dim=2, start=0, length=q.shape[2]), lse)
-    wide = torch.promote_types(q.dtype, torch.float32)
-    out, lse = (
-        _shaped(recorder, out, (*q.shape[:-1], v.shape[-1])),
-        _shaped(recorder, lse, q.shape[:-1], wide),
-    )
-    if q.device.type != "cpu":
-        return out, lse
-    return recorder.do(partial(cpu.checked, call.without_tensors()), out, lse, q, k, v, *call.tensors)
+def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+    """Prepares a forward pass of torch's own attention."""
+    blocks = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
+    on_cpu, bare, window = q.device.type == "cpu", call.without_tensors(), blocks.window
+    function: Any = FLASH_ON_CPU if on_cpu else library(q, v)
+    options: dict[str, Any] = {"is_causal": blocks.causal, "scale": call.scale}
+    quick = None if on_cpu else _quick_output(function, options, *_inputs(q, k, v, window))
+    if function in (CUDNN, EFFICIENT):
+        options |= {"attn_bias": None, "compute_log_sumexp": True}
+    shape, wide = (*q.shape[:-1], v.shape[-1]), torch.promote_types(q.dtype, torch.float32)
+
+    def run(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        out, lse, *_ = function(*_inputs(q, k, v, window), **options)
+        if function is EFFICIENT:
+            lse = lse.narrow(2, 0, shape[2])
+        if window is not None:
+            out, lse = out.reshape(shape), lse.reshape(shape[:-1])
+        out, lse = in_layout_of(out, q), lse.to(wide).contiguous()
+        return cpu.checked(bare, out, lse, q, k, v, *tensors) if on_cpu else (out, lse)
+
+    def output(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
+        if on_cpu:
+            return run(q, k, v, *tensors)[0]
+        given = _inputs(q, k, v, window)
+        out = function(*given, **options)[0] if quick is None else quick(*given)
+        return out if window is None else out.reshape(shape)
+
+    return ForwardPass(run, output)
 
 
-def _output(run: Any, causal: bool, scale: float, q: Tensor, k: Tensor, v: Tensor) -> Any:
+def _quick_output(function: Any, options: dict[str, Any], q: Tensor, k: Tensor, v: Tensor) -> Any:
     """What gives the output alone sooner: torch's own call, where it would take the same function."""
-    if q.device.type == "cpu":
-        return None
-    how: dict[str, Any] = {"is_causal": causal, "scale": scale}
     if q.shape[1] != k.shape[1]:
-        how["enable_gqa"] = True
+        options = {**options, "enable_gqa": True}
     try:
-        taken = torch._fused_sdp_choice(q, k, v, **how)  # pyright: ignore
+        taken = torch._fused_sdp_choice(q, k, v, **options)  # pyright: ignore
     except RuntimeError:  # none that it is allowed to take
         return None
-    return partial(scaled_dot_product_attention, **how) if FUNCTIONS.get(taken) is run else None
+    same = FUNCTIONS.get(taken) is function
+    return partial(scaled_dot_product_attention, **options) if same else None
 
 
-def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
-    grad_out, _, q, k, v, out, lse = given
-    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
-    whole = (grad_out, *of_query_heads(recorder, q, k, v), out)
-    cut = [_in_windows(recorder, x, found.window) for x in whole]
-    sums = _shaped(recorder, lse, cut[1].shape[:-1])
-    if q.device.type == "cpu":
-        run = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
-        run = partial(run, dropout_p=0.0, is_causal=found.causal, scale=call.scale)
-        grads = recorder.do(run, *cut, sums)
+def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+    """Prepares the gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
+    blocks = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
+    on_cpu, bare, window = inputs.q.device.type == "cpu", call.without_tensors(), blocks.window
+    if on_cpu:
+        run: Any = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+        run = partial(run, dropout_p=0.0, is_causal=blocks.causal, scale=call.scale)
     else:
-        sums = sums if sums.is_contiguous() else recorder.do(Tensor.contiguous, sums)
-        seed = recorder.keep(torch.zeros((), dtype=torch.int64, device=q.device))
-        run = partial(_on_a_gpu, library(q, v), found.causal, call.scale)
-        grads = recorder.do(run, *cut, sums, seed)
-    dq, dk, dv = (_shaped(recorder, grad, x.shape) for grad, x in zip(grads, whole[1:4], strict=True))
-    if dk.shape[1] != k.shape[1]:
-        dk, dv = recorder.do(per_kv_head, dk, k), recorder.do(per_kv_head, dv, v)
-    if q.device.type == "cpu":
-        step = partial(cpu.checked_gradients, call.without_tensors())
-        dq, dk, dv = recorder.do(step, dq, dk, dv, grad_out, q, k, v, out, lse, *call.tensors)
-    return dq, dk, dv, []
+        seed = torch.zeros((), dtype=torch.int64, device=inputs.q.device)
+        run = partial(_on_a_gpu, library(inputs.q, inputs.v), blocks.causal, call.scale, seed)
+
+    def gradients(*tensors: Tensor) -> Sequence[Tensor]:
+        (grad_out, _, q, k, v, out, lse), others = backward_inputs(False, tensors)
+        _, k_, v_ = whole = of_query_heads(q, k, v)
+        cut = [_in_windows(x, window) for x in (grad_out, *whole, out)]
+        dq, dk, dv = run(*cut, lse.reshape(cut[1].shape[:-1]).contiguous())
+        dq, dk, dv = dq.reshape(q.shape), dk.reshape(k_.shape), dv.reshape(v_.shape)
+        if k_ is not k:
+            dk, dv = per_kv_head(dk, k), per_kv_head(dv, v)
+        if on_cpu:
+            dq, dk, dv = cpu.checked_gradients(bare, dq, dk, dv, grad_out, q, k, v, out, lse, *others)
+        return [in_layout_of(grad, x) for grad, x in ((dq, q), (dk, k), (dv, v))]
+
+    return gradients
 
 
-def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    grad, q, k, v, out, sums, seed = given
+def _on_a_gpu(
+    run: Any, causal: bool, scale: float, seed: Tensor, *given: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    grad, q, k, v, out, sums = given
     sizes = q.shape[2], k.shape[2]
     if run is CUDNN:
         how = (seed, seed, None, None, None, *sizes, 0.0, causal)
@@ -202,25 +213,19 @@ def _on_a_gpu(run: Any, causal: bool, scale: float, *given: Tensor) -> tuple[Ten
     return dq, dk, dv
 
 
-def of_query_heads(recorder: Recorder, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _inputs(q: Tensor, k: Tensor, v: Tensor, window: int | None) -> list[Tensor]:
+    """The tensors as torch's function takes them."""
+    return [_in_windows(x, window) for x in of_query_heads(q, k, v)]
+
+
+def of_query_heads(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """q, and k and v with a head for each of q's, unless the function of torch shares them itself."""
-    shares = q.device.type == "cuda" and library(q, v) is not EFFICIENT
-    if shares or q.shape[1] == k.shape[1]:
+    if q.shape[1] == k.shape[1] or (q.device.type == "cuda" and library(q, v) is not EFFICIENT):
         return q, k, v
-    repeat = partial(per_query_head, heads=q.shape[1])
-    return q, recorder.do(repeat, k), recorder.do(repeat, v)
+    return q, per_query_head(k, q.shape[1]), per_query_head(v, q.shape[1])
 
 
-def _in_windows(recorder: Recorder, x: Tensor, window: int | None) -> Tensor:
+def _in_windows(x: Tensor, window: int | None) -> Tensor:
     """Windows as heads of their own, [batch * heads, windows, window, D]; rows that lie apart are copied."""
-    x = x if x.stride(-1) == 1 else recorder.do(Tensor.contiguous, x)
-    if window is None:
-        return x
-    return _shaped(recorder, x, (x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3]))
-
-
-def _shaped(recorder: Recorder, x: Tensor, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
-    """The same numbers in this shape and dtype; x itself where it has them."""
-    if x.dtype != (dtype or x.dtype):
-        x = recorder.do(partial(Tensor.to, dtype=dtype), x)
-    return x if x.shape == tuple(shape) else recorder.do(partial(Tensor.reshape, shape=tuple(shape)), x)
+    x = x if x.stride(-1) == 1 else x.contiguous()
+    return x if window is None else x.reshape(x.shape[0] * x.shape[1], -1, window, x.shape[3])

@@ -23,13 +23,12 @@ from torch import Tensor
 from lattend.attend.bias import repeated_along_the_batch
 from lattend.attend.call.attention_call import BackwardInputs, CallSignature, Gradients
 from lattend.attend.call.rule_names import axes_looked_up
-from lattend.attend.call.sinks import sink_gradients
+from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.call.tensors import empty_like
-from lattend.attend.kernels import dispatch, reference_by_torch
+from lattend.attend.kernels import dense, dispatch, reference_by_torch
 from lattend.attend.operators import onnx
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
 from lattend.attend.replay.compiled_call import MAX_CALLS, CompiledCall, WithoutAutocast, compiled_call_of
-from lattend.attend.replay.recorder import Recorder
 from lattend.attend.replay.signature import tensor_signature
 from lattend.errors import LattendError
 from lattend.recent import Recent
@@ -92,7 +91,8 @@ def by_torch(q: Tensor, k: Tensor, v: Tensor, operator_call: OperatorCall) -> An
     with WithoutAutocast(q):
         if dispatch.chosen(call, q, k, v) == "reference":
             return reference_by_torch.forward(call, q, k, v)
-        return dispatch.forward(Recorder(), call, q, k, v)
+        output, lse = dense.forward(call, q, k, v)
+        return (output, lse) if call.sinks is None else with_sinks(output, lse, call.sinks)
 
 
 def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: OperatorCall) -> Gradients:
@@ -102,7 +102,7 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, operator_call: Ope
         if call.kernel == "reference":
             (*grads, biases), sinks = reference_by_torch.backward(call, inputs)
         else:
-            *grads, biases = dispatch.backward(Recorder(), call, inputs)
+            *grads, biases = dense.backward(call, inputs)
             sinks = None if call.sinks is None else sink_gradients(call.sinks, inputs)
         dq, dk, dv = grads
         return dq, dk, dv, [*biases, *(() if sinks is None else (sinks,))]

@@ -1,4 +1,4 @@
-"""CompiledCall: what was decided for one signature, as steps that are repeated on other tensors.
+"""CompiledCall: what was prepared for one signature, forward and backward.
 
 The signature is all that the code which decides may look at: the rule, its numbers and the options, and of
 each tensor its dtype, device, shape, strides and alignment.
@@ -6,10 +6,8 @@ each tensor its dtype, device, shape, strides and alignment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,15 +15,13 @@ from torch import Tensor
 from lattend.attend.call.attention_call import (
     AttentionCall,
     BackwardInputs,
+    BackwardPass,
     CallSignature,
-    Gradients,
+    ForwardPass,
 )
 from lattend.attend.call.padding import check_lengths
-from lattend.attend.call.sinks import sink_gradients
-from lattend.attend.call.tensors import strides
 from lattend.attend.kernels import dispatch
 from lattend.attend.operators.operator_arguments import OperatorCall
-from lattend.attend.replay.recorder import Recorder, Steps
 from lattend.attend.replay.signature import tensor_signature
 from lattend.recent import Recent
 
@@ -34,64 +30,46 @@ MAX_GRADIENTS = 4  # signatures of gradients that are kept for one call
 
 
 class CompiledCall:
-    """The steps of one signature, forward and backward, once they are recorded."""
+    """What was prepared for one signature: a forward pass, and a backward pass for each kind of gradient."""
 
     def __init__(self, operator_call: OperatorCall, call: AttentionCall) -> None:
         self.operator_call, self.call = operator_call, call.without_tensors()
-        self.steps: Steps | None = None
-        self.output_steps: Steps | None = None  # those that lead to the output alone
-        self.backward_steps: Recent[CallSignature, Steps] = Recent(MAX_GRADIENTS)
+        self.forward_pass: ForwardPass | None = None
+        self.backward_passes: Recent[CallSignature, BackwardPass] = Recent(MAX_GRADIENTS)
         self._differentiated: bool | None = None
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor]:
+    def prepared(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> ForwardPass:
+        """Returns the forward pass, which is prepared for the first of such tensors."""
+        if self.forward_pass is None:
+            self.forward_pass = dispatch.prepare(self.call.with_tensors(tensors), q, k, v)
+        return self.forward_pass
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the output and the log-sum-exp."""
-        known = self.steps
-        return self._record(q, k, v, *given)[:2] if known is None else self._replay(known, q, k, v, *given)
+        self._check(k, tensors)
+        with WithoutAutocast(q):
+            return self.prepared(q, k, v, *tensors).run(q, k, v, *tensors)
 
-    def output(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Tensor:
+    def output(self, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> Tensor:
         """Returns the output alone, which torch's own attention on a GPU lays out in memory as it likes."""
-        known = self.output_steps
-        return self._record(q, k, v, *given)[2] if known is None else self._replay(known, q, k, v, *given)
+        self._check(k, tensors)
+        with WithoutAutocast(q):
+            return self.prepared(q, k, v, *tensors).output(q, k, v, *tensors)
 
-    def output_runner(self, q: Tensor) -> Steps:
-        """Returns the recorded steps to the output directly when a call needs no checks."""
-        return self.output if self._needs_checks(q) or self.output_steps is None else self.output_steps
+    def runner(self, *tensors: Tensor) -> Callable[..., tuple[Tensor, Tensor]]:
+        """Returns `forward`, or the prepared pass itself if such calls need no checks."""
+        return self.forward if self._needs_checks(tensors[0]) else self.prepared(*tensors).run
 
-    def runner(self, q: Tensor) -> Steps:
-        """Returns the same for the output and the log-sum-exp."""
-        return self.forward if self._needs_checks(q) or self.steps is None else self.steps
+    def output_runner(self, *tensors: Tensor) -> Callable[..., Tensor]:
+        """Returns `output`, or the prepared pass itself if such calls need no checks."""
+        return self.output if self._needs_checks(tensors[0]) else self.prepared(*tensors).output
 
     def _needs_checks(self, q: Tensor) -> bool:
         return self.call.key_range is not None or torch.is_autocast_enabled(q.device.type)
 
-    def _record(self, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Runs a call and records its steps.
-
-        Returns the output in the layout of q, the log-sum-exp, and the output as `output` returns it.
-        """
-        self._check(k, given)
-        recorder, call = Recorder(q, k, v, *given), self.call.with_tensors(given)
-        with WithoutAutocast(q):
-            alone, lse = dispatch.forward(recorder, call, q, k, v)
-        # a copy of what torch's own attention gives on a GPU would take longer than torch does
-        own = q.device.type == "cuda" and dispatch.chosen(call, q, k, v) == "sdpa"
-        alone = alone if own else _in_layout_of(recorder, alone, q)
-        self.output_steps = recorder.steps_to(alone)
-        lse = lse if lse.is_contiguous() else recorder.do(Tensor.contiguous, lse)
-        out = _in_layout_of(recorder, alone, q)
-        self.steps = recorder.steps(out, lse)
-        return out, lse, alone
-
-    def _replay(self, steps: Steps, q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
-        self._check(k, given)
-        if not torch.is_autocast_enabled(q.device.type):
-            return steps(q, k, v, *given)
-        with WithoutAutocast(q):
-            return steps(q, k, v, *given)
-
-    def _check(self, k: Tensor, given: Sequence[Tensor]) -> None:
+    def _check(self, k: Tensor, tensors: Sequence[Tensor]) -> None:
         if self.call.key_range is not None:
-            check_lengths(given[-1 if self.call.key_mask is None else -2], k.shape[2])
+            check_lengths(tensors[-1 if self.call.key_mask is None else -2], k.shape[2])
 
     def differentiated_by_torch(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
         """Whether torch's own attention runs both passes, so that torch.autograd can tie them together."""
@@ -100,32 +78,25 @@ class CompiledCall:
         return self._differentiated
 
     def backward(
-        self,
-        inputs: BackwardInputs,
-        given: Sequence[Tensor],
-        learned: bool,
-        of_grad: CallSignature | None = None,
-    ) -> Sequence[Tensor]:
+        self, inputs: BackwardInputs, tensors: Sequence[Tensor], learned: bool,
+        grad_signature: CallSignature | None = None,
+    ) -> Sequence[Tensor]:  # fmt: skip
         """Returns the gradients of q, k and v, of the tensors of a bias, and of the sinks if there are any.
 
-        `of_grad` is the signature of grad_out, when all other tensors are the forward pass's own.
+        `grad_signature` is that of grad_out, when all other tensors are the forward pass's own.
         """
-        tensors = [x for x in inputs if x is not None]
-        of_tensors = tensor_signature(*tensors, *given) if of_grad is None else of_grad
+        given = [*(x for x in inputs if x is not None), *tensors]
+        of_tensors = tensor_signature(*given) if grad_signature is None else grad_signature
         signature = learned, inputs.grad_lse is None, of_tensors
-        known = self.backward_steps.get(signature)
-        if known is not None:
-            if not torch.is_autocast_enabled(inputs.q.device.type):
-                return known(*tensors, *given)
-            with WithoutAutocast(inputs.q):
-                return known(*tensors, *given)
-        recorder, call = Recorder(*tensors, *given), replace(self.call.with_tensors(given), learned=learned)
-        (*grads, biases), sinks = backward_steps(recorder, call, inputs)
-        gradients = [*grads, *biases, *(() if sinks is None else (sinks,))]
-        steps = recorder.steps(*gradients)
-        if steps is not None:
-            self.backward_steps.find(signature, lambda: steps)
-        return gradients
+        known = self.backward_passes.get(signature)
+        if known is not None and not torch.is_autocast_enabled(inputs.q.device.type):
+            return known(*given)
+        with WithoutAutocast(inputs.q):
+            if known is None:
+                call = replace(self.call.with_tensors(tensors), learned=learned)
+                prepared = dispatch.prepare_backward(call, inputs)
+                known = self.backward_passes.find(signature, lambda: prepared)
+            return known(*given)
 
 
 COMPILED_CALLS: Recent[CallSignature, CompiledCall] = Recent(MAX_CALLS)
@@ -151,37 +122,6 @@ def compiled_call_of(
 def wants_gradient(*tensors: Tensor) -> bool:
     """Whether autograd records what is done to these tensors."""
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-
-
-# Steps
-
-
-def backward_steps(
-    recorder: Recorder, call: AttentionCall, given: BackwardInputs
-) -> tuple[Gradients, Tensor | None]:
-    """Computes the gradients of q, k and v in their layouts, of the bias, and of the sinks if any."""
-    with WithoutAutocast(given.q):
-        dq, dk, dv, biases = dispatch.backward(recorder, call, given)
-        sinks = None
-        if call.sinks is not None:
-            known = [x for x in given if x is not None]
-            sinks = recorder.do(partial(_sink_gradients, given.grad_lse is not None), call.sinks, *known)
-    whole = zip((dq, dk, dv), (given.q, given.k, given.v), strict=True)
-    dq, dk, dv = (_in_layout_of(recorder, grad, x) for grad, x in whole)
-    return (dq, dk, dv, biases), sinks
-
-
-def _sink_gradients(with_lse: bool, sinks: Tensor, grad_out: Tensor, *others: Tensor) -> Tensor:
-    grad_lse, whole = (others[0], others[1:]) if with_lse else (None, others)
-    return sink_gradients(sinks, BackwardInputs(grad_out, grad_lse, *whole))
-
-
-def _in_layout_of(recorder: Recorder, found: Tensor, like: Tensor) -> Tensor:
-    order = strides(like, found.shape[-1])
-    if found.stride() == order:
-        return found
-    room = recorder.empty(found.shape, found.dtype, found.device, order)
-    return recorder.do(Tensor.copy_, room, found)
 
 
 class WithoutAutocast:

@@ -91,15 +91,15 @@ def call_signature(
 def forward(
     call: CheckedCall, signature: CallSignature | None, options: AttentionOptions, values: Mapping[str, Any]
 ) -> Any:
-    """Runs a call, and prepares those that have its signature."""
+    """Prepares a call, keeps what was prepared under its signature, and runs it."""
     q, k, v, return_lse = call.q, call.k, call.v, options.return_lse
     record, tensors = compiled_call_of(q, k, v, call.operator_call)
-    results = runner_for(record, return_lse, q, k, v, *tensors)(q, k, v, *tensors)
+    run = runner_for(record, return_lse, q, k, v, *tensors)
+    results = run(q, k, v, *tensors)
     if signature is not None:
         names = {id(x): name for name, x in values.items()}
         arrays = [names.get(id(x)) for x in tensors[: len(record.call.data)]]
-        if None not in arrays:  # the record gets them as the caller gave them
-            run = runner_for(record, return_lse, q, k, v, *tensors)  # now that its steps are known
+        if None not in arrays:  # later calls get them as the caller gives them
             run = partial(_on_image, run, call.image) if call.image else run
             PREPARED.find(signature, lambda: PreparedCall(run, tuple(map(str, arrays))))
     return results if return_lse else (results, None)
@@ -119,7 +119,7 @@ def runner_for(record: CompiledCall, with_lse: bool, *tensors: Tensor) -> Callab
     """Returns what computes the output, or a pair with the log-sum-exp, under autograd where it is needed."""
     if wants_gradient(*tensors):
         alone, both = _apply_without_functorch(_Output), _apply_without_functorch(_OutputAndLse)
-        how = record, record.runner(tensors[0])
+        how = record, record.runner(*tensors)
         if with_lse:
             return partial(both, *how)
         if record.call.kernel in attention_operator.DIFFERENTIABLE:  # a second derivative goes through both
@@ -127,8 +127,8 @@ def runner_for(record: CompiledCall, with_lse: bool, *tensors: Tensor) -> Callab
         if not record.differentiated_by_torch(*tensors[:3]):
             return partial(alone, *how)
     elif with_lse:
-        return record.runner(tensors[0])
-    return record.output_runner(tensors[0])
+        return record.runner(*tensors)
+    return record.output_runner(*tensors)
 
 
 class _Output(torch.autograd.Function):

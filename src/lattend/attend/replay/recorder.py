@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from math import prod
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
+
+from lattend.attend.call.tensors import contiguous_strides, strides
 
 Step = Callable[..., Any]
 Steps = Callable[..., Any]  # of the tensors that a call is given
@@ -30,15 +31,6 @@ class RecordedStep(NamedTuple):
     found: tuple[int, ...]
     several: bool  # whether it gave a tuple
     in_place: bool  # whether it changed what it was given: a launch, a copy into memory
-    first: Step | None = None  # gives the first result alone
-
-    def alone(self) -> RecordedStep:
-        """The step that gives the first result and no other."""
-        return (
-            self
-            if self.first is None
-            else RecordedStep(self.first, self.places, self.found[:1], False, self.in_place)
-        )
 
 
 class Recorder:
@@ -69,13 +61,10 @@ class Recorder:
         self._repeatable = True
         self._given = len(self._add(given))
 
-    def do(self, step: Step, *tensors: Tensor, first: Step | None = None) -> Any:
-        """What the step gives for these tensors: a tensor, a tuple of them, or None.
-
-        `first` gives the first of several results, sooner; it is taken where the others are not read.
-        """
+    def do(self, step: Step, *tensors: Tensor) -> Any:
+        """Returns what the step gives for these tensors: a tensor, a tuple of them, or None."""
         found = step(*tensors)
-        self.note(step, tensors, found, first)
+        self.note(step, tensors, found)
         return found
 
     def once(self, make: Callable[..., Any], *tensors: Tensor) -> Any:
@@ -85,16 +74,14 @@ class Recorder:
             self._known[key] = make(self, *tensors), tensors
         return self._known[key][0]
 
-    def note(
-        self, step: Step, tensors: Sequence[Tensor], found: Any = None, first: Step | None = None
-    ) -> None:
+    def note(self, step: Step, tensors: Sequence[Tensor], found: Any = None) -> None:
         """Notes a step that was taken on these tensors, and what it gave."""
         places = tuple(self._places.get(id(x), -1) for x in tensors)
         self._repeatable = self._repeatable and -1 not in places
         several = isinstance(found, tuple)
         results = cast("tuple[Any, ...]", found) if several else (found,)
         in_place = found is None or any(x is y for x in results for y in tensors)
-        self._noted.append(RecordedStep(step, places, self._add(results), several, in_place, first))
+        self._noted.append(RecordedStep(step, places, self._add(results), several, in_place))
 
     def keep(self, tensor: Tensor) -> Tensor:
         """A tensor that stays as it is from call to call."""
@@ -141,6 +128,14 @@ class Recorder:
         """The same numbers in a dtype."""
         return x if x.dtype == dtype else self.do(partial(Tensor.to, dtype=dtype), x)
 
+    def in_layout_of(self, result: Tensor, like: Tensor) -> Tensor:
+        """The result [batch, heads, n, width] in the order of `like`, copied if it is in another."""
+        order = strides(like, result.shape[-1])
+        if result.stride() == order:
+            return result
+        copy = self.empty(result.shape, result.dtype, result.device, order)
+        return self.do(Tensor.copy_, copy, result)
+
     def steps(self, *results: Tensor) -> Steps | None:
         """The steps that lead to these results, a tuple, if they can be repeated."""
         places = self._places_of(results)
@@ -166,13 +161,31 @@ class Recorder:
         return tuple(range(first, len(self._held)))
 
 
-def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor of this shape.
+class RecordedPass:
+    """A function of tensors that decides as it goes: its first call is recorded, later ones repeat its steps.
 
-    >>> contiguous_strides((4, 2, 3))
-    (6, 3, 1)
+    >>> double = RecordedPass(lambda recorder, x: [recorder.do(torch.add, x, x)])
+    >>> double(torch.tensor(2.0)), double(torch.tensor(5.0))
+    ([tensor(4.)], (tensor(10.),))
     """
-    return tuple(prod(max(1, size) for size in shape[axis + 1 :]) for axis in range(len(shape)))
+
+    def __init__(self, function: Callable[..., Sequence[Tensor]]) -> None:
+        self.function = function  # of a Recorder and the tensors
+        self.steps: Steps | None = None
+        self.first_steps: Steps | None = None  # those that lead to the first result alone
+
+    def __call__(self, *tensors: Tensor) -> Any:
+        """Returns all results."""
+        if self.steps is not None:
+            return self.steps(*tensors)
+        recorder = Recorder(*tensors)
+        results = self.function(recorder, *tensors)
+        self.steps, self.first_steps = recorder.steps(*results), recorder.steps_to(results[0])
+        return results
+
+    def first_result(self, *tensors: Tensor) -> Tensor:
+        """Returns the first result alone, without the steps that only lead to others."""
+        return self(*tensors)[0] if self.first_steps is None else self.first_steps(*tensors)
 
 
 def _part(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, whole: Tensor) -> Tensor:
@@ -185,8 +198,7 @@ def _needed(noted: Sequence[RecordedStep], results: Sequence[int]) -> list[Recor
     for one in reversed(noted):
         if one.in_place or read.intersection(one.found):
             read.update(one.places)
-            alone = one.first is not None and not read.intersection(one.found[1:])
-            found.append(one.alone() if alone else one)
+            found.append(one)
     return found[::-1]
 
 

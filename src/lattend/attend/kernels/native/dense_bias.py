@@ -1,13 +1,14 @@
 """DenseBias: a bias as one float32 number for each pair, and its gradients from the slopes of all pairs.
 
-A recorder notes both. What depends on positions alone is computed once where it is small; a tensor that has a
-number for each pair is taken as it lies in memory.
+The term is turned into functions of the bias' tensors once. What depends on positions alone is computed once
+where it is small; a tensor that has a number for each pair is read as it lies in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor
 from lattend.attend.bias import PairPositions, derivative, leaves, tensor_of
 from lattend.attend.call.attention_call import AttentionCall
 from lattend.attend.call.tensor_terms import evaluate, nearest
-from lattend.attend.replay.recorder import Recorder
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 MOST_KEPT = 1 << 16  # numbers of a table of positions that is kept from call to call
@@ -24,84 +24,100 @@ MOST_KEPT = 1 << 16  # numbers of a table of positions that is kept from call to
 JOINED: dict[str, Callable[..., Tensor]] = {
     "+": torch.add, "-": torch.sub, "*": torch.mul, "neg": torch.neg,
 }  # fmt: skip
+Values = Callable[[Sequence[Tensor]], Tensor]  # of the bias' tensors
 Names = Mapping[str, Any]  # numbers, and positions as tensors that are broadcast to all pairs
 
 
 class Read(NamedTuple):
-    """A tensor read on all pairs: with the rows of the heads, or as a flat whole, at places of this shape."""
+    """How a tensor is read on all pairs: flat, or with the rows of its heads."""
 
-    places: Tensor  # kept, or made by a step
-    heads: int  # 0 where the tensor is read as a flat whole
-    in_order: bool  # each number of the tensor is read at its own place: there is nothing to look up
-    shape: tuple[int, ...]
+    indices: Callable[[], Tensor]  # of each pair, into the flat tensor or into a flat row
+    heads: int  # 0 where the tensor is read flat
+    in_order: tuple[int, ...] | None  # the shape of the pairs, if every number is read at its own index
 
 
 class DenseBias:
     """The bias of a call on all its pairs."""
 
-    def __init__(self, recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor) -> None:
-        self.recorder, self.call, self.term = recorder, call, call.term or Num(0)
+    def __init__(self, call: AttentionCall, q: Tensor, k: Tensor) -> None:
+        self.term, self.tensors = call.term or Num(0), {name: x.to("meta") for name, x in call.bias.items()}
         self.shape = (*q.shape[:3], k.shape[2])
         elements, heads, queries, keys = map(torch.arange, self.shape)
         pairs = PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)
         self.names = pairs.names(call)
+        self._values = self._of(self.term)
+        self._gradients: list[list[tuple[Values | None, Values]]] | None = None
 
-    def values(self) -> Tensor:
+    def values(self, tensors: Sequence[Tensor]) -> Tensor:
         """The bias, [batch, heads, n, m]; where it is one for all, with a stride of 0."""
-        return self.recorder.do(partial(torch.broadcast_to, size=self.shape), self._of(self.term))
+        return self._values(tensors).broadcast_to(self.shape)
 
-    def gradients(self, slopes: Tensor) -> list[Tensor]:
+    def gradients(self, slopes: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
         """The gradients of the bias' tensors, from the slopes of all scores, [batch, heads, n, m]."""
-        found: list[Tensor] = []
-        for name, tensor in self.call.bias.items():
-            read = [leaf for leaf in leaves(self.term, self.call.bias) if tensor_of(leaf) == name]
-            amounts = [self._gradient(leaf, tensor, slopes) for leaf in read]
-            found.append(
-                self.recorder.in_dtype(reduce(partial(self.recorder.do, torch.add), amounts), tensor.dtype)
-            )
-        return found
+        if self._gradients is None:
+            self._gradients = [self._gradients_of(name) for name in self.tensors]
+        gradients: list[Tensor] = []
+        for tensor, leaves_of in zip(tensors, self._gradients, strict=True):
+            amounts = [gather([slopes if by is None else slopes * by(tensors)]) for by, gather in leaves_of]
+            gradients.append(sum(amounts[1:], amounts[0]).to(tensor.dtype))
+        return gradients
 
-    def _of(self, term: Term) -> Tensor:
+    def _gradients_of(self, name: str) -> list[tuple[Values | None, Values]]:
+        """For each lookup of a tensor: the derivative by it, None for 1, and what adds up the slopes."""
+        read = [leaf for leaf in leaves(self.term, self.tensors) if tensor_of(leaf) == name]
+        by = [derivative(self.term, leaf) for leaf in read]
+        return [
+            (None if one == Num(1) else self._of(one), self._gather(leaf, self.tensors[name].shape))
+            for one, leaf in zip(by, read, strict=True)
+        ]
+
+    def _of(self, term: Term) -> Values:
         """The value of a term in float32, of a shape that broadcasts to that of all pairs."""
-        if not leaves(term, self.call.bias):
-            return self._positional(partial(_number, term, self.names))
+        if not leaves(term, self.tensors):
+            number = self._positional(partial(_number, term, self.names))
+            return lambda tensors: number()
         if isinstance(term, Arith):
-            return self.recorder.do(JOINED[term.op], *map(self._of, term.args))
-        tensor = self.recorder.in_dtype(self.call.bias[tensor_of(term)], torch.float32)
+            operation, parts = JOINED[term.op], [*map(self._of, term.args)]
+            return lambda tensors: operation(*[part(tensors) for part in parts])
+        tensor = self._tensor(tensor_of(term))
         if not isinstance(term, Lookup):
             return tensor
-        read = self._read(term, tensor)
-        if read.in_order:
-            return self.recorder.do(partial(torch.reshape, shape=read.shape), tensor)
-        return self.recorder.do(partial(_looked_up, read.heads), tensor, read.places)
+        read = self._read(term, self.tensors[tensor_of(term)].shape)
+        if (shape := read.in_order) is not None:
+            return lambda tensors: tensor(tensors).reshape(shape)
+        return lambda tensors: _looked_up(read.heads, tensor(tensors), read.indices())
 
-    def _gradient(self, leaf: Term, tensor: Tensor, slopes: Tensor) -> Tensor:
-        """What the slopes give the tensor that is read there."""
-        by = derivative(self.term, leaf)
-        amount = slopes if by == Num(1) else self.recorder.do(torch.mul, slopes, self._of(by))
+    def _tensor(self, name: str) -> Values:
+        """One of the bias' tensors in float32."""
+        order = [*self.tensors].index(name)
+        if self.tensors[name].dtype == torch.float32:
+            return itemgetter(order)
+        return lambda tensors: tensors[order].float()
+
+    def _gather(self, leaf: Term, size: torch.Size) -> Values:
+        """What adds the slopes up to the gradient of the tensor that is read there."""
         if not isinstance(leaf, Lookup):
-            return self.recorder.do(torch.sum, amount)
-        read = self._read(leaf, tensor)
-        if read.in_order:
-            return self.recorder.do(partial(_in_order, read.shape, tensor.shape), amount)
-        return self.recorder.do(partial(_added_up, read.heads, tensor.shape), amount, read.places)
+            return lambda slopes: slopes[0].sum()
+        read = self._read(leaf, size)
+        if (shape := read.in_order) is not None:
+            return lambda slopes: slopes[0].sum_to_size(*shape).view(size)
+        return lambda slopes: _added_up(read.heads, size, slopes[0], read.indices())
 
-    def _read(self, leaf: Lookup, tensor: Tensor) -> Read:
-        flat = _places(leaf.indices, self.names, tensor.shape)
-        if flat.numel() == tensor.numel() and torch.equal(flat.flatten(), torch.arange(flat.numel())):
-            return Read(flat, 0, True, tuple(flat.shape))
-        heads, indices, shape = 0, leaf.indices, tensor.shape
+    def _read(self, leaf: Lookup, shape: torch.Size) -> Read:
+        flat = _places(leaf.indices, self.names, shape)
+        if flat.numel() == shape.numel() and torch.equal(flat.flatten(), torch.arange(flat.numel())):
+            return Read(lambda: flat, 0, tuple(flat.shape))
+        heads, indices = 0, leaf.indices
         if indices[0] == Name("head") and shape[0] == self.shape[1] and len(indices) > 1:
             within = _places(indices[1:], self.names, shape[1:])
             if within.dim() <= 2:
                 heads, indices, shape = self.shape[1], indices[1:], shape[1:]
-        places = self._positional(partial(_places, indices, self.names, shape))
-        return Read(places, heads, False, tuple(places.shape))
+        return Read(self._positional(partial(_places, indices, self.names, shape)), heads, None)
 
-    def _positional(self, make: Callable[[], Tensor]) -> Tensor:
+    def _positional(self, make: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """What depends on positions alone: kept where it is small, and otherwise made by each call."""
         made = make()
-        return self.recorder.keep(made) if made.numel() <= MOST_KEPT else self.recorder.do(make)
+        return (lambda: made) if made.numel() <= MOST_KEPT else make
 
 
 def _number(term: Term, names: Names) -> Tensor:
@@ -123,18 +139,14 @@ def _looked_up(heads: int, tensor: Tensor, places: Tensor) -> Tensor:
     return tensor.flatten(1).index_select(1, flat).view(heads, *_on_a_plane(places))
 
 
-def _added_up(heads: int, shape: Sequence[int], amount: Tensor, places: Tensor) -> Tensor:
+def _added_up(heads: int, shape: Sequence[int], slopes: Tensor, places: Tensor) -> Tensor:
     """The sums of what each number of the tensor was read for; in one order."""
     flat = places.flatten()
     if not heads:
-        given = amount.sum_to_size(places.shape).flatten()
-        return amount.new_zeros(shape).view(-1).index_add_(0, flat, given).view(shape)
-    given = amount.sum_to_size(1, heads, *_on_a_plane(places)).view(heads, -1)
-    return amount.new_zeros(shape).view(heads, -1).scatter_add_(1, flat.expand(heads, -1), given).view(shape)
-
-
-def _in_order(read: Sequence[int], shape: Sequence[int], amount: Tensor) -> Tensor:
-    return amount.sum_to_size(*read).view(shape)
+        given = slopes.sum_to_size(places.shape).flatten()
+        return slopes.new_zeros(shape).view(-1).index_add_(0, flat, given).view(shape)
+    given = slopes.sum_to_size(1, heads, *_on_a_plane(places)).view(heads, -1)
+    return slopes.new_zeros(shape).view(heads, -1).scatter_add_(1, flat.expand(heads, -1), given).view(shape)
 
 
 def _on_a_plane(places: Tensor) -> tuple[int, int]:

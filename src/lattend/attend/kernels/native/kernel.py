@@ -13,8 +13,13 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients
-from lattend.attend.call.tensors import strides
+from lattend.attend.call.attention_call import (
+    AttentionCall,
+    BackwardInputs,
+    BackwardPass,
+    ForwardPass,
+)
+from lattend.attend.call.tensors import contiguous_strides, strides
 from lattend.attend.kernels.crossover import KernelCrossover
 from lattend.attend.kernels.diagonal_blocks import diagonal_blocks
 from lattend.attend.kernels.native import crossovers, library
@@ -27,7 +32,6 @@ from lattend.attend.kernels.native.tile_lists import (
     tile_lists,
 )
 from lattend.attend.replay import host
-from lattend.attend.replay.recorder import Recorder, contiguous_strides
 from lattend.plans.plan import plan
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}  # as in source/vectors.h
@@ -91,71 +95,121 @@ def crossover(work: str, call: AttentionCall, q: Tensor, v: Tensor) -> KernelCro
     return crossovers.crossover(work, q.dtype, blocks.causal, keys, max(q.shape[3], v.shape[3]))
 
 
-def forward(
-    recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp; the same bits however many threads there are."""
+def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+    """Prepares a forward pass, which gives the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
-    q, k, v = (_with_rows(recorder, x) for x in (q, k, v))
-    dtype = _sums_dtype(lists, q)
-    out = recorder.empty((*q.shape[:-1], v.shape[-1]), dtype, q.device, strides(q, v.shape[-1]))
-    real, bias = _real_keys(recorder, call, k), None
-    if call.term is not None:
-        bias = DenseBias(recorder, call, q, k).values()
-    layout = _layout(call, q, k, v, dtype, bias, out=out)
-    given = q, k, v, real, bias, out
-    sizes = tuple(q.shape[:-1])
-    order = contiguous_strides(sizes)  # torch.empty takes longer than empty_strided
-    empty = partial(torch.empty_strided, sizes, order, dtype=torch.float32, device=q.device)
-    with_lse, alone = (_caller("forward", lists, layout, *_are_there(given), lse) for lse in (True, False))
+    extras, dtype = ExtraInputs(call, q, k), _sums_dtype(lists, q)
+    order, rows = strides(q, v.shape[-1]), q.shape[:-1]
+    layout = _layout(call, q, k, v, dtype, extras, out=order)
+    empty_output = partial(torch.empty_strided, (*rows, v.shape[-1]), order, dtype=dtype)
+    empty_lse = partial(torch.empty_strided, rows, contiguous_strides(rows), dtype=torch.float32)
+    given = True, True, True, *extras.given, True
+    with_lse, alone = (_caller("forward", lists, layout, *given, lse) for lse in (True, False))
+    copies, has_extras = _lies_apart(q, k, v), bool(call.tensors) or any(extras.given)
 
-    def both(*tensors: Tensor) -> tuple[Tensor, Tensor]:
-        lse = empty()
-        with_lse(*tensors, lse)
-        return tensors[-1], lse
+    def inputs(q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        q, k, v = map(_with_rows, (q, k, v)) if copies else (q, k, v)
+        return q, k, v, *extras.of(tensors)
 
-    def output(*tensors: Tensor) -> Tensor:
-        alone(*tensors)
-        return tensors[-1]
+    def run(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+        tensors = inputs(*tensors) if copies or has_extras else tensors
+        output, lse = empty_output(), empty_lse()
+        with_lse(*tensors, output, lse)
+        return output if dtype == q_dtype else output.to(q_dtype), lse
 
-    first = output if lists.stages <= 1 else None  # later stages go on from the log-sum-exp
-    out, lse = recorder.do(both, *_there(given), first=first)
-    return recorder.in_dtype(out, q.dtype), lse
+    def output_alone(*tensors: Tensor) -> Tensor:
+        tensors = inputs(*tensors) if copies or has_extras else tensors
+        output = empty_output()
+        alone(*tensors, output)
+        return output
+
+    q_dtype = q.dtype
+    if lists.stages > 1:  # later stages go on from the log-sum-exp
+        return ForwardPass.of(run)
+    return ForwardPass(run, output_alone)
 
 
-def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k, v and the bias; the same bits however many threads there are."""
+def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+    """Prepares a backward pass, which gives the same bits however many threads there are."""
     lists = tile_lists(plan(call.rule))
-    grad_out, q, k, v, out = (
-        _with_rows(recorder, x) for x in (given.grad_out, given.q, given.k, given.v, given.out)
+    grad_out, grad_lse, q, k, v, out, lse = inputs
+    extras, dtype = ExtraInputs(call, q, k), _sums_dtype(lists, q)
+    orders = [strides(x, x.shape[-1]) for x in (q, k, v)]
+    dq, dk, dv = orders
+    others = {"out": _with_rows(out).stride(), "grad_out": _with_rows(grad_out).stride()}
+    layout = _layout(call, q, k, v, dtype, extras, **others, dq=dq, dk=dk, dv=dv)
+    empty_dq, empty_dk, empty_dv = (
+        partial(torch.empty_strided, x.shape, order, dtype=sums)
+        for x, order, sums in zip((q, k, v), orders, (dtype, k.dtype, v.dtype), strict=True)
     )
-    lse, grad_lse = (
-        x if x is None or x.is_contiguous() else recorder.do(Tensor.contiguous, x)
-        for x in (given.lse, given.grad_lse)
-    )
-    dtype = _sums_dtype(lists, q)
-    dq = recorder.empty(q.shape, dtype, q.device, strides(q, q.shape[-1]))
-    dk, dv = (recorder.empty(x.shape, x.dtype, x.device, strides(x, x.shape[-1])) for x in (k, v))
-    real, dense, bias, slopes = _real_keys(recorder, call, k), None, None, None
-    if call.term is not None:
-        dense = DenseBias(recorder, call, q, k)
-        bias = dense.values()
-        if call.learned and call.bias:
-            slopes = recorder.do(partial(torch.zeros, dense.shape, dtype=torch.float32))
-    layout = _layout(call, q, k, v, dtype, bias, out=out, grad_out=grad_out, dq=dq, dk=dk, dv=dv)
-    inputs = grad_out, grad_lse, q, k, v, out, lse, real, bias
-    whole = *inputs, dq, dk, dv, slopes
-    recorder.do(_caller("backward", lists, layout, *_are_there(whole)), *_there(whole))
-    if dense is not None and slopes is not None:
-        biases = dense.gradients(slopes)
-    else:
-        biases = [recorder.do(torch.zeros_like, x) for x in call.bias.values()]
-    return recorder.in_dtype(dq, q.dtype), dk, dv, biases
+    learns, has_grad_lse = call.learned and bool(call.bias), grad_lse is not None
+    slots = True, has_grad_lse, *[True] * 5, *extras.given, *[True] * 3, learns
+    compiled = _caller("backward", lists, layout, *slots)
+    copies = has_grad_lse or not lse.is_contiguous() or _lies_apart(grad_out, q, k, v, out)
+    has_extras = bool(call.tensors) or any(extras.given)
+    matrices, q_dtype = 7 if has_grad_lse else 6, q.dtype
+
+    def run(*tensors: Tensor) -> Sequence[Tensor]:
+        others, slopes = tensors[matrices:], extras.empty_slopes() if learns else []
+        if copies:
+            tensors = *map(_with_rows, tensors[:matrices]), *others
+        if has_extras:
+            tensors = *tensors[:matrices], *extras.of(others)
+        dq, dk, dv = empty_dq(), empty_dk(), empty_dv()
+        compiled(*tensors, dq, dk, dv, *slopes)
+        dq = dq if dtype == q_dtype else dq.to(q_dtype)
+        return [dq, dk, dv, *extras.bias_gradients(slopes, others)] if others else [dq, dk, dv]
+
+    return run
 
 
-def _with_rows(recorder: Recorder, x: Tensor) -> Tensor:
-    """The numbers of a row side by side."""
-    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else recorder.do(Tensor.contiguous, x)
+class ExtraInputs:
+    """What compiled code reads besides q, k and v: which keys are real, and the bias of each pair."""
+
+    def __init__(self, call: AttentionCall, q: Tensor, k: Tensor) -> None:
+        self.has_mask, self.has_range = call.key_mask is not None, call.key_range is not None
+        self.keys, self.biases = k.shape[2], len(call.bias)
+        self.bias = None if call.term is None else DenseBias(call, q, k)
+        self.given = self.has_range, self.bias is not None
+        self.bias_strides = None if self.bias is None else self.bias.values([*call.bias.values()]).stride()
+
+    def of(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Returns those that there are, from the tensors of a call besides q, k and v."""
+        if not tensors and self.bias is None:
+            return []
+        extras: list[Tensor] = []
+        if self.has_mask:  # [batch, m]
+            extras.append(tensors[-1].contiguous())
+        elif self.has_range:
+            key, key_range = torch.arange(self.keys), tensors[-1]
+            extras.append((key >= key_range[:, :1]) & (key < key_range[:, 1:]))
+        if self.bias is not None:
+            extras.append(self.bias.values(tensors[: self.biases]))
+        return extras
+
+    def empty_slopes(self) -> list[Tensor]:
+        """Returns zeros [batch, heads, n, m], to which a backward pass adds the slopes of all scores."""
+        assert self.bias is not None
+        return [torch.zeros(self.bias.shape, dtype=torch.float32)]
+
+    def bias_gradients(self, slopes: Sequence[Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Returns the gradients of the bias' tensors; zeros where none are wanted."""
+        biases = tensors[: self.biases]
+        if self.bias is None or not slopes:
+            return [torch.zeros_like(x) for x in biases]
+        return self.bias.gradients(slopes[0], biases)
+
+
+def _lies_apart(*tensors: Tensor) -> bool:
+    """Whether some of the tensors have rows whose numbers lie apart, and so must be copied."""
+    return any(x.stride(-1) != 1 and x.shape[-1] != 1 for x in tensors)
+
+
+def _with_rows(x: Tensor) -> Tensor:
+    """A matrix with the numbers of a row side by side; numbers of rows, [batch, heads, n], contiguous."""
+    if x.dim() == 3:
+        return x.contiguous()
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
 def _sums_dtype(lists: TileLists, q: Tensor) -> torch.dtype:
@@ -164,37 +218,31 @@ def _sums_dtype(lists: TileLists, q: Tensor) -> torch.dtype:
 
 
 def _layout(
-    call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, sums: torch.dtype, bias: Tensor | None,
-    **others: Tensor,
+    call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, sums: torch.dtype, extras: ExtraInputs,
+    **orders: Sequence[int],
 ) -> LayoutStruct:  # fmt: skip
+    """Describes the sizes and dtypes to compiled code; `orders` are the strides of other matrices."""
     sizes = (*q.shape[:2], k.shape[1], q.shape[2], k.shape[2], q.shape[3], v.shape[3])
     layout = LayoutStruct(
         *sizes, DTYPES[q.dtype], DTYPES[sums], scale=call.scale, softcap=call.softcap or 0.0
     )
     layout.parallel = library.parallel()
-    if bias is not None:
-        layout.bias[:] = bias.stride()
-    for name, x in {"q": q, "k": k, "v": v, **others}.items():
-        getattr(layout, name)[:] = x.stride()[:3]
+    if extras.bias_strides is not None:
+        layout.bias[:] = extras.bias_strides
+    orders = {"q": _with_rows(q).stride(), "k": _with_rows(k).stride(), "v": _with_rows(v).stride(), **orders}
+    for name, order in orders.items():
+        getattr(layout, name)[:] = order[:3]
     return layout
 
 
-def _there(given: Sequence[Tensor | None]) -> list[Tensor]:
-    return [x for x in given if x is not None]
-
-
-def _are_there(given: Sequence[Tensor | None]) -> list[bool]:
-    return [x is not None for x in given]
-
-
-def _caller(name: str, lists: TileLists, layout: LayoutStruct, *there: bool) -> Callable[..., None]:
-    """A call of compiled code with the addresses of tensors; null for one that is not there."""
-    places = [place for place, given in enumerate(there, 2) if given]
-    arguments = [lists.address, ctypes.addressof(layout), *[0] * len(there)]
+def _caller(name: str, lists: TileLists, layout: LayoutStruct, *given: bool) -> Callable[..., None]:
+    """A call of compiled code with the addresses of tensors; null for one that is not given."""
+    slots = [slot for slot, there in enumerate(given, 2) if there]
+    arguments = [lists.address, ctypes.addressof(layout), *[0] * len(given)]
     work = lists.pairs * layout.batch * layout.heads * (layout.dims + layout.value_dims) // 2
     threads = torch.get_num_threads if work > MOST_ALONE else _alone
     kept = lists, layout  # what compiled code points to
-    numbered = tuple((place, tensor) for tensor, place in enumerate(places))
+    numbered = tuple((slot, tensor) for tensor, slot in enumerate(slots))
     return caller(library.function(name), arguments, numbered, threads, kept)
 
 
@@ -220,18 +268,3 @@ def caller(
             raise MemoryError("attention needs some rows of memory for each thread, and there is none")
 
     return call
-
-
-def _real_keys(recorder: Recorder, call: AttentionCall, k: Tensor) -> Tensor | None:
-    """Which keys of each element are no padding, [batch, m], where some are."""
-    if call.key_mask is not None:
-        return recorder.do(Tensor.contiguous, call.key_mask)
-    if call.key_range is None:
-        return None
-    keys = k.shape[2]
-
-    def real(key_range: Tensor) -> Tensor:
-        places = torch.arange(keys)
-        return (places >= key_range[:, :1]) & (places < key_range[:, 1:])
-
-    return recorder.do(real, call.key_range)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -11,10 +12,17 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call.attention_call import AttentionCall, BackwardInputs, Gradients, rule_of
+from lattend.attend.call.attention_call import (
+    AttentionCall,
+    BackwardInputs,
+    BackwardPass,
+    ForwardPass,
+    backward_inputs,
+    rule_of,
+)
 from lattend.attend.call.rule_names import axes_looked_up
 from lattend.attend.kernels.triton.shapes import padded
-from lattend.attend.replay.recorder import Recorder
+from lattend.attend.replay.recorder import RecordedPass, Recorder
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
@@ -84,26 +92,47 @@ def has_gluon() -> bool:
     return triton.__version__.startswith(GLUON)
 
 
+def prepare(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> ForwardPass:
+    """Prepares a forward pass, whose launches are recorded when it first runs."""
+    bare = call.without_tensors()
+
+    def run(recorder: Recorder, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        return forward(recorder, bare.with_tensors(tensors), q, k, v)
+
+    recorded = RecordedPass(run)
+    return ForwardPass(recorded, recorded.first_result)
+
+
 def forward(
     recorder: Recorder, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp."""
-    return _runner(call, q.device).forward(recorder, call, q, k, v, arrays(recorder, call, q.device))
+    """The output in q's layout, and the log-sum-exp."""
+    executor = _executor(call, q.device)
+    output, lse = executor.forward(recorder, call, q, k, v, arrays(recorder, call, q.device))
+    return recorder.in_layout_of(output, q), lse
 
 
 def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
     """The largest score of each query, -inf where it has no key."""
     recorder = Recorder(q, k, *call.tensors)
-    return _runner(call, q.device).largest(recorder, call, q, k, arrays(recorder, call, q.device))
+    return _executor(call, q.device).largest(recorder, call, q, k, arrays(recorder, call, q.device))
 
 
-def backward(recorder: Recorder, call: AttentionCall, given: BackwardInputs) -> Gradients:
-    """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
-    device = given.q.device
-    dq, dk, dv, biases = _runner(call, device).backward(recorder, call, given, arrays(recorder, call, device))
-    if not call.learned:
-        biases = [recorder.do(_zeros, x) for x in call.bias.values()]
-    return dq, dk, dv, biases
+def prepare_backward(call: AttentionCall, inputs: BackwardInputs) -> BackwardPass:
+    """Prepares a backward pass, whose launches are recorded when it first runs; it repeats its bits."""
+    bare, has_grad_lse = call.without_tensors(), inputs.grad_lse is not None
+
+    def run(recorder: Recorder, *tensors: Tensor) -> Sequence[Tensor]:
+        given, others = backward_inputs(has_grad_lse, tensors)
+        call, device = bare.with_tensors(others), given.q.device
+        executor = _executor(call, device)
+        *grads, biases = executor.backward(recorder, call, given, arrays(recorder, call, device))
+        if not call.learned:
+            biases = [recorder.do(torch.zeros_like, x) for x in call.bias.values()]
+        matrices = zip(grads, (given.q, given.k, given.v), strict=True)
+        return [*(recorder.in_layout_of(grad, x) for grad, x in matrices), *biases]
+
+    return RecordedPass(run)
 
 
 def arrays(recorder: Recorder, call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
@@ -116,10 +145,6 @@ def arrays(recorder: Recorder, call: AttentionCall, device: torch.device) -> dic
     return found | {name: recorder.do(partial(_for_batch, device, False), x) for name, x in call.bias.items()}
 
 
-def _zeros(x: Tensor) -> Tensor:
-    return x.new_zeros(x.shape)
-
-
 def _for_batch(device: torch.device, batched: bool, array: Tensor) -> Tensor:
     whole = array.to(device)
     return (whole if batched else whole[None]).contiguous()
@@ -130,13 +155,13 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: Recent[object, PlanExecutor] = Recent(MAX_KNOWN)  # as many as there are plans
+_EXECUTORS: Recent[object, PlanExecutor] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
-def _runner(call: AttentionCall, device: torch.device) -> PlanExecutor:
-    """The runner of the call's plan; remembered."""
+def _executor(call: AttentionCall, device: torch.device) -> PlanExecutor:
+    """The executor of the call's plan; remembered."""
     from lattend.attend.kernels.triton.launch import PlanExecutor
 
     found, tensors = plan(call.rule), tuple(call.bias)
     key = (found, device, call.term, tensors)
-    return _RUNNERS.find(key, lambda: PlanExecutor(found, device, term=call.term, tensors=tensors))
+    return _EXECUTORS.find(key, lambda: PlanExecutor(found, device, term=call.term, tensors=tensors))

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from lattend.attend.replay.recorder import Recorder, contiguous_strides
+from lattend.attend.call.tensors import contiguous_strides
+from lattend.attend.replay.recorder import Recorder
 from lattend.nn.grid.call import Edges
 from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.gpu import held

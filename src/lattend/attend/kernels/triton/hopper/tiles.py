@@ -172,7 +172,7 @@ def early_of(tile):
     return gl.minimum(tile[6] - 1, EARLY)
 
 
-# RecordedStep in shared memory
+# Numbers of tiles in shared memory
 
 
 @gluon.jit
