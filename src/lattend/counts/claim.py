@@ -18,21 +18,20 @@ from lattend.counts.formula import (
     BigO,
     ClaimSide,
     Formula,
-    Number,
     Sum,
     WrittenClaim,
     substituted,
+    value_at,
     walk,
 )
 from lattend.counts.formula_parser import parse_claim, parse_formula
-from lattend.counts.formula_value import value_at
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
 from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate
-from lattend.rules.language.expr import Name
+from lattend.rules.language.expr import Name, Num
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.language.tokens import Source
 from lattend.sets import Region
@@ -72,7 +71,7 @@ def judge(
     no longer has. Where it must be `exact`, an order of growth fails.
     """
     replacements: dict[str, Formula] = {name: _new_name(count, new) for name, new in (rename or {}).items()}
-    replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
+    replacements |= {name: Num(value) for name, value in (values or {}).items()}
     reading = _read(count, text, replacements)
     order = next((side.text for side in reading.claim.sides if isinstance(side.node, BigO)), "")
     if exact and order:
@@ -114,7 +113,7 @@ def judge_number(
         if not evaluate(parse_assumption(assumption), values, {}):
             values_text = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise DomainError(f"{values_text} contradicts the assumption {assumption}")
-    known = {name: Number(Fraction(value)) for name, value in values.items()}
+    known = {name: Num(value) for name, value in values.items()}
     put = known | {
         name: substituted(cast(Formula, parse_formula(new, values)), known)
         for name, new in (rename or {}).items()

@@ -2,7 +2,7 @@ r"""Formulas and claims as people write them: plain text, Unicode or LaTeX, read
 
     parse_formula("n(n + 1)/2") == parse_formula(r"\frac{n(n+1)}{2}")
 
-is Apply("/", (Apply("*", (n, n + 1)), 2)) either way: names side by side are a product. From loosest to
+is Arith("/", (Arith("*", (n, n + 1)), 2)) either way: names side by side are a product. From loosest to
 tightest: + -, * / // %, -x, ^.
 """
 
@@ -16,30 +16,29 @@ from math import comb, factorial
 from typing import ClassVar, cast
 
 from lattend.counts.formula import (
-    Apply,
     BigO,
     ClaimSide,
     Formula,
-    Number,
-    Op,
     OrderSign,
     ParsedFormula,
     Sum,
     WrittenClaim,
+    applied,
+    rational,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
-from lattend.counts.piecewise_parser import RELATIONS, Definition, limited, read_rows, take_definitions
-from lattend.counts.sum_parser import ADD, MULTIPLY, read_dots, read_sigma, summands
+from lattend.counts.piecewise_parser import Definition, limited, read_rows, take_definitions
+from lattend.counts.sum_parser import read_dots, read_sigma, summands
 from lattend.errors import TextError
-from lattend.rules.language.expr import Name
-from lattend.rules.language.grammar import Parser
+from lattend.rules.language.expr import And, ArithOp, Compare, Condition, Name, Num, Or, Span, Term
+from lattend.rules.language.grammar import ADD, AND, COMPARE, MULTIPLY, NEGATE, OR, POWER, ConditionParser
 from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
-_NEGATE, _POWER = MULTIPLY + 1, MULTIPLY + 2
-_LEVEL = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": _POWER}
+_RELATIONS = ("=", "!=", "<=", "<", ">=", ">", "∣", "∤")
+_SIGNS = {"+": ADD, "-": ADD, "*": MULTIPLY, "/": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY, "^": POWER}
 _EXAMPLE = {
     **{
         "floor": "floor(n/w)",
@@ -66,7 +65,7 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
     Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
     >>> parse_formula("2n", known={"n"})
-    Apply(op='*', args=(Number(value=Fraction(2, 1)), Name(name='n')))
+    Arith(op='*', args=(Num(value=2), Name(name='n')))
     """
     return FormulaParser(text, known).whole()
 
@@ -111,10 +110,11 @@ def _heading(parser: FormulaParser) -> str:
     return name.value
 
 
-class FormulaParser(Parser[ParsedFormula]):
+class FormulaParser(ConditionParser[ParsedFormula]):
     """Reads one text."""
 
-    LEVEL: ClassVar = _LEVEL
+    LEVEL: ClassVar = {**_SIGNS, "or": OR, "and": AND, **dict.fromkeys(_RELATIONS, COMPARE)}
+    LOOSEST: ClassVar = ADD
     CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
 
     def __init__(
@@ -125,6 +125,7 @@ class FormulaParser(Parser[ParsedFormula]):
         super().__init__(source, tokens(source, known))
         self.known = set(known)
         self.definitions = {name: Definition(_known(node)) for name, node in (definitions or {}).items()}
+        self.in_condition = False
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
@@ -171,27 +172,23 @@ class FormulaParser(Parser[ParsedFormula]):
     # Operators, by precedence
 
     def level(self, token: Token) -> int:
-        begins = token.kind in ("number", "name") or token.value in (
-            *self.CLOSING,
-            "Σ",
-            "frac",
-            "binom",
-            "begin",
-        )
-        return MULTIPLY if begins else self.LEVEL.get(token.value, 0)
+        if token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom", "begin"):
+            return MULTIPLY
+        level = self.LEVEL.get(token.value, 0)
+        return level if level >= ADD or self.in_condition else 0
 
-    def operator(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
+    def arithmetic(self, left: ParsedFormula, sign: Token, level: int) -> ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
             return self.applied("*", left, self.expression(MULTIPLY + 1))
-        if level == _POWER:
-            return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
+        if level == POWER:
+            return self.power(left, self.deeper(sign, partial(self.expression, POWER)))
         if self.current.value == "…":
-            return read_dots(self, left, cast(Op, sign.value))
+            return read_dots(self, left, cast(ArithOp, sign.value))
         right = self.expression(level + 1)
-        result = self.applied(cast(Op, sign.value), left, right)
+        result = self.applied(cast(ArithOp, sign.value), left, right)
         if level == ADD:
-            return replace(result, summands=(*summands(left), (cast(Op, sign.value), right)))
+            return replace(result, summands=(*summands(left), (cast(ArithOp, sign.value), right)))
         return replace(result, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: ParsedFormula, token: Token) -> None:
@@ -205,22 +202,21 @@ class FormulaParser(Parser[ParsedFormula]):
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
-    def applied(self, op: Op, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
+    def applied(self, op: ArithOp, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
         terms, degree = left.terms + right.terms, max(left.degree, right.degree)
         if op == "*":
             terms, degree = left.terms * right.terms, left.degree + right.degree
         elif op not in ("+", "-"):
             terms = max(left.terms, right.terms)
-        if op in ("/", "//", "%") and isinstance(right.node, Number) and right.node.value == 0:
+        if op in ("/", "//", "%") and right.node == Num(0):
             raise self.error("this divides by 0", *right.span)
         return self.piece(op, (left, right), left.start, right.end, terms, degree)
 
     def power(self, base: ParsedFormula, exponent: ParsedFormula) -> ParsedFormula:
-        value = exponent.node.value if isinstance(exponent.node, Number) else None
-        if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
+        e = exponent.node.value if isinstance(exponent.node, Num) else None
+        if e is None or not 0 <= e <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
             raise self.error(message, *exponent.span)
-        e = int(value)
         terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
         return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
 
@@ -246,7 +242,7 @@ class FormulaParser(Parser[ParsedFormula]):
             self.at += 1
             integer_part, _, decimals = token.value.partition(".")
             integer = self.source.integer(Token("number", integer_part + decimals, *span))
-            return ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
+            return ParsedFormula(rational(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
             if self.is_order(token, self.current):
@@ -257,7 +253,7 @@ class FormulaParser(Parser[ParsedFormula]):
         raise self.missing_operand(self.previous, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
-        arg = self.expression(_NEGATE)
+        arg = self.expression(NEGATE)
         if sign.value == "+":
             return arg
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
@@ -266,7 +262,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if self.current.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.current.end)
-        inner = self.expression(ADD)
+        inner = self.expression(OR if opening.value == "(" else ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
@@ -290,14 +286,14 @@ class FormulaParser(Parser[ParsedFormula]):
 
     def binomial(self, top: ParsedFormula, bottom: ParsedFormula, start: int, end: int) -> ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
-        size = bottom.node.value if isinstance(bottom.node, Number) else None
-        if size is None or size.denominator != 1 or not 1 <= size <= 8:
+        size = bottom.node.value if isinstance(bottom.node, Num) else None
+        if size is None or not 1 <= size <= 8:
             raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
-        for i in range(1, int(size)):
-            number = ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
+        for i in range(1, size):
+            number = ParsedFormula(Num(i, bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
-        divisor = ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
+        divisor = ParsedFormula(Num(factorial(size), bottom.span), *bottom.span)
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
     def call(self, name: Token) -> ParsedFormula:
@@ -315,7 +311,7 @@ class FormulaParser(Parser[ParsedFormula]):
         if name.value == "binom":
             return self.binomial(args[0], args[1], name.start, end)
         terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
-        return self.piece(cast(Op, name.value), tuple(args), name.start, end, terms, degree)
+        return self.piece(cast(ArithOp, name.value), tuple(args), name.start, end, terms, degree)
 
     def defined(
         self, definition: Definition, args: list[ParsedFormula], name: Token, end: int
@@ -349,9 +345,10 @@ class FormulaParser(Parser[ParsedFormula]):
     # What was found, and whether it fits
 
     def piece(
-        self, op: Op, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
+        self, op: ArithOp, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
     ) -> ParsedFormula:
-        node = Apply(op, tuple(arg.node for arg in args), (start, end))
+        nodes = (self.term(arg, f"{op} works on numbers") for arg in args)
+        node = applied(op, *nodes, span=(start, end))
         return self.checked(
             ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
         )
@@ -366,21 +363,36 @@ class FormulaParser(Parser[ParsedFormula]):
             return piece
         raise self.error(message, *piece.span)
 
+    def condition(self, piece: ParsedFormula) -> ParsedFormula:
+        if isinstance(piece.node, Compare | And | Or):
+            return piece
+        raise self.error("a condition compares two formulas, as in t <= n or w divides n", *piece.span)
+
+    def term(self, piece: ParsedFormula, needs: str) -> Term:
+        if isinstance(piece.node, Compare | And | Or):
+            shown = self.source.part(*piece.span)
+            raise self.error(f"{shown} is a condition, not a number, and {needs}", *piece.span)
+        return piece.node
+
+    def truth(self, node: Condition, span: Span, depth: int) -> ParsedFormula:
+        self.check_depth(depth, span)
+        return ParsedFormula(node, *span, depth)
+
     def alone(self, order: Token) -> TextError:
         return self.fail(f"{order.value}(…) stands alone: put all of the formula inside it", order)
 
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        if token.value in RELATIONS and token.value not in _LEFT_OVER:
+        if token.value in _RELATIONS and token.value not in _LEFT_OVER:
             return self.fail(NO_RELATION, token)
         message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
         return self.fail(_LEFT_OVER.get(token.value, message), token)
 
     def missing_operand(self, before: Token | None, token: Token) -> TextError:
-        if before is not None and before.value in (*_LEVEL, ",", "="):
+        if before is not None and before.value in (*_SIGNS, ",", "="):
             return self.fail(f"{before.value} has nothing after it; {_OPERAND}", before)
-        if token.value in (*_LEVEL, "="):
+        if token.value in (*_SIGNS, "="):
             return self.fail(f"{token.value} has nothing before it; {_OPERAND}", token)
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)

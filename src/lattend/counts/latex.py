@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 
-from lattend.counts.formula import (
-    Apply,
-    BigO,
-    Formula,
-    FormulaRelation,
-    Junction,
-    Number,
-    Piecewise,
-    Sum,
-)
-from lattend.counts.formula import Condition as FormulaCondition
+from lattend.counts.formula import BigO, Formula, Piecewise, Sum
 from lattend.counts.notation import latex_name
 from lattend.report.latex import aligned, cases, escape
 from lattend.rules.language import expr
@@ -30,7 +19,6 @@ from lattend.rules.language.expr import (
     Not,
     Num,
     Or,
-    Term,
     Truth,
 )
 from lattend.rules.rule import Rule
@@ -48,7 +36,7 @@ AROUND = {
     "max": (r"\max\left(", r"\right)"),
 }
 WORD = r"\mathrm"  # begins a name of several letters
-ONE = Number(Fraction(1))
+ONE = Num(1)
 # How tightly a term or a condition holds together; a looser one is bracketed inside a tighter one
 MOD, SUM, NEGATIVE, SIGMA, PRODUCT, POWER, ATOM = range(7)
 OR, AND, NOT = range(3)
@@ -156,45 +144,33 @@ class _Writer:
                 text, own = r" \vee ".join(self.condition(arg, AND) for arg in node.args), OR
         return f"({text})" if own < strength else text
 
-    def piece_condition(self, node: FormulaCondition) -> str:
+    def piece_condition(self, node: Condition) -> str:
         """Returns the condition of a piece of a formula; an empty text if it always holds."""
-        if isinstance(node, Junction):
-            parts = [(arg, self.piece_condition(arg)) for arg in node.args]
-            texts = [f"({text})" if isinstance(arg, Junction) else text for arg, text in parts]
-            return rf" \text{{ {node.op} }} ".join(texts)
-        return self.relation(node)
+        match node:
+            case And() | Or():
+                parts = [(arg, self.piece_condition(arg)) for arg in node.args]
+                texts = [f"({text})" if isinstance(arg, And | Or) else text for arg, text in parts]
+                return rf" \text{{ {'and' if isinstance(node, And) else 'or'} }} ".join(texts)
+            case Compare(op="==" | "!=" as op, left=Arith(op="%", args=args), right=Num(0)):
+                of, by = (self.within(arg, POWER) for arg in args)
+                return f"{by} {DIVIDES[op]} {of}"
+            case _:
+                return "" if node == Truth(True) else self.condition(node)
 
-    def relation(self, node: FormulaRelation) -> str:
-        left, right = node.left, node.right
-        if (
-            node.sign in DIVIDES
-            and isinstance(left, Apply)
-            and left.op == "%"
-            and right == Number(Fraction(0))
-        ):
-            of, by = (self.within(arg, POWER) for arg in left.args)
-            return f"{by} {DIVIDES[node.sign]} {of}"
-        return f"{self.text(left)} {RELATIONS[node.sign]} {self.text(right)}"
-
-    def text(self, node: Formula | Term) -> str:
+    def text(self, node: Formula) -> str:
         """Returns a term without brackets around it."""
         return self.written(node)[0]
 
-    def within(self, node: Formula | Term, strength: int) -> str:
+    def within(self, node: Formula, strength: int) -> str:
         """Returns a term, in brackets if it holds together more loosely than its context."""
         text, own = self.written(node)
         return text if own >= strength else f"({text})"
 
-    def written(self, node: Formula | Term) -> tuple[str, int]:
+    def written(self, node: Formula) -> tuple[str, int]:
         """Returns a term without brackets around it, and how tightly it holds together."""
         match node:
-            case Num() | Number():
-                value = node.value
-                if value.denominator == 1:
-                    return str(value), ATOM if value >= 0 else NEGATIVE
-                sign = "-" if value < 0 else ""
-                fraction = rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
-                return fraction, NEGATIVE if sign else PRODUCT
+            case Num():
+                return str(node.value), ATOM if node.value >= 0 else NEGATIVE
             case Name():
                 return self.name(node.name), ATOM
             case Lookup():
@@ -205,10 +181,10 @@ class _Writer:
             case Piecewise():
                 pieces = [(self.text(piece), self.piece_condition(when)) for piece, when in node.pieces]
                 return cases(pieces), ATOM
-            case Arith(op=op, args=args) | Apply(op=op, args=args):
+            case Arith(op=op, args=args):
                 return self.applied(op, args)
 
-    def applied(self, op: str, args: Sequence[Formula | Term]) -> tuple[str, int]:
+    def applied(self, op: str, args: Sequence[Formula]) -> tuple[str, int]:
         """Returns an operation and how tightly it holds together."""
         match op:
             case "+" | "-":
@@ -218,7 +194,7 @@ class _Writer:
                 return f"-{self.within(args[0], SIGMA)}", NEGATIVE
             case "*":
                 first, *others = [factor for arg in args for factor in _factors(arg)] or [ONE]
-                if others and isinstance(first, Apply | Arith) and first.op == "neg":
+                if others and isinstance(first, Arith) and first.op == "neg":
                     return f"-{self.product([*first.args, *others])}", NEGATIVE
                 return (self.product([first, *others]), PRODUCT) if others else self.written(first)
             case "/":
@@ -241,10 +217,10 @@ class _Writer:
                 before, after = AROUND[op]
                 return f"{before}{self.listed(args)}{after}", ATOM
 
-    def listed(self, args: Sequence[Formula | Term]) -> str:
+    def listed(self, args: Sequence[Formula]) -> str:
         return ", ".join(self.text(arg) for arg in args)
 
-    def product(self, factors: Sequence[Formula | Term]) -> str:
+    def product(self, factors: Sequence[Formula]) -> str:
         """Returns factors side by side, with a dot between two numbers, which would read as one."""
         text = before = ""
         for factor in factors:
@@ -255,9 +231,9 @@ class _Writer:
         return text
 
 
-def _factors(node: Formula | Term) -> Iterator[Formula | Term]:
+def _factors(node: Formula) -> Iterator[Formula]:
     """Yields the factors of a product, and of products within it, except 1."""
-    if isinstance(node, Apply | Arith) and node.op == "*":
+    if isinstance(node, Arith) and node.op == "*":
         for arg in node.args:
             yield from _factors(arg)
     elif node != ONE:

@@ -8,30 +8,17 @@ A parser of formulas hands over here where a row, a condition or a definition be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import (
-    ALWAYS,
-    Apply,
-    Condition,
-    Formula,
-    FormulaRelation,
-    Junction,
-    Number,
-    ParsedFormula,
-    Piecewise,
-    substituted,
-    walk,
-)
-from lattend.rules.language.expr import CompareOp
+from lattend.counts.formula import ALWAYS, Formula, ParsedFormula, Piecewise, substituted, walk
+from lattend.rules.language.expr import Condition
+from lattend.rules.language.grammar import ADD, OR
 from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser
 
-RELATIONS = {"=": "==", **{sign: sign for sign in ("!=", "<=", "<", ">=", ">", "∣", "∤")}}
 MAX_SIZE = 5_000  # parts of a formula that holds definitions
 DEFINES = ("where", ",")
 _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋", "⌉", "end")
@@ -140,7 +127,7 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
         parser.at += 1
         if parser.current.kind == "end" or parser.current.value in (";", "end"):
             continue
-        rows.append(parser.expression(1))
+        rows.append(parser.expression(ADD))
         pieces.append((rows[-1].node, _when(parser)))
     start, end = first.start, parser.tokens[parser.at - 1].end
     terms, degree = max(row.terms for row in rows), max(row.degree for row in rows)
@@ -157,55 +144,9 @@ def _when(parser: FormulaParser) -> Condition:
     if word not in ("when", "otherwise"):
         return ALWAYS
     parser.at += 1
-    return ALWAYS if word == "otherwise" else _condition(parser, "or")
-
-
-def _condition(parser: FormulaParser, op: str) -> Condition:
-    """Reads conditions joined by `or`, and within them by `and`."""
-    conditions = _relations(parser) if op == "and" else [_condition(parser, "and")]
-    while parser.current.value == op:
-        parser.at += 1
-        conditions += _relations(parser) if op == "and" else [_condition(parser, "and")]
-    return (
-        conditions[0] if len(conditions) == 1 else Junction("or" if op == "or" else "and", tuple(conditions))
-    )
-
-
-def _relations(parser: FormulaParser) -> list[Condition]:
-    """Reads a comparison, a chain such as `0 <= t <= n`, or a condition in brackets."""
-    opening = parser.current
-    if opening.value == "(" and _holds_condition(parser):
-        parser.at += 1
-        condition = parser.deeper(opening, lambda: _condition(parser, "or"))
-        parser.close(opening)
-        return [condition]
-    left, relations = parser.expression(1), list[Condition]()
-    while parser.current.value in RELATIONS:
-        sign = RELATIONS[parser.current.value]
-        parser.at += 1
-        right = parser.expression(1)
-        relations.append(_relation(sign, left.node, right.node))
-        left = right
-    if not relations:
-        message = "a condition compares two formulas, as in t <= n or w divides n"
-        raise parser.error(message, *left.span)
-    return relations
-
-
-def _holds_condition(parser: FormulaParser) -> bool:
-    """Returns whether there is a comparison within the bracket that opens here."""
-    depth = 0
-    for token in parser.tokens[parser.at :]:
-        depth += (token.value in _OPENS) - (token.value in _CLOSES)
-        if depth == 0:
-            return False
-        if token.value in RELATIONS:
-            return True
-    return False
-
-
-def _relation(sign: str, left: Formula, right: Formula) -> FormulaRelation:
-    if sign in ("∣", "∤"):
-        rest = Apply("%", (right, left))
-        return FormulaRelation("==" if sign == "∣" else "!=", rest, Number(Fraction(0)))
-    return FormulaRelation(cast(CompareOp, sign), left, right)
+    if word == "otherwise":
+        return ALWAYS
+    outside, parser.in_condition = parser.in_condition, True
+    condition = parser.condition(parser.expression(OR))
+    parser.in_condition = outside
+    return condition.node

@@ -1,5 +1,7 @@
 """The core of every grammar: precedence climbing over tokens, brackets, nesting, and where errors point.
 
+`Parser` is the core, `ConditionParser` adds comparisons joined by `and` and `or`.
+
 A grammar says how strongly its operators bind (LEVEL), what an operator makes of its two sides, and what its
 operands are: leaves, and openings such as ( or - that hold further operands.
 """
@@ -10,10 +12,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from lattend.errors import Suggestion, TextError
-from lattend.rules.language.expr import Span
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    Compare,
+    CompareOp,
+    Condition,
+    Num,
+    Or,
+    Span,
+    Term,
+    flattened,
+)
 from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
 
@@ -169,3 +182,77 @@ class Parser(ABC, Generic[P]):
         if depth > self.DEEPEST:
             message = f"this is more than {self.DEEPEST} operations one in another; write it with fewer"
             raise self.error(message, *span)
+
+
+# How tightly the operators of rules and formulas bind; a power is found in formulas alone
+OR, AND, NOT, COMPARE, ADD, MULTIPLY, NEGATE, POWER = range(1, 9)
+_COMPARISONS: dict[str, CompareOp] = {"=": "==", "|": "==", "∣": "==", "∤": "!="}
+_DIVIDES = ("|", "∣", "∤")
+
+
+class ConditionParser(Parser[P]):
+    """Reads comparisons, chained too, and conditions joined by `and` and `or`."""
+
+    LOOSEST: ClassVar = OR
+
+    @abstractmethod
+    def arithmetic(self, left: P, sign: Token, level: int) -> P:
+        """Reads the right side of an operator between numbers and returns the operation."""
+
+    @abstractmethod
+    def condition(self, piece: P) -> P:
+        """Returns the piece if it is a condition; raises otherwise."""
+
+    @abstractmethod
+    def term(self, piece: P, needs: str) -> Term:
+        """Returns the node of the piece if it is a number; raises otherwise, with what `needs` one."""
+
+    @abstractmethod
+    def truth(self, node: Condition, span: Span, depth: int) -> P:
+        """Returns the piece of a condition."""
+
+    def check_divisor(self, node: Term, piece: P) -> None:
+        """Raises if this cannot divide."""
+
+    def operator(self, left: P, sign: Token, level: int) -> P:
+        if level == COMPARE:
+            return self.comparison(left, sign)
+        return self.junction(left, sign.value, level) if level <= AND else self.arithmetic(left, sign, level)
+
+    def junction(self, left: P, word: str, level: int) -> P:
+        parts = [self.condition(left), self.condition(self.expression(level + 1))]
+        while self.current.value == word:
+            self.at += 1
+            parts.append(self.condition(self.expression(level + 1)))
+        return self.joined(And if word == "and" else Or, parts)
+
+    def joined(self, kind: type[And] | type[Or], parts: list[P]) -> P:
+        if len(parts) == 1:
+            return parts[0]
+        span = (parts[0].start, parts[-1].end)
+        # a part of the same kind hands over its arguments, so it is no level of its own
+        depth = max(part.depth - isinstance(part.node, kind) for part in parts) + 1
+        return self.truth(flattened(kind, [part.node for part in parts], span), span, depth)
+
+    def comparison(self, left: P, sign: Token) -> P:
+        links: list[P] = []
+        while True:
+            right = self.expression(ADD)
+            links.append(self.link(sign, left, right))
+            left, sign = right, self.current
+            if self.level(sign) != COMPARE:
+                return self.joined(And, links)
+            self.at += 1
+
+    def link(self, sign: Token, left: P, right: P) -> P:
+        a, b = self.sides(sign, left, right)
+        span, depth = (left.start, right.end), max(left.depth, right.depth) + 1
+        op = _COMPARISONS.get(sign.value, cast(CompareOp, sign.value))
+        if sign.value not in _DIVIDES:
+            return self.truth(Compare(op, a, b, span), span, depth)
+        self.check_divisor(a, left)
+        return self.truth(Compare(op, Arith("%", (b, a), span), Num(0, span), span), span, depth + 1)
+
+    def sides(self, sign: Token, left: P, right: P) -> tuple[Term, Term]:
+        needs = f"{self.source.text[sign.start : sign.end]} stands between numbers"
+        return self.term(left, needs), self.term(right, needs)

@@ -17,29 +17,35 @@ from lattend.rules.language.expr import (
     Arith,
     ArithOp,
     Compare,
-    CompareOp,
     Condition,
     Lookup,
     Name,
     Node,
     Not,
     Num,
-    Or,
     Span,
     Term,
     Truth,
     depth,
-    flattened,
 )
-from lattend.rules.language.grammar import Parsed, Parser
+from lattend.rules.language.grammar import (
+    ADD,
+    AND,
+    COMPARE,
+    MULTIPLY,
+    NEGATE,
+    NOT,
+    OR,
+    ConditionParser,
+    Parsed,
+)
 from lattend.rules.language.scan import FUNCTIONS, WORDS, tokens
 from lattend.rules.language.tokens import Source, Token, is_name
 
-_OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _NEGATE = range(1, 8)
 _LEVEL = {
-    **{"or": _OR, "and": _AND},
-    **dict.fromkeys(("<", "<=", "==", "!=", ">=", ">", "|"), _COMPARE),
-    **{"+": _ADD, "-": _ADD, "*": _MULTIPLY, "//": _MULTIPLY, "%": _MULTIPLY},
+    **{"or": OR, "and": AND},
+    **dict.fromkeys(("<", "<=", "==", "!=", ">=", ">", "|"), COMPARE),
+    **{"+": ADD, "-": ADD, "*": MULTIPLY, "//": MULTIPLY, "%": MULTIPLY},
 }
 
 
@@ -84,7 +90,7 @@ def parse_term(text: str) -> Term:
     return _Parser(Source("term", text)).whole_term()
 
 
-class _Parser(Parser[Parsed]):
+class _Parser(ConditionParser[Parsed]):
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]"}
 
@@ -99,61 +105,22 @@ class _Parser(Parser[Parsed]):
     # Whole texts
 
     def whole_condition(self) -> Condition:
-        parts = [self.expression(_OR)]
+        parts = [self.expression(OR)]
         while self.assumption and self.current.value == ",":
             self.at += 1
-            parts.append(self.expression(_OR))
+            parts.append(self.expression(OR))
         self.finish()
         return self.joined(And, [self.condition(part) for part in parts]).node
 
     def whole_term(self) -> Term:
-        piece = self.expression(_OR)
+        piece = self.expression(OR)
         self.finish()
         return self.term(piece, "a term is a number")
 
     # Operators, by precedence
 
-    def operator(self, left: Parsed, sign: Token, level: int) -> Parsed:
-        if level == _COMPARE:
-            return self.comparison(left, sign)
-        if level <= _AND:
-            return self.junction(left, sign.value, level)
-        return self.arithmetic(sign, left, self.expression(level + 1))
-
-    def junction(self, left: Parsed, word: str, level: int) -> Parsed:
-        parts = [self.condition(left), self.condition(self.expression(level + 1))]
-        while self.current.value == word:
-            self.at += 1
-            parts.append(self.condition(self.expression(level + 1)))
-        return self.joined(And if word == "and" else Or, parts)
-
-    def joined(self, kind: type[And] | type[Or], parts: list[Parsed]) -> Parsed:
-        if len(parts) == 1:
-            return parts[0]
-        span = (parts[0].start, parts[-1].end)
-        # a part of the same kind hands over its arguments, so it is no level of its own
-        depth = max(part.depth - isinstance(part.node, kind) for part in parts) + 1
-        return self.piece(flattened(kind, [part.node for part in parts], span), span, depth)
-
-    def comparison(self, left: Parsed, sign: Token) -> Parsed:
-        links: list[Parsed] = []
-        while True:
-            right = self.expression(_ADD)
-            links.append(self.link(sign, left, right))
-            left, sign = right, self.current
-            if self.level(sign) != _COMPARE:
-                return self.joined(And, links)
-            self.at += 1
-
-    def link(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
-        a, b = self.sides(sign, left, right)
-        span, depth = (left.start, right.end), max(left.depth, right.depth) + 1
-        if sign.value != "|":
-            return self.piece(Compare(cast(CompareOp, sign.value), a, b, span), span, depth)
-        self.check_divisor(a, left)
-        return self.piece(Compare("==", Arith("%", (b, a), span), Num(0, span), span), span, depth + 1)
-
-    def arithmetic(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
+    def arithmetic(self, left: Parsed, sign: Token, level: int) -> Parsed:
+        right = self.expression(level + 1)
         a, b = self.sides(sign, left, right)
         if sign.value in ("//", "%"):
             self.check_divisor(b, right)
@@ -161,15 +128,11 @@ class _Parser(Parser[Parsed]):
         node = Arith(cast(ArithOp, sign.value), (a, b), span)
         return self.piece(node, span, max(left.depth, right.depth) + 1)
 
-    def sides(self, sign: Token, left: Parsed, right: Parsed) -> tuple[Term, Term]:
-        needs = f"{self.source.text[sign.start : sign.end]} stands between numbers"
-        return self.term(left, needs), self.term(right, needs)
-
     # Operands
 
     def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
         if token.value == "not":
-            if loosest > _NOT:
+            if loosest > NOT:
                 raise self.fail("put brackets around not and its condition, as in (not k == q)", token)
             return self.negation
         if token.value == "-":
@@ -210,12 +173,12 @@ class _Parser(Parser[Parsed]):
         return self.piece(Name(token.value, span), span)
 
     def negation(self, word: Token) -> Parsed:
-        arg = self.condition(self.expression(_NOT))
+        arg = self.condition(self.expression(NOT))
         span = (word.start, arg.end)
         return self.piece(Not(arg.node, span), span, arg.depth + 1)
 
     def minus(self, sign: Token) -> Parsed:
-        arg = self.expression(_NEGATE)
+        arg = self.expression(NEGATE)
         span = (sign.start, arg.end)
         node = Arith("neg", (self.term(arg, "- stands before a number"),), span)
         return self.piece(node, span, arg.depth + 1)
@@ -224,7 +187,7 @@ class _Parser(Parser[Parsed]):
         if self.current.value == ")":
             message = "there is nothing between these brackets; write a number or a condition there"
             raise self.error(message, opening.start, self.current.end)
-        inner = self.expression(_OR)
+        inner = self.expression(OR)
         return Parsed(inner.node, opening.start, self.close(opening), inner.depth)
 
     def call(self, name: Token) -> Parsed:
@@ -264,6 +227,9 @@ class _Parser(Parser[Parsed]):
             return self.unmatched(token)
         message, meant = advice.left_over(cast(Token, self.previous), token)
         return self.fail(message, token, *meant)
+
+    def truth(self, node: Condition, span: Span, depth: int) -> Parsed:
+        return self.piece(node, span, depth)
 
     def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Parsed:
         self.check_depth(depth, span)
