@@ -189,8 +189,15 @@ class Rule:
             bound = replace(self, axes=untied(self.axes))
         for name, value in values.items():
             check_value(bound, name, value)
-        bound = replace(bound, values={**self.values, **{name: int(v) for name, v in values.items()}})
-        check_domain(bound)
+        known = {**self.values, **{name: int(v) for name, v in values.items()}}
+        check_domain(bound, known)
+        return bound._with_values(known)
+
+    def _with_values(self, values: Mapping[str, int]) -> Rule:
+        """Returns the rule with other numbers; its key and all that is derived from its condition stay."""
+        bound = object.__new__(type(self))
+        vars(bound).update(vars(self), values=values)
+        vars(bound)["_first"] = first_of(bound)
         return bound
 
     def _of_head(self, head: int) -> Rule:
