@@ -6,8 +6,8 @@ from pickle import dumps, loads
 
 import pytest
 
-from lattend.counts.formula_latex import claim_latex, maths
 from lattend.counts.formula_parser import parse_claim
+from lattend.counts.latex import claim_latex, maths
 from lattend.report.maths import Maths, Sentence
 
 WRITTEN = {

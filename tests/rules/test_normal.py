@@ -15,7 +15,7 @@ from random_rules import affine, split
 import lattend as lt
 from lattend.rules.language import expr
 from lattend.rules.language.expr import FLIPPED, And, Arith, Compare, Condition, Not, Num, Or
-from lattend.rules.language.normal import normal_text
+from lattend.rules.language.key import normal_text
 from lattend.rules.language.parser import parse
 
 NUMBERS = {"n": 7, "t": 2, "w": 3}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
-from lattend.counts.enumeration import CHUNK, MAX_PAIRS
+from lattend.counts.tiles import CHUNK, MAX_PAIRS
 from lattend.errors import DomainError, TooLarge
 from lattend.report.shown import Shown
 from lattend.rules.language.evaluation import evaluate

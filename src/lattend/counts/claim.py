@@ -25,18 +25,18 @@ from lattend.counts.formula import (
     walk,
 )
 from lattend.counts.formula_parser import parse_claim, parse_formula
+from lattend.counts.formula_scan import meant
 from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
-from lattend.counts.synonyms import meant
 from lattend.counts.verdict import NOWHERE, Counterexample, OrderVerdict, Status, Verdict
 from lattend.errors import DeadlineError, DomainError, NoClosedForm, TextError, UnknownName
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Name, Num
+from lattend.rules.language.grammar import Source
 from lattend.rules.language.parser import parse_assumption
-from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 _WORD = re.compile("[A-Za-z]+")
 LAST = Budget(1.0)  # to look for a counterexample among numbers, where no more is known in time

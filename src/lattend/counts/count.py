@@ -22,7 +22,7 @@ from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import Bound, Region, region_of
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 from lattend.wording import many
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from functools import partial
 from itertools import islice
 
 from lattend.counts.algebra import factored
-from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
 from lattend.counts.formula import Formula, applied, value_at, walk
-from lattend.counts.notation import Notation
+from lattend.counts.notation import Notation, condition_text
 from lattend.counts.prove import never_zero, solved, vanishes
 from lattend.counts.symbolic import ONE, Case, cases, coordinate
 from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
@@ -21,7 +20,7 @@ from lattend.rules.language.expr import Num
 from lattend.rules.language.linear import Linear
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
 MOST_SOLUTIONS_TRIED = 1_000

@@ -31,8 +31,18 @@ from lattend.counts.piecewise_parser import Definition, limited, read_rows, take
 from lattend.counts.sum_parser import read_dots, read_sigma, summands
 from lattend.errors import TextError
 from lattend.rules.language.expr import And, ArithOp, Compare, Condition, Name, Num, Or, Span, Term
-from lattend.rules.language.grammar import ADD, AND, COMPARE, MULTIPLY, NEGATE, OR, POWER, ConditionParser
-from lattend.rules.language.tokens import Source, Token
+from lattend.rules.language.grammar import (
+    ADD,
+    AND,
+    COMPARE,
+    MULTIPLY,
+    NEGATE,
+    OR,
+    POWER,
+    ConditionParser,
+    Source,
+    Token,
+)
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from lattend.counts.formula import ALWAYS, Formula, ParsedFormula, Piecewise, substituted, walk
 from lattend.rules.language.expr import Condition
-from lattend.rules.language.grammar import ADD, OR
-from lattend.rules.language.tokens import Token
+from lattend.rules.language.grammar import ADD, OR, Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser

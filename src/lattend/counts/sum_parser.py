@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, cast
 from lattend.counts.formula import Formula, ParsedFormula, Summand, applied, walk
 from lattend.counts.progression import Progression, formula_of, progression
 from lattend.rules.language.expr import ArithOp, Name
-from lattend.rules.language.grammar import ADD, MULTIPLY
+from lattend.rules.language.grammar import ADD, MULTIPLY, Token
 from lattend.rules.language.polynomial import Polynomial
-from lattend.rules.language.tokens import Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser

@@ -26,7 +26,7 @@ from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, 
 from lattend.rules.language.linear import Quotient, atom_names
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space, summed
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.region import Piece, uncovered
 
 MAX_POWER = 16
 MAX_CARRY = 24

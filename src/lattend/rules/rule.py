@@ -21,8 +21,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.key import first_of, key_of, unchanging
-from lattend.rules.language.linear import declared_ranges
-from lattend.rules.language.moduli import moduli_in
+from lattend.rules.language.linear import declared_ranges, moduli_in
 
 if TYPE_CHECKING:
     from types import ModuleType

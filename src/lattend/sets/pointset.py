@@ -16,8 +16,7 @@ from lattend.rules.language.linear import Atom, Linear, Monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets.build import Described, describe
-from lattend.sets.piece import Piece
-from lattend.sets.region import Region, aff_of, nearest_to_zero, quotient_of
+from lattend.sets.region import Piece, Region, aff_of, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic
 

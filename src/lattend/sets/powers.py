@@ -16,10 +16,9 @@ from lattend.rules.language.expr import Compare, Condition, Name, Truth
 from lattend.rules.rule import Rule
 from lattend.sets.build import points_of
 from lattend.sets.canonical import written
-from lattend.sets.frame import LetterFrame
-from lattend.sets.piece import Piece
+from lattend.sets.intervals import LetterFrame
 from lattend.sets.pointset import PointSet, polynomial_of
-from lattend.sets.region import Region
+from lattend.sets.region import Piece, Region
 from lattend.sets.space import Space
 
 MOST_COMMON = 8  # layers after which a rule that stops growing at all sizes has stopped

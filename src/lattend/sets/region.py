@@ -1,4 +1,4 @@
-"""Region: a set of parameter values, where a formula holds."""
+"""Regions: sets of parameter values, where a formula holds; pieces: a formula and its region."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import islpy as isl
 
 from lattend.rules.language.linear import Atom, Linear, Quotient
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets.polyhedron import Polyhedron
 from lattend.sets.space import Space
 
@@ -337,3 +338,19 @@ def nearest_to_zero(points: isl.Set, dim: int) -> isl.Val:
     from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
     best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
     return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A formula and the region where it is the count; `factors` if it is a product."""
+
+    region: Region
+    formula: Polynomial
+    factors: tuple[Polynomial, ...] = ()
+
+
+def uncovered(pieces: Iterable[Piece], domain: Region) -> Region:
+    """The part of `domain` where no piece holds, so that the count is 0."""
+    for piece in pieces:
+        domain = domain - piece.region
+    return domain

@@ -9,8 +9,7 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parsed, Parser
-from lattend.rules.language.tokens import Kind, Source, Token, scan
+from lattend.rules.language.grammar import Kind, Parsed, Parser, Source, Token, scan
 
 # Functions of what stands in their brackets; before a bracket, other names are factors
 FUNCTIONS = (

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol, cast
 
 from lattend.errors import TextError
-from lattend.rules.language import advice
 from lattend.rules.language.call import closing
 from lattend.rules.language.expr import (
     And,
@@ -38,9 +37,24 @@ from lattend.rules.language.grammar import (
     OR,
     ConditionParser,
     Parsed,
+    Source,
+    Token,
+    is_name,
 )
-from lattend.rules.language.scan import FUNCTIONS, WORDS, tokens
-from lattend.rules.language.tokens import Source, Token, is_name
+from lattend.rules.language.scan import (
+    CALLS,
+    EXAMPLES,
+    FUNCTIONS,
+    WORDS,
+    argument_count,
+    missing_operand,
+    no_such_rule,
+    not_a_condition,
+    not_a_number,
+    tokens,
+    unknown_function,
+    what_is_left_over,
+)
 
 _LEVEL = {
     **{"or": OR, "and": AND},
@@ -100,7 +114,7 @@ class _Parser(ConditionParser[Parsed]):
         self.assumption = assumption
         self.named = named
         if len(self.tokens) == 1:
-            raise source.error(f"it is empty; write for instance {advice.WHOLE[source.kind]}", 0, 1)
+            raise source.error(f"it is empty; write for instance {EXAMPLES[source.kind]}", 0, 1)
 
     # Whole texts
 
@@ -153,7 +167,7 @@ class _Parser(ConditionParser[Parsed]):
             span = (token.start, number.end)
             return self.piece(Num(-number.node.value, span), span)
         if token.kind in ("sign", "end") or token.value in ("and", "or"):
-            missing = advice.missing_operand(self.previous, token)
+            missing = missing_operand(self.previous, token)
             raise self.fail(*missing) if missing else self.unmatched(token)
         self.at += 1
         span = (token.start, token.end)
@@ -168,7 +182,7 @@ class _Parser(ConditionParser[Parsed]):
             raise self.fail(f"{token.value} is a word of Python and cannot be a name in a rule", token)
         if after.value == "(":
             rules = self.named.near(token.value) if self.named is not None else []
-            message, meant = advice.unknown_function(token, rules)
+            message, meant = unknown_function(token, rules)
             raise self.error(message, token.start, after.end, *meant)
         return self.piece(Name(token.value, span), span)
 
@@ -192,12 +206,12 @@ class _Parser(ConditionParser[Parsed]):
 
     def call(self, name: Token) -> Parsed:
         if self.current.value != "(":
-            raise self.fail(f"write its numbers in brackets, as in {advice.CALL[name.value]}", name)
+            raise self.fail(f"write its numbers in brackets, as in {CALLS[name.value]}", name)
         args, end = self.arguments()
         terms = tuple(self.term(arg, f"{name.value} takes numbers") for arg in args)
         span = (name.start, end)
         if (len(args) != 1) if name.value == "abs" else (len(args) < 2):
-            raise self.error(advice.argument_count(name.value, len(args)), *span)
+            raise self.error(argument_count(name.value, len(args)), *span)
         return self.piece(Arith(cast(ArithOp, name.value), terms, span), span, max(a.depth for a in args) + 1)
 
     def rule_call(self, name: Token) -> Parsed:
@@ -225,7 +239,7 @@ class _Parser(ConditionParser[Parsed]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        message, meant = advice.left_over(cast(Token, self.previous), token)
+        message, meant = what_is_left_over(cast(Token, self.previous), token)
         return self.fail(message, token, *meant)
 
     def truth(self, node: Condition, span: Span, depth: int) -> Parsed:
@@ -244,10 +258,10 @@ class _Parser(ConditionParser[Parsed]):
             if node.name in self.named and node.span is not None:
                 return self.rule(node.span)
             if near := self.named.near(node.name):
-                raise self.error(advice.no_such_rule(node.name, near), *piece.span, *near)
+                raise self.error(no_such_rule(node.name, near), *piece.span, *near)
         if isinstance(node, (Num, Name, Arith)):
             shown = self.source.part(*piece.span)
-            raise self.error(advice.not_a_condition(shown), *piece.span)
+            raise self.error(not_a_condition(shown), *piece.span)
         return piece
 
     def term(self, piece: Parsed, needs: str) -> Term:
@@ -255,7 +269,7 @@ class _Parser(ConditionParser[Parsed]):
         if isinstance(node, (Num, Name, Arith, Lookup)):
             return node
         shown = self.source.part(*piece.span)
-        raise self.error(advice.not_a_number(shown, needs), *piece.span)
+        raise self.error(not_a_number(shown, needs), *piece.span)
 
     def check_divisor(self, node: Term, piece: Parsed) -> None:
         if isinstance(node, Num) and node.value < 1:

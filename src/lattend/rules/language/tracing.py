@@ -22,9 +22,9 @@ from lattend.errors import TraceError
 from lattend.rules.axes import HEAD, POSITIONS, RESERVED
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
+from lattend.rules.language.grammar import is_name
 from lattend.rules.language.scan import WORDS
 from lattend.rules.language.symbols import Symbolic, SymbolicCondition, SymbolicTerm, lookup, places_of
-from lattend.rules.language.tokens import is_name
 from lattend.wording import short
 
 BATCH = "batch"  # the element of the batch, which only an array may depend on
