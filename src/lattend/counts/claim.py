@@ -192,7 +192,7 @@ def _read(
     words = {*_WORD.findall(text)}
     notes += [f"{name} read as {meaning}" for name, meaning in (short or {}).items() if name in words]
     put = {**replacements, **{name: Name(new) for name, new in named.items()}}
-    sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
+    sides = [ClaimSide(substituted(side.node, put), side.text) for side in claim.sides]
     notes = [*([f"{claim.name} read as the count"] if claim.name else []), *notes, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(notes)), text)
 
@@ -262,12 +262,6 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
     message = f"this count has no {name}; it has {', '.join(known) or 'no names'}; {hint}"
     error = Source("formula", text).error(message, start, end)
     return UnknownName(error.message, text, start, end, name, known, options, error.reason)
-
-
-def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
-    if isinstance(node, BigO):
-        return replace(node, body=substituted(node.body, replacements))
-    return substituted(node, replacements)
 
 
 # Judging

@@ -23,6 +23,7 @@ from lattend.sets.region import Piece, uncovered
 
 LARGEST_SIZE, MOST_QUOTIENTS = 10_000, 200  # of a size whose quotients by all numbers are gone through
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
+MOST_CONDITIONS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,9 +277,6 @@ def covering(closed: Closed) -> list[Piece]:
     """Returns the pieces, including one that is 0, so that they cover the domain."""
     rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]
-
-
-MOST_CONDITIONS = 6
 
 
 def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Condition, ...]] | None:

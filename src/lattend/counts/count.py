@@ -162,12 +162,7 @@ class Count(Shown):
 
     def counted_from(self, first: int) -> Count:
         """The same count per query or per key, with positions that begin at another number."""
-        from lattend.counts.counting import closed_count
-
-        count = closed_count(self.rule, self.fixed, self.budget, first)
-        for text in self.assumed:
-            count = count.assuming(text)
-        return count
+        return replace(self, first=first)._derived_again(self.rule)
 
     def related(self) -> Iterator[tuple[Count, str]]:
         """Yields other counts of the same rule that a formula may be, with their descriptions."""

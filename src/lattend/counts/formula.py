@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, overload
 
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import ARITHMETIC, COMPARE
@@ -148,13 +148,19 @@ def walk(
         yield from walk(last, bound | {top.variable} if isinstance(top, Sum) else bound)
 
 
-def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
+@overload
+def substituted(formula: Formula, replacements: Mapping[str, Formula]) -> Formula: ...
+@overload
+def substituted(formula: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO: ...
+def substituted(formula: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
     """The formula with names replaced; the index of a sum hides a name of the same spelling."""
-    return cast(Formula, _substituted(formula, replacements))
+    return _substituted(formula, replacements)
 
 
-def _substituted(node: Formula | Condition, replacements: Mapping[str, Formula]) -> Any:
+def _substituted(node: Formula | BigO | Condition, replacements: Mapping[str, Formula]) -> Any:
     match node:
+        case BigO():
+            return BigO(_substituted(node.body, replacements), node.sign, node.span)
         case Name():
             return replacements.get(node.name, node)
         case Piecewise():

@@ -134,7 +134,10 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
-        self.definitions = {name: Definition(_known(node)) for name, node in (definitions or {}).items()}
+        known_parts = {
+            name: ParsedFormula(node, 0, 0, degree=1) for name, node in (definitions or {}).items()
+        }
+        self.definitions = {name: Definition(part) for name, part in known_parts.items()}
         self.in_condition = False
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
@@ -407,8 +410,3 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
         return self.left_over(token)
-
-
-def _known(node: Formula) -> ParsedFormula:
-    """Returns a formula that is known in advance as if it had been parsed."""
-    return ParsedFormula(node, 0, 0, degree=1)

@@ -50,6 +50,32 @@ ONE = Num(1)
 # How tightly a term or a condition holds together; a looser one is bracketed inside a tighter one
 MOD, SUM, NEGATIVE, SIGMA, PRODUCT, POWER, ATOM = range(7)
 OR, AND, NOT = range(3)
+SIGNS = {
+    **{f" {op} ": f" {sign} " for op, sign in RELATIONS.items()},
+    **{" = ": " = ", " and ": r" \text{ and } ", " or ": r" \text{ or } ", " ± ": r" \pm "},
+    **{" divides ": r" \mid ", " does not divide ": r" \nmid "},
+}
+UNKNOWN = r"\overset{?}{=}"
+EQUALS: dict[Status, str] = {
+    "holds": "=",
+    "holds only where": "=",
+    "fails": r"\ne",
+    "undecided": UNKNOWN,
+}
+PLACES: dict[Status, str] = {
+    "holds": "for",
+    "holds only where": "only where",
+    "fails": "but where",
+    "undecided": "where",
+}
+_RELATION = re.compile(f"({'|'.join(sorted(SIGNS, key=len, reverse=True))})")
+_WORDS = re.compile("where|longer")  # in a condition that is not all signs
+_ROOT = re.compile(r"\bsqrt\(")
+_DECIMAL = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-−]?\d+)?")
+_NEW = re.compile(r"([A-Za-z]\w*)'")  # what a name becomes
+_CASES = re.compile("( when |; )")
+_LONG = re.compile(r"\d{5,}")
+_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def formula_latex(node: Formula | BigO) -> str:
@@ -248,34 +274,6 @@ def _factors(node: Formula) -> Iterator[Formula]:
             yield from _factors(arg)
     elif node != ONE:
         yield node
-
-
-SIGNS = {
-    **{f" {op} ": f" {sign} " for op, sign in RELATIONS.items()},
-    **{" = ": " = ", " and ": r" \text{ and } ", " or ": r" \text{ or } ", " ± ": r" \pm "},
-    **{" divides ": r" \mid ", " does not divide ": r" \nmid "},
-}
-UNKNOWN = r"\overset{?}{=}"
-EQUALS: dict[Status, str] = {
-    "holds": "=",
-    "holds only where": "=",
-    "fails": r"\ne",
-    "undecided": UNKNOWN,
-}
-PLACES: dict[Status, str] = {
-    "holds": "for",
-    "holds only where": "only where",
-    "fails": "but where",
-    "undecided": "where",
-}
-_RELATION = re.compile(f"({'|'.join(sorted(SIGNS, key=len, reverse=True))})")
-_WORDS = re.compile("where|longer")  # in a condition that is not all signs
-_ROOT = re.compile(r"\bsqrt\(")
-_DECIMAL = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-−]?\d+)?")
-_NEW = re.compile(r"([A-Za-z]\w*)'")  # what a name becomes
-_CASES = re.compile("( when |; )")
-_LONG = re.compile(r"\d{5,}")
-_NAME = re.compile(r"[A-Za-z]\w*")
 
 
 def claim_latex(claim: WrittenClaim) -> str:

@@ -16,6 +16,8 @@ BLOCKS = {"n": "N", "m": "M", "depth": "D", "rows": "R", "cols": "C", "q": "Q", 
 RESTS = {"n": "r", "m": "s", "depth": "z", "rows": "y", "cols": "x", "q": "u", "k": "v"}
 EASY = 3  # terms of a sum that need no other way to be written
 SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
+Relation = tuple[str, str, str]  # subject, sign, other side
+MIRRORED = {">": "<", ">=": "<="}
 
 
 class Notation:
@@ -191,10 +193,6 @@ def latex_name(name: str) -> str:
     base, _, index = name.partition("_")
     head = base if len(base) == 1 else rf"\mathrm{{{base}}}"
     return head if not index else rf"{head}_{{\mathrm{{{index.replace('_', ' ')}}}}}"
-
-
-Relation = tuple[str, str, str]  # subject, sign, other side
-MIRRORED = {">": "<", ">=": "<="}
 
 
 def condition_text(clauses: list[list[Bound]], notation: Notation) -> str:

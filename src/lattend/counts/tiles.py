@@ -1,9 +1,9 @@
 """Counts at given numbers: pair by pair, in the tiles of a grid, and where a rule looks up data.
 
 The pairs of a box follow from F(a, b), the number of pairs with q < a and k < b, at its four corners: F is
-the count of the same rule with its sizes renamed. A lookup such as doc[q] is constant on runs of positions, so
-the data part is constant on boxes (run of queries × run of keys); inside a box the affine part is counted by
-its closed form.
+the count of the same rule with its sizes renamed. A lookup such as doc[q] is constant on runs of positions,
+so the data part is constant on boxes (run of queries × run of keys); inside a box the affine part is counted
+by its closed form.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from lattend.sets.guard import remembered
 TOP, LEFT = "_queries_above", "_keys_before"  # a and b; no text can hold these names
 WHOLE = {"n": "_all_queries", "m": "_all_keys"}  # what a condition means when it speaks of n and m itself
 CORNER = (Axis("q", "k", TOP, LEFT),)
+MAX_PAIRS = 1 << 28  # seconds
+CHUNK = 1 << 22  # pairs looked at in one go
+MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
+HELD = 1 << 22  # pairs in memory at once
+MAX_ATOMS = 4
 
 
 def corner_counts(rule: Rule, condition: Condition, top: NDArray[Any], left: NDArray[Any]) -> NDArray[Any]:
@@ -66,10 +71,6 @@ def _form(rule: Rule, condition: Condition, keep: list[str]) -> Closed:
     return remembered(raw_form, box, budget=rule.budget)
 
 
-MAX_PAIRS = 1 << 28  # seconds
-CHUNK = 1 << 22  # pairs looked at in one go
-
-
 def enumerated(rule: Rule) -> int:
     """Returns the number of attended pairs of a complete rule by enumeration, a few rows at a time."""
     lengths, pairs = rule.lengths, rule.dense
@@ -99,10 +100,6 @@ def enumerated_per(rule: Rule, positions: Mapping[str, int], first: int = 0) -> 
 def _check(pairs: int) -> None:
     if pairs > MAX_PAIRS:
         raise TooLarge(f"{pairs:,} pairs are too many to enumerate; the limit is {MAX_PAIRS:,}")
-
-
-MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
-HELD = 1 << 22  # pairs in memory at once
 
 
 def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]) -> NDArray[Any]:
@@ -136,9 +133,6 @@ def _from_mask(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
             before = np.concatenate(([0], np.cumsum(mask.sum(axis=0))))  # pairs left of each key
             counts[i] += np.diff(before[cols - cols[0]])
     return counts
-
-
-MAX_ATOMS = 4
 
 
 def counted_from_data(rule: Rule, enumerate_below: int = MAX_PAIRS // 256) -> int:

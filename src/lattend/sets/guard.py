@@ -31,6 +31,22 @@ from lattend.recent import Recent
 
 HANDLES = 1024  # open files that a copy closes: the sockets of this process are not its own
 NAP = 0.005  # seconds between looks at a process that ends
+START = 30.0
+MEMORY = 4 << 30
+FOREVER = 1e6  # more seconds than that are no limit
+GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadline
+REMEMBERED = 1024
+HEADER = struct.Struct("<Q")
+READY, BEGUN = b"lattend worker\n", b"."
+# Started with -I -S: its path is that of this process, the standard library before all else. What it will
+# need is loaded before it greets, outside of any deadline
+PROGRAM = """import sys; sys.path += {path!r}
+import lattend.counts
+from lattend.sets.guard import serve
+serve({tied!r})"""
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+Result = TypeVar("Result")
+_KNOWN: Recent[tuple[Any, ...], Any] = Recent(REMEMBERED)
 
 
 class ForkedProcess:
@@ -86,24 +102,6 @@ def _become(run: Callable[[], None], handles: tuple[int, int, int]) -> None:
         os._exit(code)
 
 
-START = 30.0
-MEMORY = 4 << 30
-FOREVER = 1e6  # more seconds than that are no limit
-GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadline
-REMEMBERED = 1024
-HEADER = struct.Struct("<Q")
-READY, BEGUN = b"lattend worker\n", b"."
-# Started with -I -S: its path is that of this process, the standard library before all else. What it will
-# need is loaded before it greets, outside of any deadline
-PROGRAM = """import sys; sys.path += {path!r}
-import lattend.counts
-from lattend.sets.guard import serve
-serve({tied!r})"""
-DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-
-Result = TypeVar("Result")
-
-
 def guarded(
     function: Callable[..., Result],
     *args: Any,
@@ -133,9 +131,6 @@ def deadlines_missed() -> int:
 def remembered(function: Callable[..., Result], *args: Any, budget: Budget, optional: bool = False) -> Result:
     """The same, asked once for the same arguments, whatever the budget."""
     return _KNOWN.find((function, args), lambda: guarded(function, *args, budget=budget, optional=optional))
-
-
-_KNOWN: Recent[tuple[Any, ...], Any] = Recent(REMEMBERED)
 
 
 def forget_sets() -> None:

@@ -140,9 +140,8 @@ class Region:
 
     def dimension(self) -> int:
         """The number of directions in which it extends: 0 for a single point."""
-        free = [
-            p.dim(isl.dim_type.param) - _equality_count(p.affine_hull().remove_divs()) for p in self._basic
-        ]
+        hulls = ((p.dim(isl.dim_type.param), p.affine_hull().remove_divs()) for p in self._basic)
+        free = (dims - sum(c.is_equality() for c in hull.get_constraints()) for dims, hull in hulls)
         return max(free, default=0)
 
     @cached_property
@@ -267,10 +266,6 @@ def _restored(space: Space, points: str, clauses: list[list[Bound]] | None) -> R
     if clauses is not None:
         region.__dict__["clauses"] = clauses
     return region
-
-
-def _equality_count(hull: isl.BasicSet) -> int:
-    return sum(1 for c in hull.get_constraints() if c.is_equality())
 
 
 def aff_of(form: Linear, space: isl.Space, meaning: Mapping[str, Atom]) -> isl.Aff:

@@ -51,8 +51,8 @@ def neighbourhood(
         ....      ###.
         ....      ....
 
-    `step="step"` leaves the step symbolic, a number binds it, None is every pixel. The step is that of Hassani
-    and Shi 2022, Dilated Neighborhood Attention Transformer.
+    `step="step"` leaves the step symbolic, a number binds it, None is every pixel; it is that of Hassani and
+    Shi 2022, Dilated Neighborhood Attention Transformer.
 
     >>> neighbourhood(r=1).mask(rows=3, cols=3).sum()  # (2 + 3 + 2)**2
     np.int64(49)

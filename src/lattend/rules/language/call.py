@@ -19,6 +19,11 @@ _NAMED = re.compile(r"\s*([A-Za-z]\w*)\s*=(?!=)\s*")
 _INTEGER = r"-?[0-9](?:_?[0-9]){0,299}"
 _LIST = re.compile(rf"\[\s*(?:{_INTEGER}\s*(?:,\s*{_INTEGER}\s*)*)?\]")
 _CONSTANTS = {"true": True, "false": False, "none": None}
+EXAMPLE = [0] * 5 + [1] * 3 + [2] * 4  # documents of 5, 3 and 4 tokens, one after the other
+_ENTRY = r"-?[0-9]{1,18}"
+_ARRAY = re.compile(
+    rf"\s*([A-Za-z][A-Za-z0-9_]*)\s*=\s*\[\s*({_ENTRY}(?:[\s,]+{_ENTRY})*)[\s,]*\][ \t]*(?:;|\n)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +127,6 @@ def closing(source: Source, at: int, end: int) -> int:
         elif last not in "\"'" and letter in _CLOSING.values():
             raise source.error(f"this {letter} closes nothing", index, index + 1)
     raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)
-
-
-EXAMPLE = [0] * 5 + [1] * 3 + [2] * 4  # documents of 5, 3 and 4 tokens, one after the other
-_ENTRY = r"-?[0-9]{1,18}"
-_ARRAY = re.compile(
-    rf"\s*([A-Za-z][A-Za-z0-9_]*)\s*=\s*\[\s*({_ENTRY}(?:[\s,]+{_ENTRY})*)[\s,]*\][ \t]*(?:;|\n)"
-)
 
 
 def split_arrays(text: str) -> tuple[dict[str, list[int]], str]:

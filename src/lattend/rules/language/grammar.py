@@ -40,6 +40,11 @@ _APART = ("and", "or", "not")
 SPACE = re.compile(r"\s+")
 
 Kind = Literal["number", "name", "sign", "end"]
+Read = TypeVar("Read")
+# How tightly the operators of rules and formulas bind; a power is found in formulas alone
+OR, AND, NOT, COMPARE, ADD, MULTIPLY, NEGATE, POWER = range(1, 9)
+_COMPARISONS: dict[str, CompareOp] = {"=": "==", "|": "==", "∣": "==", "∤": "!="}
+_DIVIDES = ("|", "∣", "∤")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,6 @@ class Parsed:
 
 
 P = TypeVar("P", bound=Parsed)
-Read = TypeVar("Read")
 
 
 class Parser(ABC, Generic[P]):
@@ -295,12 +299,6 @@ class Parser(ABC, Generic[P]):
         if depth > self.DEEPEST:
             message = f"this is more than {self.DEEPEST} operations one in another; write it with fewer"
             raise self.error(message, *span)
-
-
-# How tightly the operators of rules and formulas bind; a power is found in formulas alone
-OR, AND, NOT, COMPARE, ADD, MULTIPLY, NEGATE, POWER = range(1, 9)
-_COMPARISONS: dict[str, CompareOp] = {"=": "==", "|": "==", "∣": "==", "∤": "!="}
-_DIVIDES = ("|", "∣", "∤")
 
 
 class ConditionParser(Parser[P]):

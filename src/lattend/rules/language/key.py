@@ -14,6 +14,7 @@ same pairs may have two, which only `sets.canonical` can tell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,10 @@ from lattend.rules.language.parser import parse
 
 if TYPE_CHECKING:
     from lattend.rules.rule import Rule
+
+OPEN = "?"
+KNOWN: WeakValueDictionary[str, Rule] = WeakValueDictionary()  # a living rule of each key
+_DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ def normal_text(condition: Condition) -> str:
     >>> normal_text(parse("not (k > q or 2*q - 2*k > 2*t + 1)"))
     'k - q <= 0 and q - k - t <= 0'
     """
-    return expr.without_not(condition, _comparison, _truth, _both, _either).text
+    both = partial(_joined, "and", unit=TRUE, zero=FALSE)
+    either = partial(_joined, "or", unit=FALSE, zero=TRUE)
+    return expr.without_not(condition, _comparison, _truth, both, either).text
 
 
 @dataclass(frozen=True)
@@ -81,14 +88,6 @@ def _truth(value: bool) -> _Spelling:
 
 
 TRUE, FALSE = _truth(True), _truth(False)
-
-
-def _both(a: _Spelling, b: _Spelling) -> _Spelling:
-    return _joined("and", a, b, unit=TRUE, zero=FALSE)
-
-
-def _either(a: _Spelling, b: _Spelling) -> _Spelling:
-    return _joined("or", a, b, unit=FALSE, zero=TRUE)
 
 
 def _joined(sign: str, a: _Spelling, b: _Spelling, *, unit: _Spelling, zero: _Spelling) -> _Spelling:
@@ -140,11 +139,6 @@ def _equal(gap: Linear, op: CompareOp) -> _Spelling:
 
 def _divided(gap: Linear, by: int, constant: int) -> Linear:
     return Linear(tuple((atom, coefficient // by) for atom, coefficient in gap.terms), constant)
-
-
-OPEN = "?"
-KNOWN: WeakValueDictionary[str, Rule] = WeakValueDictionary()  # a living rule of each key
-_DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
 
 
 def key_of(rule: Rule) -> str:

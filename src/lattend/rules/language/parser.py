@@ -7,7 +7,7 @@ as in Python.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from lattend.errors import TextError
 from lattend.rules.language.call import closing
@@ -56,6 +56,9 @@ from lattend.rules.language.scan import (
     what_is_left_over,
 )
 
+if TYPE_CHECKING:
+    from lattend.rules.named import NamedRules
+
 _LEVEL = {
     **{"or": OR, "and": AND},
     **dict.fromkeys(("<", "<=", "==", "!=", ">=", ">", "|"), COMPARE),
@@ -63,21 +66,7 @@ _LEVEL = {
 }
 
 
-class Named(Protocol):
-    """Rules whose names may be used as conditions in a text."""
-
-    def __contains__(self, name: str) -> bool: ...
-
-    def near(self, name: str) -> list[str]:
-        """Returns the rules that an unknown name may mean."""
-        ...
-
-    def condition(self, span: Span) -> Condition:
-        """Returns the condition of the rule named at this span of the text, with or without arguments."""
-        ...
-
-
-def parse(text: str, named: Named | None = None) -> Condition:
+def parse(text: str, named: NamedRules | None = None) -> Condition:
     """Parses the text of a rule, which may contain the names of `named` rules.
 
     >>> parse("q - k <= t")
@@ -108,7 +97,7 @@ class _Parser(ConditionParser[Parsed]):
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]"}
 
-    def __init__(self, source: Source, assumption: bool = False, named: Named | None = None) -> None:
+    def __init__(self, source: Source, assumption: bool = False, named: NamedRules | None = None) -> None:
         source.check_length()
         super().__init__(source, tokens(source, assumption))
         self.assumption = assumption
