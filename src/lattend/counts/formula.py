@@ -90,13 +90,11 @@ class WrittenClaim:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFormula(Parsed):
-    """A parsed part of a formula, with bounds on the terms and the degree of its expansion.
+    """A parsed part of a formula: whether it is a quotient, and the pieces of a sum as it is written.
 
-    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
+    The summands have their signs; a bracket holds none.
     """
 
-    terms: int = 1
-    degree: int = 0
     quotient: bool = False
     summands: tuple[Summand, ...] = ()
 

@@ -8,11 +8,12 @@ tightest: + -, * / // %, -x, ^.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from math import comb, factorial
+from itertools import islice
+from math import comb, factorial, prod
 from typing import ClassVar, cast
 
 from lattend.counts.formula import (
@@ -24,13 +25,27 @@ from lattend.counts.formula import (
     Sum,
     WrittenClaim,
     applied,
+    children,
     rational,
+    walk,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
-from lattend.counts.piecewise_parser import Definition, limited, read_rows, take_definitions
+from lattend.counts.piecewise_parser import Definition, read_rows, take_definitions
 from lattend.counts.sum_parser import read_dots, read_sigma, summands
 from lattend.errors import TextError
-from lattend.rules.language.expr import And, ArithOp, Compare, Condition, Name, Num, Or, Span, Term
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    ArithOp,
+    Compare,
+    Condition,
+    Name,
+    Num,
+    Or,
+    Span,
+    Term,
+    Truth,
+)
 from lattend.rules.language.grammar import (
     ADD,
     AND,
@@ -44,6 +59,7 @@ from lattend.rules.language.grammar import (
     Token,
 )
 
+MAX_SIZE = 5_000  # parts of a formula that holds definitions
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
@@ -134,10 +150,8 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         source.check_length()
         super().__init__(source, tokens(source, known))
         self.known = set(known)
-        known_parts = {
-            name: ParsedFormula(node, 0, 0, degree=1) for name, node in (definitions or {}).items()
-        }
-        self.definitions = {name: Definition(part) for name, part in known_parts.items()}
+        parts = {name: ParsedFormula(node, 0, 0) for name, node in (definitions or {}).items()}
+        self.definitions = {name: Definition(part) for name, part in parts.items()}
         self.in_condition = False
         self.readings: list[str] = []
         self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
@@ -158,7 +172,7 @@ class FormulaParser(ConditionParser[ParsedFormula]):
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
         order = self.current if self.is_order(self.current, self.following) else None
         self.at += order is not None
-        piece = self.operand(ADD) if order else self.formula()
+        piece = self.limited(self.operand(ADD)) if order else self.formula()
         if order is None:
             return ClaimSide(piece.node, self.written(*piece.span))
         if self.current.kind != "end" and self.current.value != "=":
@@ -171,7 +185,7 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         piece = self.expression(ADD)
         if self.current.value in ("when", "otherwise", ";"):
             piece = read_rows(self, piece)
-        return limited(self, piece) if self.definitions else piece
+        return self.limited(piece)
 
     def written(self, start: int, end: int) -> str:
         """Returns the text from start to end on one line."""
@@ -210,28 +224,23 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         if token.kind == "number":
             raise self.error(f"write * between {before.value} and {token.value}", before.start, token.end)
         spaced = token.start > before.end
-        if left.quotient and not (spaced and left.degree == 0):  # 1/2 n is half of n
+        has_name = any(isinstance(node, Name) for node, _ in walk(left.node))
+        if left.quotient and (has_name or not spaced):  # 1/2 n is half of n
             shown = self.source.part(left.start, token.end)
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
     def applied(self, op: ArithOp, left: ParsedFormula, right: ParsedFormula) -> ParsedFormula:
-        terms, degree = left.terms + right.terms, max(left.degree, right.degree)
-        if op == "*":
-            terms, degree = left.terms * right.terms, left.degree + right.degree
-        elif op not in ("+", "-"):
-            terms = max(left.terms, right.terms)
         if op in ("/", "//", "%") and right.node == Num(0):
             raise self.error("this divides by 0", *right.span)
-        return self.piece(op, (left, right), left.start, right.end, terms, degree)
+        return self.piece(op, (left, right), left.start, right.end)
 
     def power(self, base: ParsedFormula, exponent: ParsedFormula) -> ParsedFormula:
         e = exponent.node.value if isinstance(exponent.node, Num) else None
         if e is None or not 0 <= e <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
             raise self.error(message, *exponent.span)
-        terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
-        return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
+        return self.piece("^", (base, exponent), base.start, exponent.end)
 
     # Operands
 
@@ -262,14 +271,14 @@ class FormulaParser(ConditionParser[ParsedFormula]):
                 raise self.alone(token)
             if token.value in self.definitions:
                 return self.definitions[token.value].at([], *span)
-            return ParsedFormula(Name(token.value, span), *span, degree=1)
+            return ParsedFormula(Name(token.value, span), *span)
         raise self.missing_operand(self.previous, token)
 
     def signed(self, sign: Token) -> ParsedFormula:
         arg = self.expression(NEGATE)
         if sign.value == "+":
             return arg
-        return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
+        return self.piece("neg", (arg,), sign.start, arg.end)
 
     def bracket(self, opening: Token) -> ParsedFormula:
         if self.current.value == self.CLOSING[opening.value]:
@@ -279,8 +288,8 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
-            return self.piece(op, (inner,), opening.start, end, inner.terms, inner.degree)
-        return ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
+            return self.piece(op, (inner,), opening.start, end)
+        return ParsedFormula(inner.node, opening.start, end, inner.depth)
 
     def stacked(self, command: Token) -> ParsedFormula:
         """The two groups of a fraction or of a binomial coefficient."""
@@ -294,8 +303,8 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         top, bottom = groups
         if command.value == "binom":
             return self.binomial(top, bottom, command.start, bottom.end)
-        quotient = self.applied("/", top, bottom)
-        return self.piece("/", (top, bottom), command.start, bottom.end, quotient.terms, quotient.degree)
+        self.applied("/", top, bottom)  # raises for a 0 below
+        return self.piece("/", (top, bottom), command.start, bottom.end)
 
     def binomial(self, top: ParsedFormula, bottom: ParsedFormula, start: int, end: int) -> ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
@@ -307,7 +316,7 @@ class FormulaParser(ConditionParser[ParsedFormula]):
             number = ParsedFormula(Num(i, bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
         divisor = ParsedFormula(Num(factorial(size), bottom.span), *bottom.span)
-        return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
+        return self.piece("/", (product, divisor), start, end)
 
     def call(self, name: Token) -> ParsedFormula:
         if self.current.value not in ("(", "[", "{"):
@@ -323,8 +332,7 @@ class FormulaParser(ConditionParser[ParsedFormula]):
             return self.summed(args, name.start, end)
         if name.value == "binom":
             return self.binomial(args[0], args[1], name.start, end)
-        terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
-        return self.piece(cast(ArithOp, name.value), tuple(args), name.start, end, terms, degree)
+        return self.piece(cast(ArithOp, name.value), tuple(args), name.start, end)
 
     def defined(
         self, definition: Definition, args: list[ParsedFormula], name: Token, end: int
@@ -333,7 +341,7 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         if len(args) != len(definition.names):
             shown = f"{name.value}({', '.join(definition.names)})"
             raise self.error(f"{shown} is defined, and here it has {len(args)} parts", name.start, end)
-        return self.checked(limited(self, definition.at(args, name.start, end)))
+        return self.limited(definition.at(args, name.start, end))
 
     def cases(self, opening: Token) -> ParsedFormula:
         """The rows between LaTeX's begin and end of cases."""
@@ -348,33 +356,41 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         if not isinstance(variable.node, Name):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
             raise self.error(message, *variable.span)
-        limits = low.terms + high.terms
-        terms = body.terms * comb(min(limits, MAX_TERMS) + body.degree, body.degree + 1)
-        degree = (body.degree + 1) * max(1, low.degree, high.degree)
         node = Sum(body.node, variable.node.name, low.node, high.node, (start, end))
-        depth = 1 + max(arg.depth for arg in args)
-        return self.checked(ParsedFormula(node, start, end, depth, terms, degree))
+        return self.deepened(node, args, start, end)
 
     # What was found, and whether it fits
 
-    def piece(
-        self, op: ArithOp, args: tuple[ParsedFormula, ...], start: int, end: int, terms: int, degree: int
-    ) -> ParsedFormula:
+    def piece(self, op: ArithOp, args: tuple[ParsedFormula, ...], start: int, end: int) -> ParsedFormula:
         nodes = (self.term(arg, f"{op} works on numbers") for arg in args)
-        node = applied(op, *nodes, span=(start, end))
-        return self.checked(
-            ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
-        )
+        return self.deepened(applied(op, *nodes, span=(start, end)), args, start, end)
 
-    def checked(self, piece: ParsedFormula) -> ParsedFormula:
-        self.check_depth(piece.depth, piece.span)
-        if piece.degree > MAX_DEGREE:
-            message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"
-        elif min(piece.terms, comb(self.variables + piece.degree, piece.degree)) > MAX_TERMS:
+    def deepened(self, node: Formula, args: Sequence[ParsedFormula], start: int, end: int) -> ParsedFormula:
+        depth = 1 + max(arg.depth for arg in args)
+        self.check_depth(depth, (start, end))
+        return ParsedFormula(node, start, end, depth)
+
+    def limited(self, piece: ParsedFormula) -> ParsedFormula:
+        """Returns a formula; raises if it is too long with what is defined put in, or multiplied out."""
+        if self.definitions and sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
+            message = (
+                f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
+            )
+            raise self.error(message, *piece.span)
+        self.expansion(piece.node, piece.span)
+        return piece
+
+    def expansion(self, node: Formula | Condition, span: Span) -> tuple[int, int]:
+        """Returns bounds on the terms and the degree of a formula multiplied out, within the limits."""
+        span = node.span or span
+        terms, degree = _expansion(node, [self.expansion(part, span) for part in children(node)])
+        if degree > MAX_DEGREE:
+            message = f"this has degree {degree}, and at most {MAX_DEGREE} is read"
+        elif min(terms, comb(self.variables + degree, degree)) > MAX_TERMS:
             message = f"multiplied out, this may have more than {MAX_TERMS:,} terms; write a smaller formula"
         else:
-            return piece
-        raise self.error(message, *piece.span)
+            return terms, degree
+        raise self.error(message, *span)
 
     def condition(self, piece: ParsedFormula) -> ParsedFormula:
         if isinstance(piece.node, Compare | And | Or):
@@ -410,3 +426,25 @@ class FormulaParser(ConditionParser[ParsedFormula]):
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
         return self.left_over(token)
+
+
+def _expansion(node: Formula | Condition, parts: list[tuple[int, int]]) -> tuple[int, int]:
+    """Returns bounds on the terms and the degree of a node multiplied out, from those of its parts."""
+    terms, degrees = [part[0] for part in parts], [part[1] for part in parts]
+    match node:
+        case Num() | Compare() | And() | Or() | Truth():
+            return 1, 0
+        case Name():
+            return 1, 1
+        case Arith(op="+" | "-"):
+            return sum(terms), max(degrees)
+        case Arith(op="*"):
+            return prod(terms), sum(degrees)
+        case Arith(op="^", args=(_, Num(value=e))):
+            return comb(terms[0] + e - 1, e) if terms[0] <= MAX_TERMS else terms[0], degrees[0] * e
+        case Sum():
+            degree = degrees[2]
+            limits = min(terms[0] + terms[1], MAX_TERMS)
+            return terms[2] * comb(limits + degree, degree + 1), (degree + 1) * max(1, *degrees[:2])
+        case _:
+            return max(terms), max(degrees)

@@ -8,17 +8,16 @@ A parser of formulas hands over here where a row, a condition or a definition be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from lattend.counts.formula import ALWAYS, Formula, ParsedFormula, Piecewise, substituted, walk
+from lattend.counts.formula import ALWAYS, Formula, ParsedFormula, Piecewise, substituted
 from lattend.rules.language.expr import Condition
 from lattend.rules.language.grammar import ADD, OR, Token
 
 if TYPE_CHECKING:
     from lattend.counts.formula_parser import FormulaParser
 
-MAX_SIZE = 5_000  # parts of a formula that holds definitions
 DEFINES = ("where", ",")
 _OPENS, _CLOSES = ("(", "[", "{", "⌊", "⌈", "begin"), (")", "]", "}", "⌋", "⌉", "end")
 
@@ -33,19 +32,9 @@ class Definition:
     def at(self, args: list[ParsedFormula], start: int, end: int) -> ParsedFormula:
         """The formula with these for its names."""
         put = {name: arg.node for name, arg in zip(self.names, args, strict=True)}
-        degree = self.body.degree * max((1, *(arg.degree for arg in args)))
         depth = self.body.depth + max((0, *(arg.depth for arg in args)))
-        node = substituted(self.body.node, put)
-        return replace(
-            self.body,
-            node=node,
-            start=start,
-            end=end,
-            degree=degree,
-            depth=depth,
-            quotient=False,
-            summands=(),
-        )
+        node = replace(substituted(self.body.node, put), span=(start, end))
+        return ParsedFormula(node, start, end, depth)
 
 
 def take_definitions(parser: FormulaParser) -> None:
@@ -59,22 +48,12 @@ def take_definitions(parser: FormulaParser) -> None:
         parser.tokens = [*_without_rows(tokens[start + 1 : end]), Token("end", "", *[tokens[end].start] * 2)]
         parser.at = 0
         name, names = _head(parser)
-        parser.definitions[name] = Definition(limited(parser, parser.formula()), names)
+        parser.definitions[name] = Definition(parser.formula(), names)
         parser.finish()
     if starts:
         first = tokens[starts[0]].start
         parser.tokens = [*_without_rows(tokens[: starts[0]]), Token("end", "", first, first)]
         parser.at = 0
-
-
-def limited(parser: FormulaParser, piece: ParsedFormula) -> ParsedFormula:
-    """Returns a formula with definitions substituted; raises if it has become too long."""
-    if sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
-        message = (
-            f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
-        )
-        raise parser.error(message, *piece.span)
-    return piece
 
 
 def _without_rows(tokens: list[Token]) -> list[Token]:
@@ -129,12 +108,7 @@ def read_rows(parser: FormulaParser, first: ParsedFormula) -> ParsedFormula:
         rows.append(parser.expression(ADD))
         pieces.append((rows[-1].node, _when(parser)))
     start, end = first.start, parser.tokens[parser.at - 1].end
-    terms, degree = max(row.terms for row in rows), max(row.degree for row in rows)
-    depth = 1 + max(row.depth for row in rows)
-    node = Piecewise(tuple(pieces), (start, end))
-    return replace(
-        first, node=node, end=end, depth=depth, terms=terms, degree=degree, quotient=False, summands=()
-    )
+    return parser.deepened(Piecewise(tuple(pieces), (start, end)), rows, start, end)
 
 
 def _when(parser: FormulaParser) -> Condition:

@@ -135,7 +135,7 @@ def _longest(
     """The series with as many of these first terms as fit, and how many do not."""
     taken = {*parser.known, *(token.value for token in parser.tokens)}
     index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
-    if any(term.terms > _SHORT for _, term in (*before, *last)):
+    if any(parser.expansion(term.node, term.span)[0] > _SHORT for _, term in (*before, *last)):
         return None
     shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
     tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
@@ -152,5 +152,5 @@ def _signed(sign: ArithOp, term: ParsedFormula) -> Formula:
 
 
 def _of_polynomial(polynomial: Polynomial, start: int, end: int) -> ParsedFormula:
-    size, degree = len(polynomial.terms), polynomial.degree()
-    return ParsedFormula(formula_of(polynomial), start, end, 1 + size + 2 * degree, size, degree)
+    depth = 1 + len(polynomial.terms) + 2 * polynomial.degree()
+    return ParsedFormula(formula_of(polynomial), start, end, depth)

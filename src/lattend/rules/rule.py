@@ -63,8 +63,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         expr.check_size(self.condition)
-        known = (*self.data, *self.open)
-        missing = [name for name in expr.arrays(self.condition) if name not in known]
+        missing = [name for name in expr.arrays(self.condition) if name not in (*self.data, *self.open)]
         if missing:
             raise NamingError(
                 f"the rule looks up {missing[0]}[...], but no array of that name is given; "
@@ -162,12 +161,11 @@ class Rule:
         """Written alike: the same condition, axes, domain, values and data. See same_as for the sets."""
         if not isinstance(other, Rule):
             return NotImplemented
-        mine = (self.condition, self.axes, self.where, dict(self.values))
-        theirs = (other.condition, other.axes, other.where, dict(other.values))
-        same_data = self.data.keys() == other.data.keys() and all(
-            np.array_equal(self.data[name], other.data[name]) for name in self.data
+        mine, theirs = (
+            (rule.condition, rule.axes, rule.where, dict(rule.values), rule.data.keys())
+            for rule in (self, other)
         )
-        return mine == theirs and same_data
+        return mine == theirs and all(np.array_equal(self.data[name], other.data[name]) for name in self.data)
 
     def __hash__(self) -> int:
         return hash((self.condition, self.axes, self.where, tuple(sorted(self.values.items()))))
