@@ -23,8 +23,9 @@ from lattend.rules.language.expr import FLIPPED, Arith, Compare, Condition, Name
 from lattend.rules.language.linear import Linear
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
+from lattend.sets.bound import Bound
 from lattend.sets.guard import remembered
-from lattend.sets.region import Bound, Piece
+from lattend.sets.region import Piece
 
 START, LENGTH = "_first", "_length"  # of a stretch of positions; no text can hold these names
 STRETCH = (Axis("q", "k", LENGTH, LENGTH),)

@@ -28,8 +28,8 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
 from lattend.rules.language.key import CanonicalForm
 from lattend.rules.language.linear import Linear, Quotient
+from lattend.sets.bound import bound_of
 from lattend.sets.intervals import Frame, interval_form
-from lattend.sets.region import bound_of
 from lattend.sets.set_to_condition import piece_conditions, sort_key, term_of
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine

@@ -11,9 +11,9 @@ import islpy as isl
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Term, Truth
+from lattend.sets.bound import quotient_of
 from lattend.sets.build import describe, points_of
 from lattend.sets.pointset import PointSet, within
-from lattend.sets.region import quotient_of
 from lattend.sets.set_to_condition import sort_key, term_of
 from lattend.sets.space import Space
 

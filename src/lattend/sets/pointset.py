@@ -15,8 +15,9 @@ from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Linear, Monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
+from lattend.sets.bound import aff_of, quotient_of
 from lattend.sets.build import Described, describe
-from lattend.sets.region import Piece, Region, aff_of, nearest_to_zero, quotient_of
+from lattend.sets.region import Piece, Region, nearest_to_zero
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic
 
