@@ -105,13 +105,13 @@ class TermNotation(ABC):
         """Factors beside each other; what has no end of its own, a Σ or a logarithm, only as the last."""
         last = len(factors) - 1
         parts = [
-            self.write(one, SERIES if place == last and _open(one) else POWER)
-            for place, one in enumerate(factors)
+            self.write(one, SERIES if index == last and _open(one) else POWER)
+            for index, one in enumerate(factors)
         ]
-        found = parts[0]
+        product = parts[0]
         for before, one, part in zip(factors, factors[1:], parts[1:], strict=False):
-            found = self.times(found, part, before, one)
-        return found
+            product = self.times(product, part, before, one)
+        return product
 
     def under(self, name: str, index: tuple[Term, ...]) -> str:
         """`Σ` or `concat` with the index below it, and limits where there are any."""
