@@ -30,7 +30,7 @@ from lattend.counts.formula import (
     walk,
 )
 from lattend.counts.formula_scan import FUNCTIONS, NO_RELATION, tokens
-from lattend.counts.piecewise_parser import Definition, read_rows, take_definitions
+from lattend.counts.piecewise_parser import Definition, end_of_head, read_rows, take_definitions
 from lattend.counts.sum_parser import read_dots, read_sigma, summands
 from lattend.errors import TextError
 from lattend.rules.language.expr import (
@@ -123,17 +123,14 @@ def parse_claim(
 
 def _heading(parser: FormulaParser) -> str:
     """Reads the name before the first equals sign, `N =` or `N(n, t) =`, unless it is a known name."""
-    tokens, name = parser.tokens, parser.current
-    end = 1
-    if parser.following.value == "(":
-        while end < len(tokens) - 1 and (tokens[end].kind == "name" or tokens[end].value in ("(", ",")):
-            end += 1
-        end += tokens[end].value == ")"
-    is_new = name.kind == "name" and name.value not in {*parser.known, *FUNCTIONS, *ORDERS}
-    if not is_new or tokens[min(end, len(tokens) - 1)].value != "=":
+    name, end = parser.current.value, end_of_head(parser.tokens, parser.at)
+    head = parser.tokens[parser.at : end]
+    if end is None or name in {*parser.known, *FUNCTIONS, *ORDERS}:
+        return ""
+    if any(token.kind != "name" and token.value not in ("(", ",", ")") for token in head):
         return ""
     parser.at = end + 1
-    return name.value
+    return name
 
 
 class FormulaParser(ConditionParser[ParsedFormula]):

@@ -70,12 +70,16 @@ def _defines(parser: FormulaParser, at: int) -> bool:
     before = [token.value for token in tokens[:at]]
     if sum((value in _OPENS) - (value in _CLOSES) for value in before):
         return False
-    if tokens[at].value == "where":
-        return True
-    end = at + 2
-    if tokens[min(end, len(tokens) - 1)].value == "(":
+    return tokens[at].value == "where" or end_of_head(tokens, at + 1) is not None
+
+
+def end_of_head(tokens: list[Token], at: int) -> int | None:
+    """Returns where the equals sign stands after `N` or `F(n, q)` at this token; None without one."""
+    end = at + 1
+    if tokens[at].kind == "name" and tokens[end].value == "(":
         end = next((i + 1 for i in range(end, len(tokens)) if tokens[i].value == ")"), end)
-    return tokens[at + 1].kind == "name" and tokens[min(end, len(tokens) - 1)].value == "="
+    is_head = tokens[at].kind == "name" and tokens[min(end, len(tokens) - 1)].value == "="
+    return end if is_head else None
 
 
 def _head(parser: FormulaParser) -> tuple[str, tuple[str, ...]]:
