@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import islice
 from math import comb, factorial, prod
 from typing import ClassVar, cast
 
@@ -359,7 +358,8 @@ class FormulaParser(ConditionParser[ParsedFormula]):
     # What was found, and whether it fits
 
     def piece(self, op: ArithOp, args: tuple[ParsedFormula, ...], start: int, end: int) -> ParsedFormula:
-        nodes = (self.term(arg, f"{op} works on numbers") for arg in args)
+        needs = f"{op} works on numbers"
+        nodes = [self.term(arg, needs) for arg in args]
         return self.deepened(applied(op, *nodes, span=(start, end)), args, start, end)
 
     def deepened(self, node: Formula, args: Sequence[ParsedFormula], start: int, end: int) -> ParsedFormula:
@@ -369,21 +369,24 @@ class FormulaParser(ConditionParser[ParsedFormula]):
 
     def limited(self, piece: ParsedFormula) -> ParsedFormula:
         """Returns a formula; raises if it is too long with what is defined put in, or multiplied out."""
-        if self.definitions and sum(1 for _ in islice(walk(piece.node), MAX_SIZE + 1)) > MAX_SIZE:
-            message = (
-                f"with what is defined put in, this has more than {MAX_SIZE:,} parts; write a smaller formula"
-            )
-            raise self.error(message, *piece.span)
+        parts: list[Formula | Condition] = [piece.node]
+        for part in parts if self.definitions else ():
+            parts.extend(children(part))
+            if len(parts) > MAX_SIZE:
+                shown = f"with what is defined put in, this has more than {MAX_SIZE:,} parts"
+                raise self.error(f"{shown}; write a smaller formula", *piece.span)
         self.expansion(piece.node, piece.span)
         return piece
 
     def expansion(self, node: Formula | Condition, span: Span) -> tuple[int, int]:
         """Returns bounds on the terms and the degree of a formula multiplied out, within the limits."""
+        if type(node) in (Name, Num):
+            return 1, int(type(node) is Name)
         span = node.span or span
         terms, degree = _expansion(node, [self.expansion(part, span) for part in children(node)])
         if degree > MAX_DEGREE:
             message = f"this has degree {degree}, and at most {MAX_DEGREE} is read"
-        elif min(terms, comb(self.variables + degree, degree)) > MAX_TERMS:
+        elif terms > MAX_TERMS and comb(self.variables + degree, degree) > MAX_TERMS:
             message = f"multiplied out, this may have more than {MAX_TERMS:,} terms; write a smaller formula"
         else:
             return terms, degree
@@ -429,10 +432,8 @@ def _expansion(node: Formula | Condition, parts: list[tuple[int, int]]) -> tuple
     """Returns bounds on the terms and the degree of a node multiplied out, from those of its parts."""
     terms, degrees = [part[0] for part in parts], [part[1] for part in parts]
     match node:
-        case Num() | Compare() | And() | Or() | Truth():
+        case Compare() | And() | Or() | Truth():
             return 1, 0
-        case Name():
-            return 1, 1
         case Arith(op="+" | "-"):
             return sum(terms), max(degrees)
         case Arith(op="*"):
