@@ -15,7 +15,6 @@ from lattend.rules.language.expr import (
     Arith,
     ArithOp,
     Compare,
-    CompareOp,
     Condition,
     Lookup,
     Name,
@@ -54,7 +53,8 @@ class Piecewise:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Formula = Term | Sum | Piecewise  # of a formula also the arguments of an Arith and the sides of a Compare
+# The arguments of an Arith in a formula, and the sides of a Compare, may be sums and pieces too
+Formula = Term | Sum | Piecewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +107,14 @@ def applied(op: ArithOp, *args: Formula, span: Span | None = None) -> Arith:
     return Arith(op, cast(tuple[Term, ...], args), span)
 
 
-def compared(op: CompareOp, left: Formula, right: Formula) -> Compare:
-    """Returns a comparison of formulas."""
-    return Compare(op, cast(Term, left), cast(Term, right))
-
-
 def rational(value: int | Fraction, span: Span | None = None) -> Term:
     """Returns a number as a formula; a fraction is a quotient of two.
 
     >>> rational(Fraction(1, 2))
     Arith(op='/', args=(Num(value=1), Num(value=2)))
     """
-    whole = Num(value.numerator, span)
-    return whole if value.denominator == 1 else applied("/", whole, Num(value.denominator, span), span=span)
+    above, below = Num(value.numerator, span), Num(value.denominator, span)
+    return above if value.denominator == 1 else applied("/", above, below, span=span)
 
 
 def children(node: Formula | Condition) -> tuple[Formula | Condition, ...]:
