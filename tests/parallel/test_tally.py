@@ -21,7 +21,7 @@ from lattend.parallel.progressions import Progressions
 from lattend.parallel.tally import PairTally, tally_of
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.rule import Rule
-from lattend.sets.region import Bound
+from lattend.sets.bound import Bound
 
 SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 IMAGES = [

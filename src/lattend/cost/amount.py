@@ -28,7 +28,7 @@ from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 from lattend.sets import Region, Space, region_of
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece
+from lattend.sets.region import Piece
 
 EVERYWHERE = Truth(True)
 FIRST = ("n", "m", "depth", "rows", "cols", "t", "l", "heads")  # then capitals last, others as they are spelt

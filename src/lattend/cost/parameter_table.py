@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.cost.amount import ZERO, Amount
 from lattend.cost.recipe import TIED
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import value_maths
+from lattend.counts.latex import value_maths
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report

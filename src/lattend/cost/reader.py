@@ -15,7 +15,7 @@ from lattend.cost.sizes import read_size
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
 from lattend.rules.language.expr import Span
-from lattend.rules.language.tokens import Source
+from lattend.rules.language.grammar import Source
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
 from lattend.wording import close_names

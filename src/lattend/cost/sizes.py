@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache, reduce
 
-from lattend.counts.formula import Apply, BigO, Formula, Number
+from lattend.counts.formula import BigO
 from lattend.counts.formula_parser import parse_formula
+from lattend.counts.progression import polynomial_of
 from lattend.errors import DomainError, NamingError
-from lattend.rules.language.expr import Name
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 
@@ -64,26 +64,9 @@ def _read(name: str, text: str) -> Polynomial:
     formula = parse_formula(text)
     if isinstance(formula, BigO):
         raise NamingError(f'{name}="{text}" is an order of growth; give a number, a name, or a formula')
-    return _polynomial(formula, name, text)
-
-
-def _polynomial(formula: Formula, name: str, text: str) -> Polynomial:
-    match formula:
-        case Number():
-            return Polynomial.constant(formula.value)
-        case Name():
-            return Polynomial.atom(formula.name)
-        case Apply(op="+", args=(left, right)):
-            return _polynomial(left, name, text) + _polynomial(right, name, text)
-        case Apply(op="-", args=(left, right)):
-            return _polynomial(left, name, text) - _polynomial(right, name, text)
-        case Apply(op="*", args=(left, right)):
-            return _polynomial(left, name, text) * _polynomial(right, name, text)
-        case Apply(op="^", args=(left, Number(value=power))) if power.denominator == 1 and power >= 0:
-            return _polynomial(left, name, text) ** int(power)
-        case Apply(op="/", args=(left, Number(value=by))) if by:
-            return _polynomial(left, name, text).times(Fraction(1) / by)
-        case _:
-            raise NamingError(
-                f'{name}="{text}": a size is a number, a name, or made of them with + - * and powers'
-            )
+    try:
+        return polynomial_of(formula)
+    except ValueError:
+        raise NamingError(
+            f'{name}="{text}": a size is a number, a name, or made of them with + - * and powers'
+        ) from None

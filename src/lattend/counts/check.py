@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
-from lattend.counts.enumeration import CHUNK, MAX_PAIRS
+from lattend.counts.tiles import CHUNK, MAX_PAIRS
 from lattend.errors import DomainError, TooLarge
 from lattend.report.shown import Shown
 from lattend.rules.language.evaluation import evaluate
@@ -159,12 +159,8 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
     return sizes, upto, total
 
 
-def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:
-    return [size[name] for name in rule.limits.values()]
-
-
 def _area(rule: Rule, size: Mapping[str, int]) -> int:
-    return prod(_lengths(rule, size))
+    return prod(size[name] for name in rule.limits.values())
 
 
 def _split(combinations: Ints, area: int) -> Iterator[Ints]:
@@ -183,7 +179,7 @@ def _compared(
     rule: Rule, forms: list[Closed], size: Mapping[str, int], parameters: list[str], part: Ints
 ) -> Mismatch | None:
     """The first mismatch at this size, in the order of the combinations."""
-    lengths = _lengths(rule, size)
+    lengths = [size[name] for name in rule.limits.values()]
     ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
     columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
     positions = dict(zip(rule.positions, ranges[1:], strict=True))

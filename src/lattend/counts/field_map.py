@@ -70,8 +70,8 @@ class FieldMap(Shown):
             block = slice(first, first + each)
             heads: list[tuple[object, list[Any]]] = [("", self.columns), *zip(self.rows, cells, strict=True)]
             lines += [
-                "".join((f"{row:>{side}}", *(f" {cell:>{across}}" for cell in found[block])))
-                for row, found in heads
+                "".join((f"{row:>{side}}", *(f" {cell:>{across}}" for cell in row_cells[block])))
+                for row, row_cells in heads
             ]
         return "\n".join(lines)
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.counts.data import data_boxes
-from lattend.counts.enumeration import MAX_PAIRS
-from lattend.counts.tiles import HELD, tile_counts
+from lattend.counts.tiles import HELD, MAX_PAIRS, data_boxes, tile_counts
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.crossing import crossing
 from lattend.parallel.key_clause import KeyClause

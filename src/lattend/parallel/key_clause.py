@@ -16,7 +16,7 @@ import numpy as np
 from lattend.errors import NoClosedForm
 from lattend.parallel.progressions import Ints, Progressions, check_held, occurring
 from lattend.rules.language.linear import Atom, Linear, Quotient, Remainder, atom_names
-from lattend.sets.region import Bound
+from lattend.sets.bound import Bound
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.counts.closed import LARGE, Closed
-from lattend.counts.corners import CORNER, LEFT, TOP
+from lattend.counts.tiles import CORNER, LEFT, TOP
 from lattend.parallel.crossing import crossing
 from lattend.parallel.key_clause import KeyClause
 from lattend.parallel.layout import Ends, Ints
@@ -23,9 +23,9 @@ from lattend.rules.language.expr import FLIPPED, Arith, Compare, Condition, Name
 from lattend.rules.language.linear import Linear
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
+from lattend.sets.bound import Bound
 from lattend.sets.guard import remembered
-from lattend.sets.piece import Piece
-from lattend.sets.region import Bound
+from lattend.sets.region import Piece
 
 START, LENGTH = "_first", "_length"  # of a stretch of positions; no text can hold these names
 STRETCH = (Axis("q", "k", LENGTH, LENGTH),)

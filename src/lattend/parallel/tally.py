@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.counts.factor import by_axis
+from lattend.counts.closed import by_axis
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.parallel.data_tally import DataTally
 from lattend.parallel.layout import Ends, Ints, Layout

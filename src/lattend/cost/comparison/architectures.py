@@ -19,7 +19,7 @@ from lattend.cost.layers.conv import conv
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import maths, order_maths, value_maths
+from lattend.counts.latex import maths, order_maths, value_maths
 from lattend.counts.notation import Notation
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError

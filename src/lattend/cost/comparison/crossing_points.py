@@ -8,9 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import floor, isqrt, lcm
 
-from lattend.counts.algebra import factored
+from lattend.counts.algebra import factored, rank
 from lattend.counts.notation import Notation
-from lattend.counts.ranking import rank
 from lattend.rules.language.linear import monomial
 from lattend.rules.language.polynomial import Polynomial
 

@@ -16,7 +16,7 @@ from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.cost.comparison.difference import Difference, difference
 from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import maths
+from lattend.counts.latex import maths
 from lattend.errors import DomainError, LattendError, NoClosedForm, TooLarge
 from lattend.report.maths import marked
 from lattend.report.shown import Shown

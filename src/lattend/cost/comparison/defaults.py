@@ -11,7 +11,7 @@ from lattend.cost.reader import from_text, layer_names
 from lattend.errors import NamingError, TextError
 from lattend.report.numbers import format_value
 from lattend.rules.language.call import parts
-from lattend.rules.language.tokens import Source
+from lattend.rules.language.grammar import Source
 
 Sizes = dict[str, int | str | tuple[int, int]]
 # What stands for the positions, and for the numbers in and out of each, of a layer named without its sizes

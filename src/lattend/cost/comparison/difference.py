@@ -20,7 +20,7 @@ from lattend.rules.language.expr import Condition, Num
 from lattend.rules.language.linear import Remainder
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Region, Space, region_of
-from lattend.sets.piece import uncovered
+from lattend.sets.region import uncovered
 
 ZERO = Polynomial.constant(0)
 

@@ -14,7 +14,7 @@ from lattend.cost.layers.attention import attention
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.layers.transformer import decoder
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import maths, order_maths, value_maths
+from lattend.counts.latex import maths, order_maths, value_maths
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
 from lattend.report.maths import Sentence

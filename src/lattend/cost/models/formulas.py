@@ -14,7 +14,7 @@ from lattend.cost.models.summary import heads_words
 from lattend.cost.points import count_pairs, points
 from lattend.cost.sizes import read_size
 from lattend.counts.count import Count
-from lattend.counts.formula_latex import value_maths
+from lattend.counts.latex import value_maths
 from lattend.report.report import Report
 from lattend.report.table import Table
 from lattend.wording import many

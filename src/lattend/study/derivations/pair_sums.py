@@ -6,9 +6,8 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from lattend.counts.formula import BigO
+from lattend.counts.formula import BigO, value_at
 from lattend.counts.formula_parser import parse_formula
-from lattend.counts.formula_value import value_at
 from lattend.counts.terms.term import Term
 from lattend.errors import DerivationError
 from lattend.study.derivations.draft import Chain, Draft, Link

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from lattend.counts.formula_latex import maths
+from lattend.counts.latex import maths
 from lattend.report.maths import Maths, Sentence, marked
 from lattend.report.numbers import significant
 from lattend.report.report import Report

@@ -92,8 +92,8 @@ class ClaimAnswer(Answer):
 
 def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
     """The verdict on a formula, for every size and parameter at once."""
-    from lattend.counts.formula_latex import claim_latex, verdict_latex
     from lattend.counts.formula_parser import parse_claim
+    from lattend.counts.latex import claim_latex, verdict_latex
 
     rule = read(question.rule)
     count = _count(rule, question)
@@ -236,8 +236,8 @@ class CostClaimAnswer(Answer):
 
 def answer_cost_claim(question: CostClaimQuestion) -> CostClaimAnswer:
     """Prove a claim about a cost for every size, or refute it with the smallest counterexample."""
-    from lattend.counts.formula_latex import verdict_latex
     from lattend.counts.formula_parser import parse_claim
+    from lattend.counts.latex import verdict_latex
     from lattend.report.latex import escape
 
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))

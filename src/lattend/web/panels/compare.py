@@ -76,7 +76,7 @@ def answer_compare(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
     from lattend.cost.quantities import label
-    from lattend.counts.formula_latex import order_maths
+    from lattend.counts.latex import order_maths
     from lattend.report.numbers import format_value
 
     named, comparison = _compared(question)

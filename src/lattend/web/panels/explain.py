@@ -72,7 +72,7 @@ def explained(question: PlanQuestion) -> Explanation:
 @lru_cache(maxsize=8)
 def _explained(text: str) -> Explanation:
     from lattend.attend.explain.explain import explain
-    from lattend.rules.language.arrays import array_missing
+    from lattend.rules.language.call import array_missing
 
     question = PlanQuestion.model_validate_json(text)
     numbers, taken = numbers_in(question)

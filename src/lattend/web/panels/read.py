@@ -69,7 +69,7 @@ def answer_other(question: OtherQuestion) -> ReadAnswer:
 
 def _meaning(text: str) -> ReadAnswer:
     from lattend.counts.latex import set_latex
-    from lattend.rules.language.arrays import array_missing
+    from lattend.rules.language.call import array_missing
     from lattend.rules.typos import typos
 
     rule = read(text)
