@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
+from lattend.parallel.layout import Cut, contiguous, of_lengths, zigzag
 from lattend.rules.reader import arrays_in, read_rule
 
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from lattend.nn.grid.over_ranks import grid_rnn as grid_rnn
     from lattend.parallel.cluster import Cluster as Cluster
     from lattend.parallel.context import sharded as sharded
-    from lattend.parallel.cut import Cut as Cut
     from lattend.parallel.kv_cache import KVCache as KVCache
+    from lattend.parallel.layout import Cut as Cut
     from lattend.parallel.shard_plan import ShardPlan as ShardPlan
     from lattend.parallel.shard_plan import plan as plan
     from lattend.parallel.sharded_attention import attention as attention
@@ -28,7 +28,7 @@ _HOME = homes(
         "kv_cache": "KVCache",
         "shard_plan": "plan ShardPlan",
         "cluster": "Cluster",
-        "cut": "Cut",
+        "layout": "Cut",
     },
 ) | {"grid_rnn": "lattend.nn.grid.over_ranks"}
 

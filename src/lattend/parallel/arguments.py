@@ -29,8 +29,7 @@ from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.parallel.agreement import Agreed, Said
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.cut import Cut, contiguous, of_lengths, zigzag
-from lattend.parallel.layout import Layout
+from lattend.parallel.layout import Cut, Layout, contiguous, of_lengths, zigzag
 from lattend.parallel.local import whole_bias
 from lattend.parallel.ranks import Ranks
 from lattend.rules.axes import HEADS

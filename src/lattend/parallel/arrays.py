@@ -17,7 +17,7 @@ from lattend.attend.call.rule_names import OpenArray
 from lattend.errors import RankError, TensorError
 from lattend.parallel.agreement import all_told
 from lattend.parallel.arguments import Asked
-from lattend.parallel.cut import Cut
+from lattend.parallel.layout import Cut
 from lattend.parallel.ranks import Ranks
 from lattend.rules.rule import Rule
 

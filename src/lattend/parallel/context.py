@@ -12,7 +12,7 @@ from lattend.attend.overrides import OVERRIDES
 from lattend.errors import LattendError, NamingError
 from lattend.parallel import agreement
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.cut import Cut
+from lattend.parallel.layout import Cut
 from lattend.parallel.ranks import ranks_of
 from lattend.parallel.sharded_attention import attention
 

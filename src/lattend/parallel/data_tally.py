@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 
 from lattend.counts.data import data_boxes
 from lattend.counts.enumeration import MAX_PAIRS
-from lattend.counts.tiles import HELD, tile_counts
+from lattend.counts.tiles import tile_counts
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.crossing import crossing
-from lattend.parallel.key_clause import KeyClause
+from lattend.parallel.intervals import IntervalTable, interval_table, mask_spans, merged_spans
+from lattend.parallel.keyset import KeySet
 from lattend.parallel.layout import Ints, Layout
-from lattend.parallel.runs import Run, merged_spans, runs_of_spans
+from lattend.parallel.reached import reached_by_pairs
 from lattend.rules.axes import LINE
 from lattend.rules.flat import on_line
 from lattend.rules.language.expr import Truth
@@ -68,7 +68,7 @@ class DataTally:
             np.add.at(total, (owner[:, None], owner[None, :]), counts)
         return total
 
-    def reached(self, layout: Layout) -> Spanned:
+    def reached(self, layout: Layout) -> KeySet:
         """The keys that each rank reaches, its own among them."""
         try:
             spans = self._from_runs(layout)
@@ -76,8 +76,10 @@ class DataTally:
             if self.line.dense > MAX_PAIRS:
                 why = f"{self.line.dense:,} pairs are too many to look at one by one: {reason}"
                 raise TooLarge(why) from None
-            spans = [self._looked_at(layout, rank) for rank in range(layout.ranks)]
-        return Spanned(layout, spans)
+            spans = [
+                mask_spans(reached_by_pairs(self.line, layout.boxes(rank))) for rank in range(layout.ranks)
+            ]
+        return KeySet(layout, [[[IntervalTable.of_spans(spans)]]])
 
     def _from_runs(self, layout: Layout) -> list[Spans]:
         """From the boxes along which the data stays the same."""
@@ -93,80 +95,14 @@ class DataTally:
                 continue
             cut = crossing(Rule(residual, LINE, values=line.baked().values, budget=line.budget))
             values = {**cut.rule.values, **dict(zip(cut.ends, (tops, bottoms), strict=True))}
-            for clause in cut.reached.clauses:
-                keys = KeyClause.of(clause, line.axes[0].key)
-                some = keys.progressions(self.sizes[0], values, len(tops))
-                found.append(_clipped(some.spans(), ranks, lefts, rights))
+            for bounds in cut.reached.clauses:
+                table = interval_table(bounds, line.axes[0].key, self.sizes[0], values, len(tops))
+                box, first, end = table.spans()
+                found.append((ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])))
         rank, first, end = (
             np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in zip(*found, strict=True)
         )
         return [merged_spans(first[rank == one], end[rank == one]) for one in range(layout.ranks)]
-
-    def _looked_at(self, layout: Layout, rank: int) -> Spans:
-        """From the pairs themselves, some rows at a time."""
-        n = self.sizes[0]
-        seen = np.zeros(n, bool)
-        step = max(1, HELD // max(1, n * self.line.values.get("heads", 1)))
-        for ((a, b),) in layout.boxes(rank):
-            for first in range(a, b, step):
-                ranges = {name: np.arange(size) for name, size in self.line.lengths.items()}
-                mask = self.line.mask_at(ranges | {"q": np.arange(first, min(b, first + step))})
-                seen |= mask.reshape(-1, n).any(0)
-        steps = np.diff(seen.astype(np.int8), prepend=0, append=0)
-        return np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
-
-
-class Spanned:
-    """The keys that each rank of a layout reaches, as spans that do not touch."""
-
-    def __init__(self, layout: Layout, spans: list[Spans]) -> None:
-        self.layout, self.spans = layout, spans
-
-    @cached_property
-    def halo(self) -> Ints:
-        """How many keys of others each rank reaches."""
-        return np.array([int((end - first).sum()) for first, end in self.spans], np.int64) - self.own
-
-    @cached_property
-    def own(self) -> Ints:
-        """How many of its own keys each rank reaches."""
-        return np.array([self.from_each(rank)[rank] for rank in range(self.layout.ranks)], np.int64)
-
-    def from_each(self, rank: int) -> Ints:
-        """How many keys a rank reaches on each rank, itself among them."""
-        total = np.zeros(self.layout.ranks, np.int64)
-        for ((first, end),) in self.layout.ends:
-            total += _below(self.spans[rank], end) - _below(self.spans[rank], first)
-        return total
-
-    def table(self, ranks: Sequence[int]) -> Ints:
-        """How many keys each of these ranks reaches on each rank: a row a rank."""
-        return np.array([self.from_each(rank) for rank in ranks], np.int64).reshape(-1, self.layout.ranks)
-
-    def runs(self, rank: int, source: int) -> tuple[Run, ...]:
-        """The keys of `source`, by their positions, that a rank reaches."""
-        first, end = self.spans[rank]
-        found = [(np.maximum(first, a), np.minimum(end, b)) for ((a, b),) in self.layout.boxes(source)]
-        none = np.zeros(0, np.int64)
-        return tuple(runs_of_spans(*(np.concatenate([none, *sides]) for sides in zip(*found, strict=True))))
-
-    def inside(self, group: int) -> Ints:
-        """How many keys each rank reaches on the ranks of its group, as many one after another as this."""
-        groups = np.arange(self.layout.ranks) // group
-        return np.array([self.from_each(r)[groups == groups[r]].sum() for r in range(self.layout.ranks)])
-
-    def to_each(self, rank: int) -> Ints:
-        """How many of a rank's keys each rank reaches."""
-        return np.array([self.from_each(other)[rank] for other in range(self.layout.ranks)], np.int64)
-
-
-def _below(spans: Spans, places: Ints) -> Ints:
-    """How many keys lie below each place."""
-    first, end = spans
-    before = np.concatenate([[0], np.cumsum(end - first)])
-    i = np.searchsorted(first, places, "right")
-    beyond = np.where(i > 0, np.maximum(end[np.maximum(i, 1) - 1] - places, 0), 0) if len(first) else 0
-    return before[i] - beyond
 
 
 def _edges(layout: Layout) -> Ints:
@@ -181,11 +117,3 @@ def _owner(layout: Layout, edges: Ints) -> Ints:
         for ((a, b),) in layout.boxes(rank):
             found[np.searchsorted(edges, a) : np.searchsorted(edges, b)] = rank
     return found
-
-
-def _clipped(
-    spans: tuple[Ints, Ints, Ints], ranks: Ints, lefts: Ints, rights: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Spans of boxes inside their boxes, with whose they are."""
-    box, first, end = spans
-    return ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.boxes import Box, Keys, Pieces, Scattered, boxes_of
 from lattend.parallel.crossing import crossing
+from lattend.parallel.keyset import Box, Keys, ListedKeys, Mask, Pieces, boxes_of
 from lattend.parallel.layout import Layout
-from lattend.parallel.reached import Mask
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
@@ -119,12 +118,12 @@ def _within(mask: Mask, pieces: Pieces) -> Iterator[Box]:
     return boxes_of(mask[tuple(slice(a, b) for a, b in pieces)], [a for a, _ in pieces])
 
 
-def _list_of(mask: Mask, boxes: Sequence[Pieces]) -> Scattered:
+def _list_of(mask: Mask, boxes: Sequence[Pieces]) -> ListedKeys:
     """The keys of some boxes that are reached, one by one."""
     inside = np.zeros_like(mask)
     for pieces in boxes:
         inside[tuple(slice(a, b) for a, b in pieces)] = True
-    return Scattered(np.flatnonzero(mask & inside), mask.shape)
+    return ListedKeys(np.flatnonzero(mask & inside), mask.shape)
 
 
 def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iterator[PairBlock]:

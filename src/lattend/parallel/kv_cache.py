@@ -22,9 +22,9 @@ from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import cut_of
-from lattend.parallel.cut import Cut
 from lattend.parallel.edges import BoxView
 from lattend.parallel.exchange import Exchange, make_ready
+from lattend.parallel.layout import Cut
 from lattend.parallel.merge import Merged
 from lattend.parallel.ranks import ranks_of
 from lattend.plans.retention import retention

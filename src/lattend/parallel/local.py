@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lattend.attend.bias import parts_of
-from lattend.parallel.boxes import PLACES, Scattered
 from lattend.parallel.edges import PairBlock
+from lattend.parallel.keyset import POSITIONS, ListedKeys
 from lattend.rules.axes import CROSS, HEAD, HEADS, Axis
 from lattend.rules.flat import flat_places, flattened
 from lattend.rules.language import expr
@@ -37,7 +37,7 @@ def local_rule(rule: Rule, block: PairBlock, heads: Heads | None = None) -> Rule
 
     Sizes that the condition speaks of stay those of the whole.
 
-    >>> from lattend.parallel.boxes import Box
+    >>> from lattend.parallel.keyset import Box
     >>> from lattend.parallel.edges import BoxView
     >>> from lattend.rules.reader import rule
     >>> whole = rule("abs(qy - ky) <= 1 and qx == kx").at(rows=9, cols=4)
@@ -49,8 +49,8 @@ def local_rule(rule: Rule, block: PairBlock, heads: Heads | None = None) -> Rule
     """
     at = {**_positions(rule, block), **_of_heads(heads)}
     whole = replace(rule.baked(), axes=local_axes(rule, block), values={})
-    if isinstance(block.keys, Scattered):
-        whole = replace(whole, data={**whole.data, PLACES: block.keys.places})
+    if isinstance(block.keys, ListedKeys):
+        whole = replace(whole, data={**whole.data, POSITIONS: block.keys.listed})
     return replace(whole, condition=expr.substituted(whole.condition, at), where=expr.Truth(True))
 
 

@@ -17,7 +17,6 @@ from lattend.draw.formats.palette import ATTENDED, EMPTY, OWN, Look
 from lattend.draw.grid.panel import Panel, Side, nice_step
 from lattend.draw.grid.titles import clipped, values
 from lattend.draw.picture import Picture
-from lattend.parallel.tally import Reached
 from lattend.parallel.text import chosen_text, has_text
 from lattend.report.numbers import compact, short_bytes
 from lattend.rules.flat import on_line
@@ -136,9 +135,7 @@ def _image(plan: ShardPlan, rank: int) -> Panel:
         table = np.array(some)
         ends.append((table[at.reshape(-1)], table[at.reshape(-1) + 1]))
     whole = [(np.zeros(rows.size, np.int64), np.full(rows.size, n)) for n in layout.sizes[:volume]]
-    found = plan.share.reached
-    assert isinstance(found, Reached)  # rules that look up data are read row by row
-    reached = found.within(rank, [*whole, *ends]).reshape(rows.shape)
+    reached = plan.share.reached.count([[*whole, *ends]], [rank]).reshape(rows.shape)
     mine = np.zeros(rows.shape, bool)
     for box in layout.boxes(rank):
         inside = [(first < b) & (end > a) for (first, end), (a, b) in zip(ends, box[volume:], strict=True)]

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.boxes import Pieces
 from lattend.parallel.crossing import Crossing, crossing
-from lattend.parallel.cut import Piece
+from lattend.parallel.keyset import Mask, Piece, Pieces
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate_term
@@ -21,7 +20,6 @@ from lattend.rules.language.expr import Compare, Term
 from lattend.rules.rule import Rule
 
 CHUNK = 1 << 22  # keys, or pairs, that are looked at together
-Mask = NDArray[np.bool_]
 Arrays = Sequence[
     Mapping[str, NDArray[np.int64]]
 ]  # of each element of the batch, those that the rule leaves open
@@ -42,6 +40,14 @@ def reached_keys(rule: Rule, boxes: Sequence[Pieces], arrays: Arrays = ()) -> Ma
         if all(b > a for a, b in box):
             for found in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
                 mask |= found
+    return mask
+
+
+def reached_by_pairs(rule: Rule, boxes: Sequence[Pieces]) -> Mask:
+    """Which keys the queries of these boxes reach, from the pairs themselves."""
+    mask = np.zeros(_key_sizes(rule), bool)
+    for box in boxes:
+        mask |= _by_pairs(rule, box, {})
     return mask
 
 

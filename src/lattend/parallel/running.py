@@ -20,8 +20,8 @@ from lattend.attend.call.sinks import sink_gradients, with_sinks
 from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import LattendError
-from lattend.parallel.boxes import Box
 from lattend.parallel.exchange import Exchange, unpacked
+from lattend.parallel.keyset import Box
 from lattend.parallel.merge import Merged, Summed, widened
 from lattend.parallel.work import LocalCall, Stage, Work
 
@@ -213,8 +213,8 @@ def _real(
         return padding_given(None if mask is None else mask.contiguous(), q, k)
     assert call.places is not None
     keys = call.block.keys
-    if isinstance(keys, Box) and len(keys.runs) == 1 and keys.runs[0].count == 1:
-        return padding_given((given.lengths - keys.runs[0].start).clamp(0, keys.total), q, k)
+    if isinstance(keys, Box) and len(keys.along) == 1 and keys.along[0].count == 1:
+        return padding_given((given.lengths - keys.along[0].start).clamp(0, keys.total), q, k)
     return padding_given(call.places[1] < given.lengths[:, None], q, k)
 
 

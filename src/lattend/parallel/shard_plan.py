@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +14,10 @@ from lattend.counts.count import Count
 from lattend.counts.tiles import MAX_SIZE
 from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
-from lattend.parallel.boxes import Box
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
-from lattend.parallel.cut import Cut, balanced, contiguous, of_lengths, zigzag
-from lattend.parallel.edges import Edge, edges_of
-from lattend.parallel.layout import Layout
-from lattend.parallel.reached import reached_keys
+from lattend.parallel.edges import Edge
+from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
 from lattend.parallel.strategies import (
     ITEM,
     Share,
@@ -46,7 +42,6 @@ if TYPE_CHECKING:
 
 CUTS = ("contiguous", "zigzag", "balanced")
 MOST_RANKS = 1 << 16
-MOST_PIXELS = 1 << 26  # looked at one by one for the boxes of an edge
 FORMULA = Budget(2.5)  # for a closed form in the rule's letters
 NUMBERS = Budget(1.2)  # with their numbers put in, which is quicker where there is one at all
 
@@ -128,26 +123,17 @@ class ShardPlan(Printed):
     # Edges
 
     def edges(self, rank: int) -> list[Edge]:
-        """What a rank gets of each other one: runs of keys by their positions, on an image boxes of them."""
+        """What a rank gets from each other rank: boxes of keys, by their positions."""
         check_integer("rank", rank)
         if not 0 <= rank < self.ranks:
             raise DomainError(f"rank = {rank} lies outside 0 … {self.ranks - 1}")
-        if len(self.layout.sizes) == 1:
-            found = {source: self.share.reached.runs(rank, source) for source in self.keys_from(rank)}
-            return [Edge(source, rank, tuple(Box((run,)) for run in runs)) for source, runs in found.items()]
-        pixels = prod(self.layout.sizes)
-        if pixels > MOST_PIXELS:
-            raise TooLarge(
-                f"boxes of keys are found pixel by pixel, on images of at most {MOST_PIXELS:,} pixels, and "
-                f"this one has {pixels:,}; keys_from(rank) has their number"
-            )
-        reached = reached_keys(self.rule.baked(), self.layout.boxes(rank))
-        return edges_of(reached, self.layout, rank)
+        keys = self.share.reached
+        return [Edge(source, rank, keys.boxes(rank, source)) for source in self.keys_from(rank)]
 
     def keys_from(self, rank: int) -> dict[int, int]:
         """How many keys a rank gets of each other rank that it gets any of."""
-        found = self.share.reached.from_each(rank).tolist()
-        return {source: keys for source, keys in enumerate(found) if keys and source != rank}
+        (counts,) = self.share.reached.table([rank]).tolist()
+        return {source: keys for source, keys in enumerate(counts) if keys and source != rank}
 
     # What it says
 

@@ -16,9 +16,9 @@ from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
 from lattend.parallel.arrays import WholeArrays
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.cut import Cut
 from lattend.parallel.distributed_tensors import local_tensors
 from lattend.parallel.heads import Shared, from_heads, to_heads
+from lattend.parallel.layout import Cut
 from lattend.parallel.ranks import ranks_of
 from lattend.parallel.running import Given, run
 from lattend.parallel.ways import Way, way_of

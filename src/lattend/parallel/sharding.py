@@ -11,9 +11,8 @@ from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
 from lattend.parallel.arguments import CUTS
-from lattend.parallel.boxes import Box
-from lattend.parallel.cut import Cut, contiguous, zigzag
-from lattend.parallel.layout import Layout
+from lattend.parallel.keyset import Box
+from lattend.parallel.layout import Cut, Layout, contiguous, zigzag
 from lattend.parallel.ranks import AXES, Ranks, ranks_of
 
 

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import NoClosedForm, TooLarge
+from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.data_tally import DataTally, Spanned
-from lattend.parallel.layout import Ints, Layout
-from lattend.parallel.tally import PairTally, Reached
+from lattend.parallel.data_tally import DataTally
+from lattend.parallel.keyset import KeySet
+from lattend.parallel.layout import Ints, Layout, contiguous
+from lattend.parallel.tally import PairTally, tally_of
+from lattend.rules.flat import on_line
+from lattend.rules.rule import Rule
 
 BACK = 2.5  # operations of the backward pass for one of the forward pass: five products for two
 SEEN = 1.01  # times that differ by less are one
@@ -111,7 +114,7 @@ class Share:
         return self.tally.own_pairs(self.layout)
 
     @cached_property
-    def reached(self) -> Reached | Spanned:
+    def reached(self) -> KeySet:
         return self.tally.reached(self.layout)
 
     @property
@@ -304,3 +307,53 @@ def block_meshes(ranks: int, axes: int) -> list[tuple[int, ...]]:
     if side == 1:
         return []
     return [*dict.fromkeys([(ranks // side, side), (side, ranks // side)])]
+
+
+# The strategy of a call
+
+
+def choose_strategy(
+    rule: Rule, layout: Layout, tensors: Tensors, cluster: Cluster, *, trains: bool, by_heads: bool
+) -> str | None:
+    """The name of the strategy that is over first, its backward pass too where the call trains.
+
+    Heads are shared only if they can be, `by_heads`, and keys do not come at once where these are too many
+    to hold. None where the pairs of these shards are not counted, and where heads differ, of which some
+    ranks would have more work than others.
+
+    >>> from lattend.rules.reader import rule
+    >>> tensors, window = Tensors(8, 8, 64, 64, 2), rule("strided(63)").at(n=4096)
+    >>> choose_strategy(
+    ...     window, Layout.on_line(contiguous(4096, 4)), tensors, Cluster(), trains=True, by_heads=True
+    ... )
+    'halo'
+    """
+    if rule.has_heads:
+        return None
+    line = on_line(rule) if len(layout.sizes) == 1 else rule  # a line of pixels may be cut inside a row
+    try:
+        found = _strategies(line, layout, tensors, cluster, by_heads)
+    except (NoClosedForm, NotAffineError, TooLarge):
+        return None
+    best = quickest_of([*found.values()], cluster, trains)
+    return next(name for name, one in found.items() if one is best)
+
+
+def _strategies(
+    rule: Rule, layout: Layout, tensors: Tensors, cluster: Cluster, by_heads: bool
+) -> dict[str, Strategy]:
+    """What is predicted of each, by the names that they have where they run."""
+    tally = tally_of(rule)
+    if tally.sizes != layout.sizes:  # an image that is read row by row
+        rows, *others = layout.cuts
+        if others:
+            raise NoClosedForm("blocks of an image whose axes do not part are not counted")
+        layout = Layout((rows.times(tally.unit),), tally.sizes)
+    share = Share(tally, layout)
+    found = {"ring": staged_strategy(share, tensors, cluster, grids=1)}
+    if share.halo.max(initial=0) <= KEPT_SHARDS * layout.lengths.max(initial=0):
+        found["halo"] = halo_strategy(share, tensors, cluster, grids=1)
+    if by_heads:
+        whole = Share(tally, Layout((contiguous(tally.sizes[0], 1),), tally.sizes))
+        found["ulysses"] = heads_strategy(whole, tensors, cluster, grids=1, groups=layout.ranks)
+    return found

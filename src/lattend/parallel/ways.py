@@ -14,15 +14,13 @@ from lattend.errors import DomainError
 from lattend.parallel.agreement import Agreed, all_told
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
 from lattend.parallel.arrays import WholeArrays, whole_arrays
-from lattend.parallel.cut import Cut, Piece
 from lattend.parallel.edges import Edge
 from lattend.parallel.exchange import make_ready
 from lattend.parallel.heads import Slices, head_slices
-from lattend.parallel.layout import Layout
+from lattend.parallel.layout import Cut, Layout, Piece
 from lattend.parallel.local import Heads
-from lattend.parallel.quickest import quickest_strategy
 from lattend.parallel.ranks import Ranks
-from lattend.parallel.strategies import Tensors
+from lattend.parallel.strategies import Tensors, choose_strategy
 from lattend.parallel.work import LocalCall, Work, WorkKey, decide, edges_asked
 from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
@@ -69,7 +67,7 @@ def _quickest(ranks: Ranks, asked: Asked, rule: Rule, layouts: tuple[Layout, Lay
     slices = None if asked.own_rows else head_slices(q.shape[1], k.shape[1], ranks.size)
     by_heads = slices is not None and ranks.size > 1 and len(queries.cuts) == 1
     how = {"trains": asked.trains, "by_heads": by_heads}
-    return all_told(ranks, lambda: quickest_strategy(rule, queries, tensors, cluster, **how))[0]
+    return all_told(ranks, lambda: choose_strategy(rule, queries, tensors, cluster, **how))[0]
 
 
 @dataclass(frozen=True, eq=False)

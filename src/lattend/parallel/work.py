@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lattend.parallel.boxes import Box, Keys
 from lattend.parallel.edges import Edge, Listed, PairBlock, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
+from lattend.parallel.keyset import Box, Keys
 from lattend.parallel.layout import Layout
 from lattend.parallel.local import Heads, local_axes, local_bias, local_rule, local_table
 from lattend.parallel.ranks import Ranks
@@ -97,7 +97,7 @@ def _listed(rule: Rule) -> Listed:
     }
 
     def is_listed(boxes: Sequence[Box]) -> bool:
-        periods = {run.period for box in boxes for run in box.runs if run.count > 1}
+        periods = {run.period for box in boxes for run in box.along if run.count > 1}
         return len(boxes) > MOST_BOXES or any(a % b and b % a for a in periods for b in by)
 
     return is_listed
