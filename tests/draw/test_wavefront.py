@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lattend import rules
 from lattend.draw.grid.marks import Label
-from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, PaddedAxis, legend, taps
+from lattend.nn.pictures.conv import BEYOND, TAKEN, ZERO, PaddedAxis, legend, taps
 from lattend.nn.pictures.wavefront_picture import (
     DONE,
     NOW,

@@ -13,7 +13,7 @@ from lattend.parallel.ranks import Ranks
 
 WORDS = 4  # of 64 bits, of a digest
 MOST_AXES = 3  # of an image or a volume, at most
-Said = Mapping[str, str | int | float | bool | tuple[Any, ...] | None]
+CallDigest = Mapping[str, str | int | float | bool | tuple[Any, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Agreed:
 
 
 def agree(
-    ranks: Ranks, said: Said, now: Said, queries: int, keys: int, seed: int, masked: bool,
+    ranks: Ranks, said: CallDigest, now: CallDigest, queries: int, keys: int, seed: int, masked: bool,
     shape: tuple[int, ...] = (),
 ) -> Agreed:  # fmt: skip
     """What all ranks have in common; raises on every rank where they differ, or one has refused the call.

@@ -25,7 +25,7 @@ from lattend.sets.region import Region
 
 
 @dataclass(frozen=True)
-class Crossing:
+class ShardReach:
     """A rule on a line, cut: what the shard of queries a … b - 1 attends to.
 
     >>> from lattend.rules.reader import rule
@@ -60,7 +60,7 @@ class Crossing:
         return remembered(_reached, self.rule.baked(), budget=self.rule.budget)
 
 
-def crossing(rule: Rule, axes: int = 1) -> Crossing:
+def crossing(rule: Rule, axes: int = 1) -> ShardReach:
     """The rule with its queries between two cuts, along the first axis or along the first two."""
     ends = _letters(rule, "abcdef"[: 2 * axes])
     inside: list[Condition] = []
@@ -70,10 +70,10 @@ def crossing(rule: Rule, axes: int = 1) -> Crossing:
         inside += [Compare(">=", Name(axis.query), a), Compare("<", Name(axis.query), b)]
         own += [Compare(">=", Name(axis.key), a), Compare("<", Name(axis.key), b)]
         order += [Compare(">=", a, Num(0)), Compare("<=", a, b), Compare("<=", b, Name(axis.queries))]
-    return Crossing(_cut(rule, inside, order), ends, expr.all_of(*own))
+    return ShardReach(_cut(rule, inside, order), ends, expr.all_of(*own))
 
 
-def crossing_of_rank(rule: Rule, axes: int = 1) -> Crossing:
+def crossing_of_rank(rule: Rule, axes: int = 1) -> ShardReach:
     """The rule with its queries on one rank, of shards of so many positions; the last one may be shorter.
 
     >>> from lattend.rules.reader import rule
@@ -86,7 +86,7 @@ def crossing_of_rank(rule: Rule, axes: int = 1) -> Crossing:
     length, rank = map(Name, names)
     query, key = (Arith("//", (Name(name), length)) for name in (rule.axes[0].query, rule.axes[0].key))
     inside, order = [Compare("==", query, rank)], [Compare(">=", rank, Num(0))]
-    return Crossing(_cut(rule, inside, order), names, Compare("==", key, rank))
+    return ShardReach(_cut(rule, inside, order), names, Compare("==", key, rank))
 
 
 def _cut(rule: Rule, inside: Sequence[Condition], order: Sequence[Condition]) -> Rule:

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from lattend.parallel.exchange import Exchange
-from lattend.parallel.merge import widened
 from lattend.parallel.ranks import Ranks
+from lattend.parallel.running import widened
 
 Slices = tuple[tuple[int, int], ...]  # of each rank, its heads
 

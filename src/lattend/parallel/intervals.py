@@ -239,7 +239,7 @@ class IntervalTable:
 def _without_empty(modulus: int, first: Ints, size: Ints, low: Ints, high: Ints) -> IntervalTable:
     """The table without windows in which no rank has a key."""
     size = np.maximum(size, 0)
-    some = np.logical_and(low < high, size > 0).any(0)
+    some: NDArray[np.bool_] = np.asarray(np.logical_and(low < high, size > 0).any(0))
     sides = first, size, low, high
     if not some.all():
         sides = tuple(np.broadcast_to(side, (len(side), len(some)))[..., some] for side in sides)

@@ -25,8 +25,8 @@ from lattend.parallel.arguments import cut_of
 from lattend.parallel.edges import BoxView
 from lattend.parallel.exchange import Exchange, make_ready
 from lattend.parallel.layout import Cut
-from lattend.parallel.merge import Merged
 from lattend.parallel.ranks import ranks_of
+from lattend.parallel.running import Merged
 from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 

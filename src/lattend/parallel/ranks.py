@@ -27,7 +27,7 @@ SEQUENCE, HEADS = "sequence", "heads"  # the names of dimensions of a mesh
 AXES = ("depth", "rows", "cols")  # and of those that cut an image or a volume into blocks
 GRACE = 3.0  # seconds in which those that are there say so, once one is missing
 MOMENT = 0.05  # seconds; sooner is "at once"
-MOST_GROUPS, MOST_WORKS = 32, 64
+MOST_GROUPS, MOST_EXECUTIONS = 32, 64
 T = TypeVar("T")
 
 
@@ -89,7 +89,9 @@ class Ranks:
     timeout: timedelta
     axes: tuple[tuple[str, int], ...] = ()  # of an image, along which a mesh cuts it over so many ranks
     connected: set[str] = field(default_factory=set[str])  # kinds of devices between which messages went
-    works: Recent[Any, Any] = field(default_factory=lambda: Recent(MOST_WORKS))  # the same on every rank
+    executions: Recent[Any, Any] = field(
+        default_factory=lambda: Recent(MOST_EXECUTIONS)
+    )  # the same on every rank
 
     @property
     def rank(self) -> int:

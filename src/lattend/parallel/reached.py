@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.parallel.crossing import Crossing, crossing
+from lattend.parallel.crossing import ShardReach, crossing
 from lattend.parallel.keyset import Mask, Piece, Pieces
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
@@ -62,7 +62,7 @@ def _by_set(rule: Rule, box: Pieces) -> Mask:
         return _by_pairs(rule, box, {})
 
 
-def _held(found: Crossing, box: Pieces) -> Mask:
+def _held(found: ShardReach, box: Pieces) -> Mask:
     """The keys in the set of those that are reached, some at a time."""
     rule, region = found.rule, found.reached
     known = {**rule.values, **dict(zip(found.ends, chain(*box), strict=True))}

@@ -15,7 +15,7 @@ from lattend.counts.tiles import MAX_SIZE
 from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.crossing import Crossing, crossing, crossing_of_rank
+from lattend.parallel.crossing import ShardReach, crossing, crossing_of_rank
 from lattend.parallel.edges import Edge
 from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
 from lattend.parallel.strategies import (
@@ -85,7 +85,7 @@ class ShardPlan(Printed):
     # Closed forms
 
     @cached_property
-    def crossing(self) -> Crossing:
+    def crossing(self) -> ShardReach:
         """The rule with a shard's ends as letters."""
         return crossing(replace(self.rule, values={}), axes=len(self.layout.cuts))
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.attend.kernels.tolerance import TOLERANCE
-from lattend.nn.grid.call import GridOptions
+from lattend.nn.grid.cells import GridOptions
 from lattend.nn.grid.gpu import backend, small
 from lattend.nn.grid.record import RECORDS
 from lattend.nn.grid.rnn import GridRNN

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.call import Edges, Flips
+from lattend.nn.grid.cells import Edges, Flips
 from lattend.nn.grid.layout import RowMajorLayout, framed_part
 
 SMALL = 1 << 20  # numbers that are cleared faster than a second operation starts

@@ -15,7 +15,7 @@ from torch import Tensor
 from lattend.attend.call.attention_call import CallSignature
 from lattend.attend.replay.recorder import Recorder, Steps
 from lattend.attend.replay.signature import plain_signature
-from lattend.nn.grid.call import GridOptions
+from lattend.nn.grid.cells import GridOptions
 from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent
 

@@ -2,8 +2,8 @@
 
 Kernels native, cpu and gpu are run by records; cpu and gpu have a forward and a backward of one signature,
 that of cpu.py, and native does all in two calls.
-Kernels diagonals and reference have `grid`, which torch differentiates; a second derivative takes diagonals
-as well.
+Kernels diagonals and reference are in plain.py and differentiated by torch; a second derivative takes
+diagonals as well.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from torch._C._autograd import _top_saved_tensors_default_hooks
 from lattend import amx
 from lattend.attend.call.attention_call import CallSignature
 from lattend.errors import LattendError, NamingError
-from lattend.nn.grid import diagonals, native, reference
-from lattend.nn.grid.call import NO_EDGES, Edges, Flips, GridOptions
-from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid import native, plain
+from lattend.nn.grid.cells import NO_EDGES, CellKind, Edges, Flips, GridOptions
 from lattend.nn.grid.inputs import by_direction, flipped, framed_states, input_sums, side_by_side
 from lattend.nn.grid.record import AS_IT_IS, MAX_RECORDS, GridRecord, kind_of, record_of, surroundings
 from lattend.recent import Recent
 
 KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
-PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
+PLAIN = {"diagonals": plain.by_diagonals, "reference": plain.by_cells}
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lattend.attend.kernels.triton import launch_replay
 from lattend.attend.replay.recorder import Recorder, contiguous_strides
-from lattend.nn.grid.call import Edges, Flips, GridOptions
+from lattend.nn.grid.cells import Edges, Flips, GridOptions
 from lattend.nn.grid.gpu.backend import (
     Shape,
     contiguous,
