@@ -17,8 +17,8 @@ from lattend.cost.points import points
 from lattend.cost.sizes import Size
 from lattend.draw.formats.palette import ATTENDED, EMPTY, Look, ink
 from lattend.draw.grid.layout import draws_labels
-from lattend.draw.grid.marks import Label, Mark, box
-from lattend.draw.grid.panel import Panel, Side, nice_step
+from lattend.draw.grid.marks import Label, Mark
+from lattend.draw.grid.panel import Panel
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError
@@ -26,12 +26,21 @@ from lattend.nn.attention.gaussian_heads import check_many
 from lattend.nn.convolution.geometry import Along, Geometry, read_geometry
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.leaks import Leaks
-from lattend.nn.pictures.modules import of_conv, refuse
+from lattend.nn.pictures.panels import (
+    QUERY,
+    Facts,
+    Pixel,
+    check_size,
+    conv_arguments,
+    legend,
+    outline,
+    pixel_side,
+    refuse,
+)
 from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
-Facts = tuple[tuple[str, str], ...]
 LARGEST = 4096  # rows or columns of an image
 GRID = 200  # wanted length of a panel's side
 USUAL = {
@@ -66,7 +75,7 @@ def draw_conv(
     >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 pairs
     '484 pairs × 16 × 32 = 247,808 multiplies: those the convolution needs'
     """
-    module = of_conv(kernel)
+    module = conv_arguments(kernel)
     if module is not None:
         given = {"stride": stride, "dilation": dilation, "padding": padding, "padding_mode": padding_mode}
         refuse({**given, "c_in": c_in, "c_out": c_out}, USUAL)
@@ -75,8 +84,7 @@ def draw_conv(
         raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
     geometry = read_geometry(kernel, stride, dilation, padding, padding_mode)
     rows, cols = pair("size", size)
-    if max(rows, cols) > LARGEST:
-        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    check_size((rows, cols), LARGEST)
     if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
         raise DomainError(
             f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
@@ -86,7 +94,7 @@ def draw_conv(
     panels = found.panels()
     prices, price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
-    looks = legend(panels)
+    looks = legend(panels, LOOKS[1:])
     drawn = "outlined: the query"
     if all(draws_labels(panel, len(panels), GRID) for panel in panels):
         drawn += "; numbers are those of the heads"
@@ -164,7 +172,7 @@ class KernelHeads:
 
     def labels(self, panels: tuple[Panel, ...]) -> list[str]:
         """What the words in the panels' cells are."""
-        zero = ", or a zero of the padding" if ZERO in legend(panels) else ""
+        zero = ", or a zero of the padding" if ZERO in legend(panels, LOOKS[1:]) else ""
         said = [
             f"{first_to_last(self.geometry.heads)}: the head that takes this pixel{zero}",
             *_together(panels),
@@ -288,13 +296,11 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int) else str(value)
 
 
-Pixel = tuple[int, int]
 ASKS = Look("another query", "#ccd6e2", ":", ":", 250, share=0.0)
 TAKEN = Look("taken by a head", ATTENDED.fill, "▒", "#", 75, share=1.0)
 BEYOND = Look("padding", "#f6f0e4", "-", "-", 180, share=0.0, hatch="/", ink="#dcc79f")
 ZERO = Look("a head that takes a zero of the padding", "#e69f00", "▓", "%", 214, share=1.0)
 LOOKS = (EMPTY, ASKS, TAKEN, BEYOND, ZERO)
-QUERY = "#1c1f26"
 MOST = 40  # rows or columns that are drawn; of more, those around the query
 AROUND = 3
 
@@ -346,17 +352,11 @@ def taps(
         cells[row, col] = LOOKS.index(look)
         marks.append(Label(row + 0.5, col + 0.5, _listed(heads), ink(look.fill), like="00"))
     row, col = query[0] - spans[0].start, query[1] - spans[1].start
-    marks.append(box(row, col, row + 1, col + 1, QUERY, 2.2))
+    marks.append(outline((row, col), 2.2))
     if query not in together:
         marks.append(Label(row + 0.5, col + 0.5, "Q", QUERY))
-    rows, cols = (_side(name, span) for name, span in zip(("row", "column"), spans, strict=True))
+    rows, cols = (pixel_side(name, span) for name, span in zip(("row", "column"), spans, strict=True))
     return Panel(cells, LOOKS, rows, cols, title, tuple(marks))
-
-
-def legend(panels: Sequence[Panel]) -> tuple[Look, ...]:
-    """The looks that occur, without that of a pixel nothing is said about."""
-    used = {look for panel in panels for row in panel.rows_of_looks() for look in row}
-    return tuple(look for look in LOOKS[1:] if look in used)
 
 
 def several(panels: Sequence[Panel]) -> bool:
@@ -366,9 +366,3 @@ def several(panels: Sequence[Panel]) -> bool:
 
 def _listed(heads: Sequence[int]) -> str:
     return f"{heads[0]}…" if len(heads) > 1 else str(heads[0])
-
-
-def _side(name: str, span: range) -> Side:
-    step = nice_step(len(span), 16 if len(span) <= 16 else 8)
-    ticks = [(at - span.start + 0.5, str(at).replace("-", "−")) for at in span if at % step == 0]
-    return Side(name, len(span), tuple(ticks))

@@ -10,19 +10,18 @@ from numpy.typing import NDArray
 
 from lattend.draw.charts import chart
 from lattend.draw.charts.chart import Scale
-from lattend.draw.formats.palette import SIGNED
-from lattend.draw.grid.marks import Label, Mark, box
+from lattend.draw.formats.palette import SIGNED, ink
+from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import shifts, softmax
 from lattend.nn.images.patch_grid import pair
+from lattend.nn.pictures.panels import QUERY, Pixel, check_size, outline, pixel_of
 from lattend.report.numbers import format_number, format_weights
 
-Pixel = tuple[int, int]
 LARGEST = 64  # rows or columns of an example
 FAR = 8.0  # of the quadratic score: lower than this weighs under e^-8 of the query's own pixel
-QUERY = "#1c1f26"
 
 
 def draw_scores(
@@ -51,11 +50,8 @@ def draw_scores(
     centre = (1.0, 2.0) if centres is None else (centres[0][0], centres[0][1])
     sharpness = 1.0 if alpha is None else alpha[0]
     rows, cols = image = pair("size", 9 if size is None else size)
-    if max(image) > LARGEST:
-        raise DomainError(f"an image has 1 to {LARGEST} rows and columns here, got {rows} × {cols}")
-    query = (rows // 2, cols // 2) if pixel is None else pixel
-    if not (0 <= query[0] < rows and 0 <= query[1] < cols):
-        raise DomainError(f"pixel {query} lies outside an image of {rows} × {cols}")
+    check_size(image, LARGEST)
+    query = pixel_of(image, pixel)
     found = terms(encoding, rows, cols, query, width=width, seed=seed, centre=centre, alpha=sharpness)
     total = np.sum([term.values for term in found], axis=0)
     weights = softmax(total)
@@ -116,19 +112,11 @@ def _scale(encoding: str, found: tuple[ScoreTerm, ...], total: Floats) -> Scale:
 
 
 def _panel(name: str, values: Floats, scale: Scale, query: tuple[int, int]) -> Panel:
-    row, col = query
-    marks: tuple[Mark, ...] = (
-        box(row, col, row + 1, col + 1, QUERY, 1.8),
-        Label(row + 0.5, col + 0.5, "Q", "#ffffff" if _dark(values, scale, query) else QUERY, room=0.8),
-    )
+    (row, col), cells = query, scale.cells(values)
+    dark = ink(scale.looks[int(cells[query])].fill) == "#ffffff"
+    marks = outline(query, 1.8), Label(row + 0.5, col + 0.5, "Q", "#ffffff" if dark else QUERY, room=0.8)
     sides = cell_side("row", values.shape[0]), cell_side("column", values.shape[1])
-    return Panel(scale.cells(values), scale.looks, *sides, name, marks)
-
-
-def _dark(values: Floats, scale: Scale, query: tuple[int, int]) -> bool:
-    from lattend.draw.formats.palette import ink
-
-    return ink(scale.looks[int(scale.cells(values)[query])].fill) == "#ffffff"
+    return Panel(cells, scale.looks, *sides, name, marks)
 
 
 def _data(
