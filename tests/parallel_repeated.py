@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import lattend as lt
-from lattend.parallel import crossing, edges, rank_schedule, reached
+from lattend.parallel import edges, rank_schedule, reached
 from lattend.parallel.exchange import Exchange
 from lattend.parallel.ranks import ranks_of
 from lattend.parallel.sharded_attention import attention
@@ -33,7 +33,7 @@ def looks_at_sets(group: Any) -> list[int]:
         (rank_schedule, "edges_of"),
         (rank_schedule, "local_rule"),
     ):
-        setattr(module, name, counting(getattr(crossing if name == "crossing" else module, name)))
+        setattr(module, name, counting(getattr(module, name)))
     found: list[int] = []
     for length in (6, 6, 6, 5):
         before = asked[0]

@@ -43,7 +43,6 @@ TORCH_FILES = {
         for name in [
             "arguments",
             "exchange",
-            "heads",
             "kv_cache",
             "rank_execution",
             "rank_schedule",

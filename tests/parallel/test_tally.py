@@ -13,10 +13,9 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.errors import DeadlineError
-from lattend.parallel.data_tally import DataTally
 from lattend.parallel.intervals import IntervalTable, interval_table
 from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
-from lattend.parallel.tally import PairTally, tally_of
+from lattend.parallel.tally import DataTally, PairTally, tally_of
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.rule import Rule
 from lattend.sets.region import Bound
@@ -82,6 +81,9 @@ def check(rule: Rule, tally: PairTally | DataTally, layout: Layout) -> None:
     for rank in range(layout.ranks):
         assert reached.table([rank]).tolist() == [keys[rank].tolist()]
         assert reached.to_each(rank).tolist() == keys[:, rank].tolist()
+        for source in range(layout.ranks):
+            listed = [p for box in reached.boxes(rank, source) for p in box.flat(layout.sizes).tolist()]
+            assert sorted(listed) == np.flatnonzero(seen[rank] & (owner == source)).tolist()
 
 
 @SOME
@@ -154,10 +156,7 @@ def test_pieces_in_any_order_and_number() -> None:
     pieces = (((12, 15), (0, 2)), ((2, 4), (15, 18), (7, 8)), (), ((4, 7), (8, 12)))
     for text in ("k <= q and q - k <= 4", "abs(q - k) >= 3", "k % 4 >= 2 or q // 4 == k // 4"):
         rule = lt.rule(text).at(n=18)
-        mask, layout = rule.mask(), Layout((Cut("own", pieces),), (18,))
-        own = [[p for a, b in some for p in range(a, b)] for some in pieces]
-        assert tally_of(rule).pairs(layout).tolist() == [mask[some].sum() for some in own]
-        assert tally_of(rule).own_pairs(layout).tolist() == [mask[some][:, some].sum() for some in own]
+        check(rule, tally_of(rule), Layout((Cut("own", pieces),), (18,)))
 
 
 NUMBERS = st.integers(-7, 7)

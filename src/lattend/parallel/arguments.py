@@ -27,11 +27,10 @@ from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.rule_names import RuleNames, rule_names
 from lattend.attend.kernels.dispatch import KERNELS
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.parallel.agreement import Agreed, CallDigest
 from lattend.parallel.cluster import Cluster, cluster_of
 from lattend.parallel.layout import Cut, Layout, contiguous, of_lengths, zigzag
 from lattend.parallel.rank_schedule import whole_bias
-from lattend.parallel.ranks import Ranks
+from lattend.parallel.ranks import Agreed, CallDigest, Ranks
 from lattend.rules.axes import HEADS
 from lattend.rules.reader import RuleLike, arrays_in, read_rule
 from lattend.rules.rule import Rule

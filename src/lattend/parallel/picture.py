@@ -48,8 +48,9 @@ LOAD = {"own pairs": KEPT.fill, OTHERS: CROSS.fill}
 def shards_picture(plan: ShardPlan) -> Picture:
     """The shards on the grid, or on the image, and the pairs of each rank."""
     share, rule = plan.share, plan.rule
-    line = len(share.layout.sizes) == 1
-    panels = (_grid(plan),) if line else tuple(_image(plan, rank) for rank in _three(share.layout.ranks))
+    line, ranks = len(share.layout.sizes) == 1, share.layout.ranks
+    three = sorted({0, ranks // 2, ranks - 1})
+    panels = (_grid(plan),) if line else tuple(_image(plan, rank) for rank in three)
     most, name = int(max(share.pairs)), share.layout.name
     keys = int(share.halo.max(initial=0))
     caption = (
@@ -69,10 +70,6 @@ def shards_picture(plan: ShardPlan) -> Picture:
         data=plan.json(),
         columns=3,
     )
-
-
-def _three(ranks: int) -> list[int]:
-    return sorted({0, ranks // 2, ranks - 1})
 
 
 def _grid(plan: ShardPlan) -> Panel:

@@ -18,14 +18,12 @@ from lattend.attend.call.rule_names import OpenArray
 from lattend.attend.kernels import dispatch
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import DomainError, RankError, TensorError
-from lattend.parallel.agreement import Agreed, all_told
 from lattend.parallel.arguments import Asked, bias_key, complete_rule, layouts_of
 from lattend.parallel.edges import Edge
-from lattend.parallel.exchange import make_ready
-from lattend.parallel.heads import Slices, head_slices
+from lattend.parallel.exchange import Slices, head_slices, make_ready
 from lattend.parallel.layout import Cut, Layout, Piece
 from lattend.parallel.rank_schedule import Heads, LocalCall, RankSchedule, ScheduleKey, decide, edges_asked
-from lattend.parallel.ranks import Ranks
+from lattend.parallel.ranks import Agreed, Ranks, all_told
 from lattend.parallel.strategies import Tensors, choose_strategy
 from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule

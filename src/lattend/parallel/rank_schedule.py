@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lattend.attend.bias import parts_of
-from lattend.parallel.edges import Edge, Listed, PairBlock, blocks_of, edges_of
+from lattend.parallel.edges import Edge, PairBlock, blocks_of, edges_of
 from lattend.parallel.exchange import Routes
 from lattend.parallel.keyset import POSITIONS, Box, Keys, ListedKeys
 from lattend.parallel.layout import Layout
@@ -21,8 +21,6 @@ from lattend.rules.flat import flat_places, flattened
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Name, Num, Term
 from lattend.rules.rule import Rule
-
-MOST_BOXES = 4  # of one rank's keys, each a call
 
 
 @dataclass(frozen=True)
@@ -82,26 +80,17 @@ def edges_asked(asked: ScheduleKey, rank: int, arrays: Arrays) -> list[Edge]:
         if asked.strategy == "gather"
         else reached_keys(asked.rule, asked.queries.boxes(rank), arrays)
     )
-    return edges_of(mask, asked.keys, rank, _listed(asked.rule) if asked.bias is None else None)
+    divisors = _divisors(asked.rule) if asked.bias is None else None  # a bias has no list of keys
+    return edges_of(mask, asked.keys, rank, divisors)
 
 
-def _listed(rule: Rule) -> Listed:
-    """Says which boxes of keys become a list that is looked up.
-
-    Many boxes are many calls, and where pieces follow each other at a distance that does not go with the
-    rule's own divisors, their plan would take seconds. A bias has no such list.
-    """
-    by = {
+def _divisors(rule: Rule) -> set[int]:
+    """The numbers by which the rule's condition divides."""
+    return {
         node.args[1].value
         for node in expr.walk(rule.condition)
         if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Num)
     }
-
-    def is_listed(boxes: Sequence[Box]) -> bool:
-        periods = {run.period for box in boxes for run in box.along if run.count > 1}
-        return len(boxes) > MOST_BOXES or any(a % b and b % a for a in periods for b in by)
-
-    return is_listed
 
 
 def decide(

@@ -21,7 +21,7 @@ from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import OperatorCall
 from lattend.errors import LattendError
 from lattend.parallel.edges import BoxView
-from lattend.parallel.exchange import Exchange, unpacked
+from lattend.parallel.exchange import Exchange, unpacked, widened
 from lattend.parallel.keyset import Box
 from lattend.parallel.rank_schedule import LocalCall, RankSchedule, Stage
 
@@ -291,8 +291,3 @@ class Summed:
             self.total = x.to(widened(x.dtype))
         else:
             part.add(self.found, x)
-
-
-def widened(dtype: torch.dtype) -> torch.dtype:
-    """The dtype in which parts are added."""
-    return torch.promote_types(dtype, torch.float32)

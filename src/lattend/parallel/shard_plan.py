@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from lattend.counts.tiles import MAX_SIZE
 from lattend.draw.grid.titles import name as name_of
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster, cluster_of
-from lattend.parallel.crossing import ShardReach, crossing, crossing_of_rank
 from lattend.parallel.edges import Edge
 from lattend.parallel.layout import Cut, Layout, balanced, contiguous, of_lengths, zigzag
+from lattend.parallel.reached import ShardReach, crossing, crossing_of_rank
 from lattend.parallel.strategies import (
     ITEM,
     Share,
@@ -245,11 +246,11 @@ def _planned(
     cluster: Cluster,
 ) -> ShardPlan:
     tally = tally_of(rule)
-    layouts, left_out = _layouts(tally, ranks, cut)
+    left_out: list[str] = []
     grids = rule.values.get("heads", 1)
     shares: dict[str, Share] = {}
     strategies: list[tuple[Strategy, int]] = []
-    for layout in layouts:
+    for layout in _layouts(tally, ranks, cut):
         share = Share(tally, layout)
         try:
             strategies.append((halo_strategy(share, tensors, cluster, grids), 1))
@@ -268,7 +269,7 @@ def _planned(
             if best == "balanced":
                 inner = joined(shares[best].layout, groups)
             else:
-                (inner,), _ = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
+                (inner,) = _layouts(tally, ranks // groups, best if best in CUTS else "contiguous")
             strategies.append((heads_strategy(Share(tally, inner), tensors, cluster, grids, groups), groups))
     if not any(one.name == "Ulysses" for one, _ in strategies) and ranks > 1:
         left_out.append(_why_no_heads(tensors, ranks, rule.has_heads))
@@ -285,9 +286,7 @@ def _why_no_heads(tensors: Tensors, ranks: int, per_head: bool) -> str:
     return f"Ulysses: {ranks:,} ranks do not share {heads}"
 
 
-def _layouts(
-    tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None
-) -> tuple[list[Layout], list[str]]:
+def _layouts(tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None) -> list[Layout]:
     """The cuts that are looked at; the equal one first."""
     rows = tally.sizes[0] // tally.unit
 
@@ -299,9 +298,9 @@ def _layouts(
             raise DomainError(
                 f"the cut is one of {cut.n:,} positions over {cut.ranks} ranks, not {rows:,} over {ranks}"
             )
-        return [along(cut.checked())], []
+        return [along(cut.checked())]
     if isinstance(cut, (tuple, list)):
-        return [_mesh(tally, ranks, tuple(cut))], []
+        return [_mesh(tally, ranks, tuple(cut))]
     if cut is not None and cut not in CUTS:
         raise NamingError(f"cut is one of {', '.join(CUTS)}, a mesh such as (4, 2), or a Cut, not {cut!r}")
     makes = {
@@ -310,10 +309,10 @@ def _layouts(
         "balanced": lambda: balanced(lambda tops: tally.upto(tops * tally.unit), rows, ranks),
     }
     if cut is not None:
-        return [along(makes[cut]())], []
+        return [along(makes[cut]())]
     found = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
     meshes = block_meshes(ranks, len(tally.sizes))
-    return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes], []
+    return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes]
 
 
 def joined(layout: Layout, groups: int) -> Layout:
@@ -327,9 +326,7 @@ def _mesh(tally: Any, ranks: int, mesh: tuple[int, ...]) -> Layout:
     for side in mesh:
         check_integer("a side of the mesh", side)
     shown = " × ".join(map(str, mesh))
-    total = 1
-    for side in mesh:
-        total *= side
+    total = prod(mesh)
     if total != ranks or min(mesh) < 1:
         raise DomainError(f"a mesh of {shown} has {total} ranks, and there are {ranks}")
     if len(mesh) > len(tally.sizes):

@@ -19,14 +19,12 @@ from lattend.attend.call.dropout import new_seed
 from lattend.attend.operators.tracing import left_to_python
 from lattend.attend.overrides import OVERRIDES
 from lattend.errors import LattendError, NamingError, TensorError
-from lattend.parallel import agreement
-from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.arguments import Asked, asked_of, check_lengths
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.heads import Shared, from_heads, to_heads
+from lattend.parallel.exchange import Shared, from_heads, to_heads
 from lattend.parallel.layout import Cut
 from lattend.parallel.rank_execution import RankExecution, WholeArrays, execution_of
-from lattend.parallel.ranks import AXES, ranks_of
+from lattend.parallel.ranks import AXES, agree, ranks_of, refuse
 from lattend.parallel.running import Given, run
 from lattend.rules.reader import RuleLike
 
@@ -188,7 +186,7 @@ class _OverRanks:
 
     def refuse(self, error: LattendError) -> NoReturn:
         """Raises the error on this rank, and one that quotes it on the others."""
-        agreement.refuse(ranks_of(self.mesh), error)
+        refuse(ranks_of(self.mesh), error)
 
 
 @contextmanager

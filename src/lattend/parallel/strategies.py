@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.parallel.cluster import Cluster
-from lattend.parallel.data_tally import DataTally
 from lattend.parallel.keyset import KeySet
 from lattend.parallel.layout import Ints, Layout, contiguous
-from lattend.parallel.tally import PairTally, tally_of
+from lattend.parallel.tally import DataTally, PairTally, tally_of
 from lattend.rules.flat import on_line
 from lattend.rules.rule import Rule
 

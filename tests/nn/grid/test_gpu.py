@@ -23,8 +23,7 @@ from lattend.nn.grid import plain
 from lattend.nn.grid.cells import CellKind, Edges, neighbours
 from lattend.nn.grid.gpu import backend, launch
 from lattend.nn.grid.gpu.wavefront import wait_for
-from lattend.nn.grid.inputs import framed
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout, framed
 from lattend.nn.grid.steps import gates_again
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")

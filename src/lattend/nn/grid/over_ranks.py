@@ -33,13 +33,12 @@ from torch import Tensor
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.grid.cells import Edges
-from lattend.nn.grid.inputs import side_by_side
+from lattend.nn.grid.layout import side_by_side
 from lattend.nn.grid.rnn import FLIPS, GridRNN, Weights, of_direction
 from lattend.nn.grid.scan import chosen, scan
 from lattend.nn.grid.states import ROWS, format_tensor
-from lattend.parallel.agreement import agree, refuse
 from lattend.parallel.exchange import Addressed, Exchange, make_ready
-from lattend.parallel.ranks import Ranks, ranks_of
+from lattend.parallel.ranks import Ranks, agree, ranks_of, refuse
 
 PIECES = 4  # of a layer in all directions, for each strip: so much of a pass is spent until the last begins
 FEWEST = 8  # columns of a piece

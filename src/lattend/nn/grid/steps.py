@@ -17,7 +17,8 @@ from lattend.attend.replay.recorder import Recorder
 from lattend.attend.replay.signature import is_plain
 from lattend.nn.grid import native
 from lattend.nn.grid.cells import CellKind, Edges, GridOptions, beside, gate_values
-from lattend.nn.grid.inputs import (
+from lattend.nn.grid.layout import (
+    RowMajorLayout,
     by_direction,
     flipped,
     inner,
@@ -27,7 +28,6 @@ from lattend.nn.grid.inputs import (
     pixels,
     unflipped_sum,
 )
-from lattend.nn.grid.layout import RowMajorLayout
 
 SMALL = "lattend.nn.grid.gpu.small"
 

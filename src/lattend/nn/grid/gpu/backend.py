@@ -16,8 +16,7 @@ from lattend.nn.grid.gpu import weights_on_chip
 from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
-from lattend.nn.grid.inputs import framed
-from lattend.nn.grid.layout import RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout, framed
 
 ROW_BLOCK = (
     16  # rows of a program: the least that a matrix product takes, so that the most programs share the work
