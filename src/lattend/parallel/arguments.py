@@ -295,7 +295,7 @@ def _image_layout(asked: Asked, shapes: NDArray[np.int64]) -> Layout:
 
 
 def cut_of(cut: Cut | str | None, lengths: Sequence[int], what: str) -> Cut:
-    """The cut that was asked for, of ranks that have so many positions each."""
+    """The cut as given, checked against the number of positions that each rank has."""
     if cut is None or cut == "contiguous":
         return of_lengths(lengths)
     wanted = zigzag(sum(lengths), len(lengths)) if isinstance(cut, str) else cut.checked()

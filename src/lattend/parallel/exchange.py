@@ -41,7 +41,7 @@ class Routes:
         return Exchange.begin(self.ranks, self.ranks.along, "keys", leaving, coming)
 
     def home(self, gradients: Sequence[tuple[Tensor, Tensor]], like: tuple[Tensor, Tensor]) -> Exchange:
-        """Sends the gradients of keys that came to whose they are, and gets those of keys that left."""
+        """Sends gradients of received keys to their owners, and gets those of the keys that were sent."""
         leaving = [(source, packed(*some)) for (source, _), some in zip(self.gets, gradients, strict=True)]
         coming = [(target, like[0].new_empty(len(places) * _width(*like))) for target, places in self.sends]
         return Exchange.begin(self.ranks, self.ranks.along, "gradients", leaving, coming)
@@ -66,7 +66,7 @@ def packed(k: Tensor, v: Tensor, places: Tensor | None = None) -> Tensor:
 
 
 def unpacked(message: Tensor, k: Tensor, v: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The keys and values of a message that has so many, with the heads and dimensions of k and v."""
+    """The keys and values of a message with `count` keys, with the heads and dimensions of k and v."""
     shapes = [(*x.shape[:2], count, x.shape[3]) for x in (k, v)]
     keys, values = message.split([prod(shape) for shape in shapes])
     return keys.view(shapes[0]), values.view(shapes[1])

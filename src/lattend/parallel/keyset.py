@@ -199,7 +199,7 @@ class KeySet:
         return self.count([[(first[rank], end[rank]) for first, end in box] for box in self.layout.ends])
 
     def inside(self, group: int) -> Ints:
-        """How many keys each rank reaches on the ranks of its group, so many one after another."""
+        """How many keys each rank reaches on the ranks of its group of consecutive ranks."""
         rest = [(0, size) for size in self.layout.sizes[1:]]
         return self.count([[ends, *rest] for ends in self.layout.spans_of(group)])
 

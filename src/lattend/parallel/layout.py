@@ -41,7 +41,7 @@ class Cut:
 
     @cached_property
     def ends(self) -> list[Ends]:
-        """First, second … pieces of all ranks: where they begin and end; empty ones for who has fewer."""
+        """Where the first, second … pieces of all ranks begin and end; a rank with fewer has empty ones."""
         most = max(map(len, self.pieces), default=0)
         table = np.zeros((most, 2, self.ranks), np.int64)
         for i in range(most):
@@ -63,7 +63,7 @@ class Cut:
         return self
 
     def times(self, unit: int) -> Cut:
-        """The same cut of rows of so many positions.
+        """The same cut for rows of `unit` positions.
 
         >>> contiguous(3, 2).times(10)
         <Cut contiguous: 0 … 19, 20 … 29>
@@ -147,7 +147,7 @@ class Layout:
 
     @staticmethod
     def of_mesh(sizes: tuple[int, ...], mesh: tuple[int, ...]) -> Layout:
-        """Equal shards, so many along each of the first axes."""
+        """Equal shards: mesh[i] along axis i."""
         return Layout(tuple(map(contiguous, sizes, mesh)), sizes)
 
     @property
@@ -218,9 +218,9 @@ class Layout:
         return self.cuts[0] if len(self.sizes) == 1 else of_lengths(self.lengths.tolist())
 
     def spans_of(self, group: int) -> list[Ends]:
-        """Along the first axis, the positions of each rank's group, so many ranks one after another.
+        """The positions along the first axis of each rank's group of consecutive ranks.
 
-        For blocks, the group are the ranks beside each other along the first axis only.
+        For blocks, a group holds the ranks beside each other along the first axis only.
         """
         cut, across = self.cuts[0], prod(other.ranks for other in self.cuts[1:])
         each = max(1, group // across)

@@ -290,7 +290,7 @@ def _fits(array: OpenArray, x: Tensor, rule: Rule) -> bool:
 
 
 def _joined(array: OpenArray, told: Sequence[tuple[str, Any]], own: Tensor, cut: Cut) -> Ints:
-    """The array, of which every rank has told its shard, or that it has it whole."""
+    """The whole array, from the shards of the ranks or from a rank that has all of it."""
     shards = [(rank, held) for rank, (kind, held) in enumerate(told) if kind == "shard"]
     digests = {held for kind, held in told if kind == "whole"}
     if not shards and len(digests) == 1:

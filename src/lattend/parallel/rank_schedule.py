@@ -193,7 +193,7 @@ def local_rule(rule: Rule, block: PairBlock, heads: Heads | None = None) -> Rule
 
 
 def whole_bias(key: str, rule: Rule, *, on_line: bool) -> str:
-    """The key of a bias with the numbers of the rule, whose image may be read row by row."""
+    """The key of a bias with the numbers of the rule; `on_line` reads its image row by row."""
     names, term = parts_of(key)
     at: dict[str, Term] = {name: Num(rule.values[name]) for name in rule.parameters}
     if on_line and len(rule.axes) > 1:
@@ -238,7 +238,7 @@ def _numbers(rule: Rule, block: PairBlock) -> list[tuple[list[str], Sequence[Ter
 
 
 def _key(names: list[str], term: Term, at: Terms) -> str:
-    """The key of a bias whose names stand for others."""
+    """The key of a bias, its names replaced by terms."""
     return f"{' '.join(names)}\n{expr.term_text(expr.replaced(term, lambda name: at.get(name.name, name)))}"
 
 

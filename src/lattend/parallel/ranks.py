@@ -276,7 +276,7 @@ def _control(group: Any, names: tuple[int, ...], timeout: timedelta) -> Callable
 
 
 def _let_go(_: Any) -> None:
-    """Takes the last reference to a backend, whose threads end with it."""
+    """Drops the last reference to a backend, which ends its threads."""
 
 
 def _world() -> Any:

@@ -82,7 +82,7 @@ def _held(found: ShardReach, box: Pieces) -> Mask:
 
 
 def _chunks(box: Sequence[Piece], most: int) -> Iterator[Pieces]:
-    """The box in boxes of at most so many positions, or of one."""
+    """The box in parts of at most `most` positions."""
     sizes = [b - a for a, b in box]
     if prod(sizes) <= max(1, most):
         yield tuple(box)
@@ -215,7 +215,7 @@ def crossing(rule: Rule, axes: int = 1) -> ShardReach:
 
 
 def crossing_of_rank(rule: Rule, axes: int = 1) -> ShardReach:
-    """The rule with its queries on one rank, of shards of so many positions; the last one may be shorter.
+    """The rule with its queries on one rank of equal shards; the last shard may be shorter.
 
     >>> from lattend.rules.reader import rule
     >>> crossing_of_rank(rule("k <= q")).pairs.assuming("shard | n, rank < n // shard")

@@ -159,7 +159,7 @@ class _Sums:
         stage.routes.add(self.dk.found, self.dv.found, home.wait())
 
     def add(self, given: Given, source: _Source, of_keys: tuple[Summed, Summed], call: LocalCall) -> None:
-        """Those of a block, whose keys are the source's."""
+        """Adds the gradients of a block with keys of this source."""
         block, inputs = call.block, self.inputs
         part = block.part
         grad_lse = None if inputs.grad_lse is None else part.of(inputs.grad_lse)
@@ -208,7 +208,7 @@ def _call(
 def _real(
     given: Given, call: LocalCall, mask: Tensor | None, q: Tensor, k: Tensor
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Which keys of a block are real, as the operator is told."""
+    """Which keys of a block are real, as the operator's arguments."""
     if given.lengths is None:
         return padding_given(None if mask is None else mask.contiguous(), q, k)
     assert call.places is not None

@@ -102,12 +102,12 @@ class ShardPlan(Printed):
 
     @cached_property
     def rank_pairs(self) -> Count:
-        """How many pairs a rank has, of shards of so many positions: a formula of `shard` and `rank`."""
+        """How many pairs a rank of equal shards has: a formula of their length `shard` and the `rank`."""
         return self._form(lambda found: found.pairs, crossing_of_rank)
 
     @cached_property
     def rank_halo(self) -> Count:
-        """How many keys a rank gets, of shards of so many positions: a formula of `shard` and `rank`."""
+        """How many keys a rank of equal shards gets: a formula of their length `shard` and the `rank`."""
         return self._form(lambda found: found.halo, crossing_of_rank)
 
     def _form(self, count: Any, cut: Any) -> Count:
@@ -316,7 +316,7 @@ def _layouts(tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None) ->
 
 
 def joined(layout: Layout, groups: int) -> Layout:
-    """Shards of so many after one another: of a balanced cut, that is the balanced cut of fewer ranks."""
+    """The layout with each group of consecutive shards joined; a balanced cut stays balanced."""
     (cut,) = layout.cuts
     lengths = np.zeros(cut.ranks, np.int64) + sum(end - first for first, end in cut.ends)
     return Layout((of_lengths(lengths.reshape(-1, groups).sum(1).tolist(), cut.name),), layout.sizes)

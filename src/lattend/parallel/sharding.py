@@ -1,4 +1,4 @@
-"""shard, unshard and positions: tensors cut for ranks and put together, and where a rank's shard stands."""
+"""shard, unshard and positions: cut tensors for ranks, join them again, and number a rank's positions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def positions(
 
 
 def _axes(ranks: Ranks, x: Tensor, dim: int | None) -> list[int]:
-    """The axes of a tensor that are cut, of which the first is `dim`."""
+    """The axes of a tensor that are cut, beginning with `dim`."""
     places = [AXES.index(name) - len(AXES) for name, _ in ranks.axes]  # before the last: cols are -1
     if not places:
         return [2 if dim is None else dim]

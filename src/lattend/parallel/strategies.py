@@ -48,7 +48,7 @@ class Tensors:
         return self.batch * self.heads * (self.head_dim + self.value_dim) * self.item
 
     def flops(self, pairs: Any, grids: int) -> Any:
-        """Operations of the forward pass for so many pairs, counted over so many heads."""
+        """Operations of the forward pass for these pairs, which are counted over `grids` heads."""
         return 2.0 * (self.head_dim + self.value_dim) * self.batch * (self.heads / grids) * pairs
 
     def of_heads(self, groups: int) -> Tensors:
@@ -109,7 +109,7 @@ class Share:
 
     @cached_property
     def own(self) -> NDArray[Any]:
-        """Pairs whose keys the rank has itself."""
+        """Pairs of each rank with its own keys."""
         return self.tally.own_pairs(self.layout)
 
     @cached_property
@@ -129,7 +129,7 @@ class Share:
 
     @cached_property
     def looked_at(self) -> list[int]:
-        """Ranks whose edges are counted one by one: all, or the first, a middle, the last and the fullest."""
+        """Ranks with edges counted one by one: all, or the first, a middle, the last and the fullest."""
         ranks = self.layout.ranks
         if ranks <= WHOLE:
             return [*range(ranks)]
@@ -161,7 +161,7 @@ class Share:
 
 
 def _compute(share: Share, tensors: Tensors, cluster: Cluster, grids: int, moved: Any) -> list[Any]:
-    """Seconds of each rank's pairs, forward and backward, where forward so many bytes are moved."""
+    """Seconds of each rank's pairs, forward and backward; `moved` are the bytes of the forward pass."""
     flops = tensors.flops(share.pairs.astype(float), grids)
     return [cluster.compute(flops, moved), cluster.compute(BACK * flops, BACK * moved, backward=True)]
 
@@ -289,7 +289,7 @@ def head_groups(tensors: Tensors, cluster: Cluster, ranks: int) -> list[int]:
 
 
 def heads_divide(tensors: Tensors, groups: int) -> bool:
-    """Whether so many ranks can share the heads, those of keys and values too, or repeated."""
+    """Whether `groups` ranks can share the heads, those of keys and values too, or repeated."""
     kv = tensors.kv_heads
     return tensors.heads % groups == 0 and (kv % groups == 0 or groups % kv == 0)
 

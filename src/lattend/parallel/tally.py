@@ -66,7 +66,7 @@ class Form:
         return Form(gaps is not None, [(sign * s, _counted(part)) for s, part in found.overlapping()])
 
     def values(self, at: Mapping[str, Any], queries: Ints, keys: Ints | int, heads: int) -> NDArray[Any]:
-        """The counts at numbers, in boxes of so many queries and keys."""
+        """The counts at numbers, in boxes with these numbers of queries and keys."""
         widest = keys if isinstance(keys, int) else int(keys.max(initial=0))
         most = int(queries.max(initial=0)) * widest * heads
         kind = np.int64 if most <= LARGE else object
@@ -114,7 +114,7 @@ class LineTally:
         return (end - first).sum(0)
 
     def own(self, pieces: Sequence[Ends]) -> NDArray[Any]:
-        """Those whose keys the shard has itself.
+        """The pairs of each shard with its own keys.
 
         Between two pieces a … b - 1 and c … d - 1 they are the pairs inside a … d - 1 that are not inside
         a … c - 1, nor inside b … d - 1; those inside b … c - 1 were then taken off twice.
@@ -186,7 +186,7 @@ class PairTally:
         return self._summed(layout, LineTally.pairs)
 
     def own_pairs(self, layout: Layout) -> NDArray[Any]:
-        """Those whose keys the rank has itself."""
+        """The pairs of each rank with its own keys."""
         try:
             return self._summed(layout, LineTally.own)
         except NoClosedForm:
@@ -255,7 +255,7 @@ def _shards(layout: Layout) -> list[Ints]:
 
 
 def _products(rule: Rule) -> list[tuple[Rule, ...]]:
-    """Disjoint products of rules on lines, one an axis, whose union is the rule."""
+    """The rule as a union of disjoint products of rules on lines, one for each axis."""
     baked = rule.baked()
     if len(rule.axes) == 1:
         return [(baked,)]
@@ -350,7 +350,7 @@ class DataTally:
         return self._tiles(layout).sum(1)
 
     def own_pairs(self, layout: Layout) -> NDArray[Any]:
-        """Those whose keys the rank has itself."""
+        """The pairs of each rank with its own keys."""
         return self._tiles(layout).diagonal()
 
     def _tiles(self, layout: Layout) -> NDArray[Any]:
@@ -406,7 +406,7 @@ def _edges(layout: Layout) -> Ints:
 
 
 def _owner(layout: Layout, edges: Ints) -> Ints:
-    """Whose the positions between edges are."""
+    """The rank that has the positions between each two edges."""
     found = np.zeros(len(edges) - 1, np.int64)
     for rank in range(layout.ranks):
         for ((a, b),) in layout.boxes(rank):
