@@ -22,11 +22,11 @@ from lattend.lazy import homes, on_first_use
 if TYPE_CHECKING:
     from lattend.nn.attention.attention import MultiHeadAttention as MultiHeadAttention
     from lattend.nn.attention.encodings import Absolute as Absolute
+    from lattend.nn.attention.encodings import Quadratic as Quadratic
     from lattend.nn.attention.encodings import Relative as Relative
     from lattend.nn.attention.encodings import Sinusoidal as Sinusoidal
     from lattend.nn.attention.encodings import Tables as Tables
     from lattend.nn.attention.gaussian_heads import kernel_heads as kernel_heads
-    from lattend.nn.attention.quadratic import Quadratic as Quadratic
     from lattend.nn.convolution.convert import from_conv as from_conv
     from lattend.nn.convolution.convert import to_conv as to_conv
     from lattend.nn.convolution.layer import ConvAttention as ConvAttention
@@ -53,9 +53,8 @@ _HOME = homes(
     "lattend.nn",
     {
         "attention.attention": "MultiHeadAttention",
-        "attention.encodings": "Absolute Sinusoidal Tables Relative",
+        "attention.encodings": "Absolute Sinusoidal Tables Relative Quadratic",
         "attention.gaussian_heads": "kernel_heads",
-        "attention.quadratic": "Quadratic",
         "replace.replace": "replace_attention",
         "images.patches": "Patches",
         "images.vit": "ViT",

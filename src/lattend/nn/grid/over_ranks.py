@@ -84,24 +84,24 @@ def grid_rnn(
 def _layer(net: GridRNN, layer: int, x: Tensor, mask: Tensor | None, line: _Line, width: int) -> Tensor:
     """The map of a layer on a strip, by all directions piece by piece."""
     weights = net.weights(layer)
-    ways: list[_Way] = []
+    sweeps: list[_Sweep] = []
     for direction, axes in enumerate(net.flips):
         seen, there = (None if image is None else image.flip(axes) if axes else image for image in (x, mask))
         assert seen is not None
         own = Weights(*of_direction(direction, *weights))
-        ways.append(_Way(net, layer, direction, seen, there, own, *line.ends(up=ROWS in axes)))
+        sweeps.append(_Sweep(net, layer, direction, seen, there, own, *line.ends(up=ROWS in axes)))
     before, pieces = None, -(-x.shape[2] // width)
     for _, direction, number in pipeline(net.directions, pieces, line.place, len(line.strips)):
-        way = ways[direction]
+        sweep = sweeps[direction]
         columns = slice(number * width, (number + 1) * width)
-        way.go_on(columns, line.cross(before, way, columns))
-        before = way
+        sweep.go_on(columns, line.cross(before, sweep, columns))
+        before = sweep
     line.cross(before, None, slice(0))
-    return side_by_side(net.flips, [torch.cat(way.maps, 2) for way in ways])
+    return side_by_side(net.flips, [torch.cat(sweep.maps, 2) for sweep in sweeps])
 
 
 @dataclass(eq=False)
-class _Way:
+class _Sweep:
     """A direction of a layer on a strip, all in the order in which it travels, and how far it is."""
 
     net: GridRNN
@@ -161,7 +161,7 @@ class _Line:
         )
         return (below, above) if up else (above, below)
 
-    def cross(self, before: _Way | None, after: _Way | None, columns: slice) -> Tensor | None:
+    def cross(self, before: _Sweep | None, after: _Sweep | None, columns: slice) -> Tensor | None:
         """The states above the next piece; those of the last row of the piece before leave meanwhile."""
         leaves = None if before is None or before.target is None else before
         comes = None if after is None or after.source is None else after
@@ -246,8 +246,8 @@ def pipeline(directions: int, pieces: int, place: int, strips: int) -> list[Pipe
     up = [ROWS in axes for axes in FLIPS[directions]]
     pace = 2 if any(up) else 1
     found: list[PipelinePiece] = []
-    for way, waits, start in ((False, place, 0), (True, strips - 1 - place, strips % 2)):
-        along = [direction for direction in range(directions) if up[direction] == way]
+    for upward, waits, start in ((False, place, 0), (True, strips - 1 - place, strips % 2)):
+        along = [direction for direction in range(directions) if up[direction] == upward]
         order = [(direction, number) for number in range(pieces) for direction in along]
         found += [PipelinePiece(pace * i + start + waits, *piece) for i, piece in enumerate(order)]
     return sorted(found)
