@@ -101,7 +101,7 @@ def cluster_of(given: str | Cluster | None) -> Cluster:
 
 @lru_cache(maxsize=64)
 def _cluster_of_text(given: str) -> Cluster:
-    found = Cluster()
+    cluster = Cluster()
     seen: set[str] = set()
     for part in given.split(","):
         name, _, text = (side.strip() for side in part.partition("="))
@@ -111,8 +111,8 @@ def _cluster_of_text(given: str) -> Cluster:
             raise NamingError(f'"{given}" gives {name} twice; give it once')
         seen.add(name)
         field, read = _READ[name]
-        found = replace(found, **{field: read(name, text)})
-    return found
+        cluster = replace(cluster, **{field: read(name, text)})
+    return cluster
 
 
 def _rate(name: str, text: str) -> float:

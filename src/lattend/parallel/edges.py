@@ -65,13 +65,13 @@ class BoxView:
         """These positions of a tensor, on one axis again."""
         return self.view(x).flatten(2, 1 + len(self.shape))
 
-    def put(self, x: Any, found: Any) -> None:
+    def put(self, x: Any, values: Any) -> None:
         """Writes them."""
-        self.view(x).copy_(found.unflatten(2, self.sizes))
+        self.view(x).copy_(values.unflatten(2, self.sizes))
 
-    def add(self, x: Any, found: Any) -> None:
+    def add(self, x: Any, values: Any) -> None:
         """Adds to them."""
-        self.view(x).add_(found.unflatten(2, self.sizes))
+        self.view(x).add_(values.unflatten(2, self.sizes))
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ def blocks_of(rule: Rule, boxes: Sequence[Pieces], keys: Sequence[Keys]) -> Iter
         shape = tuple(b - a for a, b in pieces)
         key_place = 0
         for box in keys:
-            found = queries_reaching(rule, pieces, box)
-            if all(b > a for a, b in found):
+            reaching = queries_reaching(rule, pieces, box)
+            if all(b > a for a, b in reaching):
                 inside = tuple(
-                    (a - first, b - first) for (a, b), (first, _) in zip(found, pieces, strict=True)
+                    (a - first, b - first) for (a, b), (first, _) in zip(reaching, pieces, strict=True)
                 )
-                yield PairBlock(Box.of(found), BoxView(start, shape, inside), box, key_place)
+                yield PairBlock(Box.of(reaching), BoxView(start, shape, inside), box, key_place)
             key_place += box.total
         start += prod(shape)
 
@@ -150,13 +150,13 @@ def queries_reaching(rule: Rule, queries: Pieces, keys: Keys) -> Pieces:
     if expr.arrays(rule.condition):
         return queries
     try:
-        found = crossing(_transposed(rule), len(rule.axes))
-        region = found.reached
+        reach = crossing(_transposed(rule), len(rule.axes))
+        region = reach.reached
     except (NotAffineError, NoClosedForm):
         return queries
     places = np.ix_(*(np.arange(*piece) for piece in queries))
     at = dict(zip((axis.query for axis in rule.axes), places, strict=True))
-    ends = dict(zip(found.ends, chain(*keys.hull), strict=True))
+    ends = dict(zip(reach.ends, chain(*keys.hull), strict=True))
     held = np.broadcast_to(region.holds({**rule.values, **ends, **at}), [b - a for a, b in queries])
     axes = {*range(held.ndim)}
     there = [np.flatnonzero(held.any(tuple(axes - {axis}))) for axis in range(held.ndim)]

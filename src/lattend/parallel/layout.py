@@ -124,10 +124,10 @@ def balanced(upto: Callable[[NDArray[np.int64]], NDArray[Any]], n: int, ranks: i
         line = low[wide] + (rest * (high[wide] - low[wide])).astype(np.int64)
         for wanted in (line - near, line + near + 1, (low[wide] + high[wide]) // 2):
             guess = np.clip(wanted, low[wide], np.minimum(high[wide], n))  # at an end it finds what is known
-            found = upto(guess)
-            below = (found <= shares[wide]).astype(bool)
-            low[wide[below]], at_low[wide[below]] = guess[below], found[below]
-            high[wide[~below]], at_high[wide[~below]] = guess[~below], found[~below]
+            counts = upto(guess)
+            below = (counts <= shares[wide]).astype(bool)
+            low[wide[below]], at_low[wide[below]] = guess[below], counts[below]
+            high[wide[~below]], at_high[wide[~below]] = guess[~below], counts[~below]
     after = np.minimum(high, n)
     nearer = (np.where(high > n, at_low, at_high) - shares < shares - at_low).astype(bool)
     ends = np.maximum.accumulate(np.where(nearer, after, low)).tolist()
@@ -168,16 +168,16 @@ class Layout:
 
     def place(self, rank: int) -> tuple[int, ...]:
         """Which shard of each cut a rank has."""
-        found = np.unravel_index(rank, [cut.ranks for cut in self.cuts])
-        return tuple(int(i) for i in found)
+        indices = np.unravel_index(rank, [cut.ranks for cut in self.cuts])
+        return tuple(int(i) for i in indices)
 
     def boxes(self, rank: int) -> list[Pieces]:
         """The boxes of positions of one rank, a piece an axis."""
         rest = tuple((0, size) for size in self.sizes[len(self.cuts) :])
-        found: list[Pieces] = [()]
+        boxes: list[Pieces] = [()]
         for cut, i in zip(self.cuts, self.place(rank), strict=True):
-            found = [(*box, piece) for box in found for piece in cut.pieces[i]]
-        return [(*box, *rest) for box in found]
+            boxes = [(*box, piece) for box in boxes for piece in cut.pieces[i]]
+        return [(*box, *rest) for box in boxes]
 
     def places(self, rank: int, keys: Keys) -> Ints:
         """Where a rank's tensors hold positions of its own."""
@@ -200,11 +200,11 @@ class Layout:
             (np.zeros(self.ranks, np.int64), np.full(self.ranks, n)) for n in self.sizes[len(self.cuts) :]
         ]
         places = np.indices([cut.ranks for cut in self.cuts]).reshape(len(self.cuts), -1)
-        found: list[list[Ends]] = [[]]
+        boxes: list[list[Ends]] = [[]]
         for cut, place in zip(self.cuts, places, strict=True):
             pieces = [(first[place], end[place]) for first, end in cut.ends]
-            found = [[*box, piece] for box in found for piece in pieces]
-        return [[*box, *rest] for box in found]
+            boxes = [[*box, piece] for box in boxes for piece in pieces]
+        return [[*box, *rest] for box in boxes]
 
     @cached_property
     def lengths(self) -> Ints:

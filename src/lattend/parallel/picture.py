@@ -96,11 +96,11 @@ def _edges(borders: Sequence[int], n: int) -> list[int]:
         return [*range(n + 1)]
     if len(borders) > CELLS + 1:
         return [n * i // CELLS for i in range(CELLS + 1)]
-    found: list[int] = []
+    edges: list[int] = []
     for a, b in pairwise(borders):
         steps = max(1, round(CELLS * (b - a) / n))
-        found += [a + (b - a) * i // steps for i in range(steps)]
-    return [*dict.fromkeys([*found, n])]
+        edges += [a + (b - a) * i // steps for i in range(steps)]
+    return [*dict.fromkeys([*edges, n])]
 
 
 def _owners(share: Share, edges: Sequence[int]) -> NDArray[np.int64]:

@@ -203,13 +203,13 @@ def _along(layout: Layout, ranks: Ranks) -> Layout:
 
 def _followed(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Pieces that follow each other as one."""
-    found: list[Piece] = []
+    joined_pieces: list[Piece] = []
     for a, b in pieces:
-        if found and found[-1][1] == a:
-            found[-1] = (found[-1][0], b)
+        if joined_pieces and joined_pieces[-1][1] == a:
+            joined_pieces[-1] = (joined_pieces[-1][0], b)
         else:
-            found.append((a, b))
-    return tuple(found)
+            joined_pieces.append((a, b))
+    return tuple(joined_pieces)
 
 
 Ints = NDArray[np.int64]
@@ -241,7 +241,7 @@ def whole_arrays(ranks: Ranks, asked: Asked, rule: Rule, queries: Cut, keys: Cut
     told = all_told(
         ranks, lambda: [_said(asked, rule, array, queries, keys, ranks.rank) for array in asked.names.arrays]
     )
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
     batched: list[bool] = []
     digest = blake2b(digest_size=16)
     for place, array in enumerate(asked.names.arrays):
@@ -250,10 +250,10 @@ def whole_arrays(ranks: Ranks, asked: Asked, rule: Rule, queries: Cut, keys: Cut
         whole = _joined(array, [one[place] for one in told], own, cut)
         digest.update(f"{array.name} {whole.shape} {whole.dtype}".encode())
         digest.update(np.ascontiguousarray(whole).tobytes())
-        found.append(torch.from_numpy(whole).to(asked.q.device))
+        tensors.append(torch.from_numpy(whole).to(asked.q.device))
         batched.append(whole.ndim > len(array.positions))
     return WholeArrays(
-        tuple(found), tuple(batched), tuple(x.name for x in asked.names.arrays), digest.digest()
+        tuple(tensors), tuple(batched), tuple(x.name for x in asked.names.arrays), digest.digest()
     )
 
 

@@ -45,8 +45,8 @@ def reached_keys(rule: Rule, boxes: Sequence[Pieces], arrays: Arrays = ()) -> Ma
     looks_up = bool(expr.arrays(rule.condition))
     for box in boxes:
         if all(b > a for a, b in box):
-            for found in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
-                mask |= found
+            for keys in _by_data(rule, box, arrays) if looks_up else [_by_set(rule, box)]:
+                mask |= keys
     return mask
 
 
@@ -69,10 +69,10 @@ def _by_set(rule: Rule, box: Pieces) -> Mask:
         return _by_pairs(rule, box, {})
 
 
-def _held(found: ShardReach, box: Pieces) -> Mask:
+def _held(reach: ShardReach, box: Pieces) -> Mask:
     """The keys in the set of those that are reached, some at a time."""
-    rule, region = found.rule, found.reached
-    known = {**rule.values, **dict(zip(found.ends, chain(*box), strict=True))}
+    rule, region = reach.rule, reach.reached
+    known = {**rule.values, **dict(zip(reach.ends, chain(*box), strict=True))}
     sizes, names = _key_sizes(rule), [axis.key for axis in rule.axes]
     mask = np.zeros(sizes, bool)
     for part in _chunks([(0, size) for size in sizes], CHUNK):
@@ -101,8 +101,8 @@ def _by_data(rule: Rule, box: Pieces, arrays: Arrays) -> Iterator[Mask]:
     same = _documents(rule) if len(box) == 1 else None
     for own in arrays or [{}]:
         data = {**rule.data, **own}
-        found = None if same is None else _by_documents(rule, *same, box[0], data)
-        yield _by_pairs(rule, box, data) if found is None else found
+        keys = None if same is None else _by_documents(rule, *same, box[0], data)
+        yield _by_pairs(rule, box, data) if keys is None else keys
 
 
 def _documents(rule: Rule) -> tuple[Term, Term, Rule] | None:
@@ -128,8 +128,8 @@ def _by_documents(
 ) -> Mask | None:
     """Keys of the queries' documents: each stretch of queries reaches what the rest says of it."""
     try:
-        found = crossing(rest)
-        region = found.reached
+        reach = crossing(rest)
+        region = reach.reached
     except (NotAffineError, NoClosedForm):
         return None
     axis, keys = rule.axes[0], rule.values[rule.axes[0].keys]
@@ -146,7 +146,7 @@ def _by_documents(
     last = np.searchsorted(documents, of_key, "right")
     left = np.flatnonzero(place < last)
     while len(left):  # once for each stretch of the document that has most
-        at = {found.ends[0]: starts[place[left]], found.ends[1]: stops[place[left]], axis.key: left}
+        at = {reach.ends[0]: starts[place[left]], reach.ends[1]: stops[place[left]], axis.key: left}
         mask[left] |= np.broadcast_to(region.holds({**rest.values, **at}), left.shape)
         place[left] += 1
         left = left[place[left] < last[left]]

@@ -109,7 +109,7 @@ class _Attention(torch.autograd.Function):
             _in_stages(given, sums, own, masks)
         biases = [x.to(y.dtype) for x, y in zip(sums.bias, learned, strict=False)]
         sinks = [sink_gradients(learned[-1], inputs)] if count > given.biases else []
-        return None, *(x.found.to(q.dtype) for x in (sums.dq, sums.dk, sums.dv)), *biases, *sinks
+        return None, *(x.sum.to(q.dtype) for x in (sums.dq, sums.dk, sums.dv)), *biases, *sinks
 
 
 def _in_stages(given: Given, sums: _Sums, own: _Source, masks: Sequence[Sequence[Tensor]]) -> None:
@@ -156,7 +156,7 @@ class _Sums:
 
     def add_home(self, stage: Stage, home: Exchange) -> None:
         """Those of this rank's keys that others found."""
-        stage.routes.add(self.dk.found, self.dv.found, home.wait())
+        stage.routes.add(self.dk.sum, self.dv.sum, home.wait())
 
     def add(self, given: Given, source: _Source, of_keys: tuple[Summed, Summed], call: LocalCall) -> None:
         """Adds the gradients of a block with keys of this source."""
@@ -177,11 +177,11 @@ class _Sums:
 
 def _far(given: Given, sums: _Sums, stage: Stage, came: Sequence[_Source]) -> Exchange:
     """The gradients of keys that came, on their way home."""
-    found = [(Summed(one.k), Summed(one.v)) for one in came]
+    sums_of_keys = [(Summed(one.k), Summed(one.v)) for one in came]
     for place, call in stage.blocks:
-        sums.add(given, came[place], found[place], call)
+        sums.add(given, came[place], sums_of_keys[place], call)
     kind = sums.inputs.q.dtype
-    leaving = [(dk.found.to(kind), dv.found.to(kind)) for dk, dv in found]
+    leaving = [(dk.sum.to(kind), dv.sum.to(kind)) for dk, dv in sums_of_keys]
     return stage.routes.home(leaving, (sums.inputs.k, sums.inputs.v))
 
 
@@ -279,7 +279,7 @@ class Summed:
     total: Tensor | None = None
 
     @property
-    def found(self) -> Tensor:
+    def sum(self) -> Tensor:
         """The sum; zeros where nothing was added."""
         if self.total is None:
             self.total = torch.zeros_like(self.like, dtype=widened(self.like.dtype))
@@ -290,4 +290,4 @@ class Summed:
         if self.total is None and x.shape == self.like.shape and part.is_whole:
             self.total = x.to(widened(x.dtype))
         else:
-            part.add(self.found, x)
+            part.add(self.sum, x)

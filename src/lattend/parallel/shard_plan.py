@@ -93,22 +93,22 @@ class ShardPlan(Printed):
     @cached_property
     def pairs(self) -> Count:
         """How many pairs the queries a … b - 1 have."""
-        return self._form(lambda found: found.pairs, crossing)
+        return self._form(lambda reach: reach.pairs, crossing)
 
     @cached_property
     def halo(self) -> Count:
         """How many keys beside its own they reach."""
-        return self._form(lambda found: found.halo, crossing)
+        return self._form(lambda reach: reach.halo, crossing)
 
     @cached_property
     def rank_pairs(self) -> Count:
         """How many pairs a rank of equal shards has: a formula of their length `shard` and the `rank`."""
-        return self._form(lambda found: found.pairs, crossing_of_rank)
+        return self._form(lambda reach: reach.pairs, crossing_of_rank)
 
     @cached_property
     def rank_halo(self) -> Count:
         """How many keys a rank of equal shards gets: a formula of their length `shard` and the `rank`."""
-        return self._form(lambda found: found.halo, crossing_of_rank)
+        return self._form(lambda reach: reach.halo, crossing_of_rank)
 
     def _form(self, count: Any, cut: Any) -> Count:
         """In the rule's letters, or with their numbers where that is not found in time."""
@@ -290,8 +290,8 @@ def _layouts(tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None) ->
     """The cuts that are looked at; the equal one first."""
     rows = tally.sizes[0] // tally.unit
 
-    def along(found: Cut) -> Layout:
-        return Layout((found.times(tally.unit),), tally.sizes)
+    def along(rows_cut: Cut) -> Layout:
+        return Layout((rows_cut.times(tally.unit),), tally.sizes)
 
     if isinstance(cut, Cut):
         if cut.ranks != ranks or cut.n != rows:
@@ -310,9 +310,9 @@ def _layouts(tally: Any, ranks: int, cut: str | Cut | tuple[int, ...] | None) ->
     }
     if cut is not None:
         return [along(makes[cut]())]
-    found = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
+    layouts = [along(make()) for make in makes.values()] if ranks > 1 else [along(makes["contiguous"]())]
     meshes = block_meshes(ranks, len(tally.sizes))
-    return found + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes]
+    return layouts + [Layout.of_mesh(tally.sizes, mesh) for mesh in meshes]
 
 
 def joined(layout: Layout, groups: int) -> Layout:

@@ -28,8 +28,10 @@ def shard(x: Tensor, mesh: Any = None, *, cut: Cut | str | None = None, dim: int
     """
     ranks = ranks_of(mesh)
     axes = _axes(ranks, x, dim)
-    for axis, (found, place) in zip(axes, _cuts(ranks, [x.shape[axis] for axis in axes], cut), strict=True):
-        x = x.index_select(axis, _places(found, place).to(x.device))
+    for axis, (axis_cut, index) in zip(
+        axes, _cuts(ranks, [x.shape[axis] for axis in axes], cut), strict=True
+    ):
+        x = x.index_select(axis, _places(axis_cut, index).to(x.device))
     return x
 
 
@@ -73,7 +75,7 @@ def positions(
     axes = [names.index(name) for name, _ in ranks.axes] or [0]
     own = dict(zip(axes, _cuts(ranks, [sizes[axis] for axis in axes], cut), strict=True))
     whole = [own.get(axis, (contiguous(size, 1), 0)) for axis, size in enumerate(sizes)]
-    one_rank = tuple(Cut(found.name, (found.pieces[place],)) for found, place in whole)
+    one_rank = tuple(Cut(axis_cut.name, (axis_cut.pieces[index],)) for axis_cut, index in whole)
     flat = [Box.of(pieces).flat(sizes) for pieces in Layout(one_rank, sizes).boxes(0)]
     return torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *flat])).to(device)
 

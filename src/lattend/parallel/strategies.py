@@ -139,20 +139,20 @@ class Share:
     def table(self) -> Ints:
         """Keys that every rank, or of many the one that gets most, reaches on each rank; its own left out."""
         rows = self.looked_at if self.layout.ranks <= WHOLE else [int(np.argmax(self.halo))]
-        found = self.reached.table(rows)
-        found[np.arange(len(rows)), rows] = 0
-        return found
+        counts = self.reached.table(rows)
+        counts[np.arange(len(rows)), rows] = 0
+        return counts
 
     @cached_property
     def sent(self) -> dict[int, int]:
         """Keys of each rank looked at that others get, once for each of them."""
         if self.layout.ranks <= WHOLE:
             return dict(enumerate(self.table.sum(0).tolist()))
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for rank in self.looked_at:
             to = self.reached.to_each(rank)
-            found[rank] = int(to.sum() - to[rank])
-        return found
+            counts[rank] = int(to.sum() - to[rank])
+        return counts
 
     @cached_property
     def peers(self) -> int:
@@ -217,8 +217,8 @@ def staged_strategy(share: Share, tensors: Tensors, cluster: Cluster, grids: int
 
 def _overlapped(work: Any, wire: Any, stages: int) -> float:
     """Seconds of the slowest rank where each stage is sent while the one before is computed."""
-    found = np.maximum(work, wire) + np.minimum(work, wire) / (stages + 1)
-    return float(np.max(found, initial=0.0))
+    seconds = np.maximum(work, wire) + np.minimum(work, wire) / (stages + 1)
+    return float(np.max(seconds, initial=0.0))
 
 
 def elsewhere(share: Share, tensors: Tensors, cluster: Cluster, grids: int) -> list[Strategy]:
@@ -331,11 +331,11 @@ def choose_strategy(
         return None
     line = on_line(rule) if len(layout.sizes) == 1 else rule  # a line of pixels may be cut inside a row
     try:
-        found = _strategies(line, layout, tensors, cluster, by_heads)
+        strategies = _strategies(line, layout, tensors, cluster, by_heads)
     except (NoClosedForm, NotAffineError, TooLarge):
         return None
-    best = quickest_of([*found.values()], cluster, trains)
-    return next(name for name, one in found.items() if one is best)
+    best = quickest_of([*strategies.values()], cluster, trains)
+    return next(name for name, one in strategies.items() if one is best)
 
 
 def _strategies(
@@ -349,10 +349,10 @@ def _strategies(
             raise NoClosedForm("blocks of an image whose axes do not part are not counted")
         layout = Layout((rows.times(tally.unit),), tally.sizes)
     share = Share(tally, layout)
-    found = {"ring": staged_strategy(share, tensors, cluster, grids=1)}
+    strategies = {"ring": staged_strategy(share, tensors, cluster, grids=1)}
     if share.halo.max(initial=0) <= KEPT_SHARDS * layout.lengths.max(initial=0):
-        found["halo"] = halo_strategy(share, tensors, cluster, grids=1)
+        strategies["halo"] = halo_strategy(share, tensors, cluster, grids=1)
     if by_heads:
         whole = Share(tally, Layout((contiguous(tally.sizes[0], 1),), tally.sizes))
-        found["ulysses"] = heads_strategy(whole, tensors, cluster, grids=1, groups=layout.ranks)
-    return found
+        strategies["ulysses"] = heads_strategy(whole, tensors, cluster, grids=1, groups=layout.ranks)
+    return strategies

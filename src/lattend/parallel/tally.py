@@ -62,8 +62,8 @@ class Form:
         """The pairs of a rule on a line, or all without those outside, which may be the simpler set."""
         points = PointSet.of_rule(rule)
         gaps = points.gaps()
-        sign, found = (1, points) if gaps is None else (-1, gaps)
-        return Form(gaps is not None, [(sign * s, _counted(part)) for s, part in found.overlapping()])
+        sign, counted = (1, points) if gaps is None else (-1, gaps)
+        return Form(gaps is not None, [(sign * s, _counted(part)) for s, part in counted.overlapping()])
 
     def values(self, at: Mapping[str, Any], queries: Ints, keys: Ints | int, heads: int) -> NDArray[Any]:
         """The counts at numbers, in boxes with these numbers of queries and keys."""
@@ -72,8 +72,8 @@ class Form:
         kind = np.int64 if most <= LARGE else object
         total = queries.astype(kind) * keys * heads if self.whole else np.zeros(queries.shape, kind)
         for sign, closed in self.parts:
-            found = closed.values_at(at, queries.shape, most)
-            total = total + found if sign > 0 else total - found
+            counts = closed.values_at(at, queries.shape, most)
+            total = total + counts if sign > 0 else total - counts
         return total
 
 
@@ -122,10 +122,10 @@ class LineTally:
         first, end = np.array(pieces).swapaxes(0, 1)
         order = np.argsort(first, 0, kind="stable")
         first, end = (np.take_along_axis(side, order, 0) for side in (first, end))
-        found = [(1, a, b) for a, b in zip(first, end, strict=True)]
+        terms = [(1, a, b) for a, b in zip(first, end, strict=True)]
         for (a, c), (b, d) in zip(combinations(first, 2), combinations(end, 2), strict=True):
-            found += [(1, a, d), (-1, a, c), (-1, b, d), (1, b, c)]
-        signs, firsts, ends = zip(*found, strict=True)
+            terms += [(1, a, d), (-1, a, c), (-1, b, d), (1, b, c)]
+        signs, firsts, ends = zip(*terms, strict=True)
         counts = self.inside(np.concatenate(firsts), np.concatenate(ends)).reshape(len(signs), -1)
         return (np.array(signs)[:, None] * counts).sum(0)
 
@@ -230,11 +230,11 @@ def tally_of(rule: Rule) -> PairTally | DataTally:
     if expr.arrays(rule.condition):
         return DataTally(rule)
     try:
-        found = PairTally(rule)
-        small = Layout.of_mesh(found.sizes, (1,))
-        found.pairs(small)
-        found.reached(small)
-        return found
+        tally = PairTally(rule)
+        small = Layout.of_mesh(tally.sizes, (1,))
+        tally.pairs(small)
+        tally.reached(small)
+        return tally
     except (NoClosedForm, NotAffineError):
         return DataTally(rule)
 
@@ -259,12 +259,12 @@ def _products(rule: Rule) -> list[tuple[Rule, ...]]:
     baked = rule.baked()
     if len(rule.axes) == 1:
         return [(baked,)]
-    found = None if rule.has_heads else by_axis(baked.condition, baked.axes)
-    if found is None:
+    products = None if rule.has_heads else by_axis(baked.condition, baked.axes)
+    if products is None:
         return [(on_line(rule),)]
     return [
         tuple(_line(baked, axis, condition) for axis, condition in zip(baked.axes, conditions, strict=True))
-        for conditions in found
+        for conditions in products
     ]
 
 
@@ -382,20 +382,20 @@ class DataTally:
         if line.has_heads or not line.data or not self.sizes[0]:
             raise NoClosedForm("it has no runs of data that all heads share")
         owner = _owner(layout, edges)
-        found: list[tuple[Ints, Ints, Ints]] = []  # the rank, and its span
+        spans: list[tuple[Ints, Ints, Ints]] = []  # the rank, and its span
         for residual, tops, bottoms, lefts, rights in data_boxes(line, edges, edges[[0, -1]]):
             ranks = owner[np.searchsorted(edges, tops, "right") - 1]
             if residual == Truth(True):
-                found.append((ranks, lefts, rights))
+                spans.append((ranks, lefts, rights))
                 continue
             cut = crossing(Rule(residual, LINE, values=line.baked().values, budget=line.budget))
             values = {**cut.rule.values, **dict(zip(cut.ends, (tops, bottoms), strict=True))}
             for bounds in cut.reached.clauses:
                 table = interval_table(bounds, line.axes[0].key, self.sizes[0], values, len(tops))
                 box, first, end = table.spans()
-                found.append((ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])))
+                spans.append((ranks[box], np.maximum(first, lefts[box]), np.minimum(end, rights[box])))
         rank, first, end = (
-            np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in zip(*found, strict=True)
+            np.concatenate([*parts, np.zeros(0, np.int64)]) for parts in zip(*spans, strict=True)
         )
         return [merged_spans(first[rank == one], end[rank == one]) for one in range(layout.ranks)]
 
@@ -407,8 +407,8 @@ def _edges(layout: Layout) -> Ints:
 
 def _owner(layout: Layout, edges: Ints) -> Ints:
     """The rank that has the positions between each two edges."""
-    found = np.zeros(len(edges) - 1, np.int64)
+    owner = np.zeros(len(edges) - 1, np.int64)
     for rank in range(layout.ranks):
         for ((a, b),) in layout.boxes(rank):
-            found[np.searchsorted(edges, a) : np.searchsorted(edges, b)] = rank
-    return found
+            owner[np.searchsorted(edges, a) : np.searchsorted(edges, b)] = rank
+    return owner

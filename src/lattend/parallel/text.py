@@ -202,16 +202,16 @@ def has_text(share: Share, rank: int) -> str:
 
 def from_text(plan: ShardPlan, rank: int) -> str:
     """`0: 126,977 … 131,071`: which keys of whom a rank gets, of the first few ranks one by one."""
-    found, lengths = plan.keys_from(rank), plan.layout.lengths
-    whole = [source for source, keys in found.items() if keys == lengths[source]]
-    rest = [source for source in found if source not in set(whole)]
+    counts, lengths = plan.keys_from(rank), plan.layout.lengths
+    whole = [source for source, keys in counts.items() if keys == lengths[source]]
+    rest = [source for source in counts if source not in set(whole)]
     said = [f"all of {_ranks_text(whole)}"] if whole else []
     boxes: dict[int, Sequence[Box]] = {}
     with suppress(TooLarge):  # too many pieces to list
         boxes = {source: plan.share.reached.boxes(rank, source) for source in rest[:EDGES]}
     for source in rest[:EDGES]:
         some = boxes.get(source, ())
-        keys = " and ".join(map(_grouped, some)) if 0 < len(some) <= 2 else f"{found[source]:,} keys"
+        keys = " and ".join(map(_grouped, some)) if 0 < len(some) <= 2 else f"{counts[source]:,} keys"
         said.append(f"{source}: {keys}")
     more = len(rest) - EDGES
     return "\n".join([*said, *([f"and of {many(more, 'more rank')}"] if more > 0 else [])])
