@@ -42,19 +42,14 @@ TORCH_FILES = {
         f"parallel/{name}.py"
         for name in [
             "arguments",
-            "arrays",
-            "context",
-            "distributed_tensors",
             "exchange",
-            "heads",
             "kv_cache",
-            "merge",
+            "rank_execution",
+            "rank_schedule",
             "ranks",
             "running",
             "sharded_attention",
             "sharding",
-            "ways",
-            "work",
         ]
     ),
 }

@@ -10,7 +10,7 @@ import typer
 from lattend.cli.arguments import Json, Out, option
 from lattend.cli.output import show
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.nn.images.size_text import read_size
+from lattend.nn.images.patch_grid import read_size
 
 if TYPE_CHECKING:
     from lattend.nn.convolution.geometry import Geometry

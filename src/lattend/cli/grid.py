@@ -10,7 +10,7 @@ from lattend.cli.arguments import Json, Out, Pixel, argument, option, read_numbe
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import show, show_report
 from lattend.errors import NamingError
-from lattend.nn.images.size_text import read_size
+from lattend.nn.images.patch_grid import read_size
 
 EXAMPLES = (
     "lattend grid 8",

@@ -21,7 +21,7 @@ from lattend.cli.arguments import (
 )
 from lattend.cli.output import complain, say, say_json, show, show_report, tell, width
 from lattend.errors import NamingError
-from lattend.nn.images.size_text import read_size
+from lattend.nn.images.patch_grid import read_size
 from lattend.wording import close_names
 
 if TYPE_CHECKING:

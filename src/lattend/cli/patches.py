@@ -9,7 +9,7 @@ import typer
 from lattend.cli.arguments import Json, Out, argument, option
 from lattend.cli.output import show
 from lattend.errors import NamingError
-from lattend.nn.images.size_text import read_size
+from lattend.nn.images.patch_grid import read_size
 
 EXAMPLES = (
     "lattend patches 224 16",

@@ -14,8 +14,8 @@ from lattend.cost.reference.gradients import backward
 from lattend.cost.reference.grid import rnn2d_stack
 from lattend.cost.reference.numbers import CountingTape, counting, floats
 from lattend.errors import NamingError, TooLarge
-from lattend.nn.grid.ragged import ragged_mask
 from lattend.nn.grid.rnn import GridRNN
+from lattend.nn.grid.states import ragged_mask
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.grid_diagram import EQUATIONS, plain
 from lattend.report.numbers import format_number

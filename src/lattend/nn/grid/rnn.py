@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from lattend.cost.reference.grid import check_directions
 from lattend.errors import DomainError, TensorError
-from lattend.nn.grid.call import Edges, Flips
-from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
-from lattend.nn.grid.inputs import side_by_side
+from lattend.nn.grid.cells import Edges, Flips, Neighbours, beside, checked, hidden, masked, state
+from lattend.nn.grid.layout import side_by_side
 from lattend.nn.grid.scan import again, known, scan
 from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, format_tensor
 

@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.attention.attention import MultiHeadAttention
+from lattend.nn.attention.encodings import Quadratic
 from lattend.nn.attention.gaussian_heads import Head, check_many
-from lattend.nn.attention.quadratic import Quadratic
 from lattend.report.numbers import significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real

@@ -32,7 +32,7 @@ class KernelQuestion(Question):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of lt.nn.draw_conv that differ from its defaults."""
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import read_size
 
         options: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
         for name in ("stride", "dilation"):
@@ -52,8 +52,7 @@ class KernelQuestion(Question):
 
     def image(self) -> tuple[int, int]:
         """Rows and columns."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import pair, read_size
 
         return pair("size", read_size("the size of the image", self.size))
 
@@ -135,7 +134,7 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
     """Where each head of a kernel attends for one query, and how much of its weight misses its pixel."""
     from lattend.nn.convolution.query_heads import query_heads
     from lattend.nn.convolution.sharpness import bound_text
-    from lattend.nn.images.size_text import read_pixel
+    from lattend.nn.images.patch_grid import read_pixel
     from lattend.nn.pictures.conv import KernelHeads
 
     geometry, rows, cols = question.small()

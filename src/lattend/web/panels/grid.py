@@ -30,8 +30,7 @@ class GridQuestion(Question):
 
     def image(self) -> tuple[int, int]:
         """The rows and columns; raises where they are too many for the page."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import pair, read_size
 
         rows, cols = pair("size", read_size("the size of the image", self.size))
         if max(rows, cols) > MOST_DRAWN:
@@ -68,7 +67,7 @@ class GridFieldQuestion(GridQuestion):
 
     def place(self) -> tuple[int, int]:
         """The pixel. One beyond the edge becomes the last one."""
-        from lattend.nn.images.size_text import read_pixel
+        from lattend.nn.images.patch_grid import read_pixel
 
         rows, cols = self.image()
         row, col = read_pixel("the pixel", self.pixel) or (rows // 2, cols // 2)
@@ -310,7 +309,7 @@ class DiagramAnswer(Answer):
 
 def grid_diagram_picture(question: DiagramQuestion) -> Picture:
     """The two planes; of a large image the corner that is drawn has the bold pixel."""
-    from lattend.nn.images.size_text import read_pixel
+    from lattend.nn.images.patch_grid import read_pixel
     from lattend.nn.pictures.grid_diagram import draw_diagram, drawn_cells
 
     rows, cols = question.image()

@@ -33,7 +33,7 @@ class PatchesQuestion(Question):
 
     def sizes(self) -> dict[str, Any]:
         """The image, the patch, and the stride where there is one."""
-        from lattend.nn.images.size_text import read_size
+        from lattend.nn.images.patch_grid import read_size
 
         names = ["image", "patch", *(["stride"] if self.stride else [])]
         return {name: read_size(f"the {name}", getattr(self, name)) for name in names}

@@ -37,8 +37,7 @@ class ScoresQuestion(Question):
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of lt.nn.draw_scores. A pixel beyond the edge becomes the last one."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_pixel, read_size
+        from lattend.nn.images.patch_grid import pair, read_pixel, read_size
 
         rows, cols = pair("size", read_size("the size of the image", self.size))
         if max(rows, cols) > LARGEST:

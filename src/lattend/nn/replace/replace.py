@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from torch import nn
 
 from lattend.errors import LattendError, NamingError
-from lattend.nn.replaced import multihead, processor, qkv
+from lattend.nn.replace import multihead, processor, qkv
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 

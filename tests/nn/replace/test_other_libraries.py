@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 import torch
-from nn.replaced.shapes import (
+from nn.replace.shapes import (
     DiffusersAttention,
     JointAttnProcessor2_0,
     RotaryAttention,
