@@ -7,8 +7,8 @@ from cost.models.published import PUBLISHED
 
 from lattend.cost.models import config
 from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
+from lattend.cost.models.serving_price import decode_time, run_time
 from lattend.cost.models.summary import report_of
-from lattend.cost.models.times import decode_time, run_time
 from lattend.errors import DomainError
 from lattend.machines import Machine
 

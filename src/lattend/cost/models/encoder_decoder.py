@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Never
 
-from lattend.cost.models.model import GroupCount, Model, check_positive
+from lattend.cost.models.model import GroupCount, Model, ModelWork, check_positive, gathered
 from lattend.cost.models.parts import ATTENTION, HEAD, Attention, ModelLayer, ModelPart
 from lattend.cost.models.summary import filled_in, layer_json, layer_table, part_json, runs
-from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError
 from lattend.plans.plan import TILE

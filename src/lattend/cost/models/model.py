@@ -7,15 +7,84 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
+from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
 from lattend.cost.models.spans import rule_span
-from lattend.cost.models.work import ModelWork, gathered
-from lattend.cost.result import Counted, MultiplyAdds
+from lattend.cost.result import Counted, MultiplyAdds, Result, totals
+from lattend.cost.statement import COLUMNS
 from lattend.errors import DomainError, NamingError
-from lattend.plans.plan import TILE
+from lattend.plans.plan import TILE, tile_text
 from lattend.report.report import Printed, Report
+from lattend.report.table import Table
 from lattend.rules.reader import RuleLike
 from lattend.rules.rule import check_integer
+
+
+@dataclass(frozen=True, repr=False)
+class ModelWork(Result):
+    """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
+
+    model: Model
+    way: str  # "forward", "training" or "training, checkpointing"
+    length: int
+    batch: int
+    tile: int
+    parts: dict[str, Counted]
+
+    @property
+    def tokens(self) -> int:
+        return self.length * self.batch
+
+    @property
+    def parameters(self) -> int:
+        """Those of the model."""
+        return self.model.parameters
+
+    @property
+    def multiply_adds(self) -> Counted:
+        """Needed, executed (whole tiles, and what is computed again) and dense, all parts together."""
+        return MultiplyAdds(*map(sum, zip(*self.parts.values(), strict=True)))
+
+    def __getitem__(self, name: str) -> Counted:
+        if name not in self.parts:
+            raise NamingError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
+        return self.parts[name]
+
+    @property
+    def heading(self) -> str:
+        """`gpt2, forward, length 8, batch 2`."""
+        batch = f", batch {self.batch:,}" if self.batch > 1 else ""
+        return f"{self.model.family}, {self.way}, length {self.length:,}{batch}"
+
+    def report(self) -> Report:
+        """What it prints."""
+        rows = [(name, *(f"{value:,}" for value in columns)) for name, columns in self.parts.items()]
+        parts = Table(("multiply-adds", *COLUMNS), rows)
+        return Report(
+            self.heading,
+            [totals(self.parameters, {"multiply-adds": self.multiply_adds}, tile_text(self.tile)), parts],
+        )
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers and texts, as JSON holds them."""
+        return {
+            "family": self.model.family,
+            "way": self.way,
+            "length": self.length,
+            "batch": self.batch,
+            "tile": self.tile,
+            "parameters": self.parameters,
+            "multiply_adds": self.multiply_adds._asdict(),
+            "parts": {name: columns._asdict() for name, columns in self.parts.items()},
+        }
+
+
+def gathered(counts: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
+    """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
+    sums: dict[str, Counted] = {name: MultiplyAdds(0, 0, 0) for name in GROUPS}
+    for name, more in counts:
+        sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
+    return sums
+
 
 GroupCount = tuple[str, Counted]  # of one kind of part
 
@@ -130,7 +199,7 @@ class Model(Printed):
 
     def formulas(self, *, training: bool = False) -> Report:
         """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
-        from lattend.cost.models.formulas import formula_report
+        from lattend.cost.models.summary import formula_report
 
         return formula_report(self, training=training)
 

@@ -190,7 +190,7 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
 
 def _times(work: ModelWork) -> list[ModelTime]:
-    from lattend.cost.models.times import decode_time, generates, run_time
+    from lattend.cost.models.serving_price import decode_time, generates, run_time
     from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 
