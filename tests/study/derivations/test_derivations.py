@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.study.derivations.catalogue import HOMES, draft
-from lattend.study.derivations.draft import Chain, Draft, Instances, Link, checked
+from lattend.study.derivations.draft import HOMES, Chain, Draft, Instances, Link, checked, draft
 
 NUMBER = re.compile(r"(?<![\w_])\d+(?!\w*_)")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lattend.errors import DomainError
-from lattend.study.derivations.catalogue import HOMES, draft
-from lattend.study.derivations.tried import tried
+from lattend.study.derivations.draft import HOMES, draft, tried
 
 
 @pytest.mark.parametrize("name", HOMES)

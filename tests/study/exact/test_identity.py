@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.study.exact.identity import is_zero, limit
+from lattend.study.exact.sign import is_zero, limit
 
 a, b = sympy.symbols("a b", real=True)
 E = sympy.exp

@@ -10,8 +10,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.study.exact.field import fraction, number_field
 from lattend.study.exact.function import Function, first_change, symbols
+from lattend.study.exact.numbers import fraction, number_field
 from lattend.study.exact.roots import at_most, between, positive_roots, real_roots
 from lattend.study.exact.writing import equation_text, number_text, polynomial_text
 

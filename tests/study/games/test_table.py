@@ -6,7 +6,7 @@ import pytest
 from lattend.errors import DomainError
 from lattend.study.games.game import Game, dirac
 from lattend.study.games.methods import consensus, gradient_penalty
-from lattend.study.games.table import STEPS, compare_methods
+from lattend.study.games.pictures import STEPS, compare_methods
 
 PQ = Game("p*q")
 

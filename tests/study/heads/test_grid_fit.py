@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lattend.errors import DomainError, TensorError
 from lattend.nn.attention.gaussian_heads import kernel_heads
-from lattend.study.heads.grid_fit import assign, fit_grid, grid_distance
+from lattend.study.heads.findings import assign, fit_grid, grid_distance
 
 places = st.tuples(st.floats(-6, 6), st.floats(-6, 6))
 

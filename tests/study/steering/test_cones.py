@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from lattend.errors import DomainError, TensorError
 from lattend.study.steering.cones import WinningCone, hull, winning_cones
 from lattend.study.steering.numbers import shares
-from lattend.study.steering.steer import steer
-from lattend.study.steering.steered import Steered
+from lattend.study.steering.steer import Steered, steer
 from lattend.study.steering.trial import try_query
 
 SMALL = st.integers(-3, 3)

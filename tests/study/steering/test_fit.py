@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import steering_oracle as oracle
 
-from lattend.study.steering.fit import best_fit, entropy, shortest, softmax
+from lattend.study.steering.linear import best_fit, entropy, shortest, softmax
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -9,7 +9,7 @@ import pytest
 
 import lattend as lt
 from lattend.study.steering.pictures import figure_of_query
-from lattend.study.steering.steered import Steered
+from lattend.study.steering.steer import Steered
 
 INNER = """\
 Attention over 3 keys, steered to 1 of them

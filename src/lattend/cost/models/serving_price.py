@@ -342,7 +342,7 @@ def _floor(
 
 
 def _products(model: Model, tokens: int) -> Iterator[tuple[ModelPart, int]]:
-    """Each part that multiplies, and how rows rows it takes in all layers; a causal head only the last."""
+    """Each part that multiplies, and how many rows it takes in all layers; a causal head only the last."""
     for part, times in Counter(model.parts).items():
         if part.multiply_adds:
             last = part.group == HEAD and generates(model)
@@ -350,7 +350,7 @@ def _products(model: Model, tokens: int) -> Iterator[tuple[ModelPart, int]]:
 
 
 def _attentions(model: Model) -> ItemsView[Attention, int]:
-    """Each kind of attention, and how rows layers have it."""
+    """Each kind of attention, and how many layers have it."""
     return Counter(layer.attention for layer in model.layers if layer.attention).items()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
-from lattend.study.exact.field import NumberField
+from lattend.study.exact.numbers import NumberField
 from lattend.study.exact.roots import Poly, horner, near, real_roots
 
 U = sympy.Symbol("_u")

@@ -14,21 +14,24 @@ import numpy as np
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn, Shown
-from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.numbers import exact
-from lattend.study.exact.powers.eigenvalues import eigenvalues
-from lattend.study.exact.powers.invariants import all_of_period, form_change, periodic, quadratic_invariants
+from lattend.study.exact.numbers import NumberField, exact, number_field
+from lattend.study.exact.powers.eigenvalues import (
+    all_of_period,
+    eigenvalues,
+    form_change,
+    periodic,
+    quadratic_invariants,
+)
 from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range, merged
 from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius, radius_at
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import inertia, sign_of
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
 from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, least, where
-from lattend.study.games.fields import step_rows
+from lattend.study.games.fields import StepMap, step_map, step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
-from lattend.study.games.step_map import StepMap, step_map
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture

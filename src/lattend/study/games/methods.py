@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any, ClassVar, Protocol
 
 from lattend.errors import DomainError, NamingError
-from lattend.study.exact.field import fraction
+from lattend.study.exact.numbers import fraction
 
 Vector = Any  # numbers in a row that add and scale: a numpy array of any numbers, a torch tensor
 State = tuple[Vector, ...]

@@ -31,8 +31,8 @@ from lattend.wording import many
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis, StepOutcome
     from lattend.study.games.equilibria import Equilibria
+    from lattend.study.games.fields import StepMap
     from lattend.study.games.orbit import Orbit
-    from lattend.study.games.step_map import StepMap
 
 MOST_ROWS = 24  # of an orbit's table
 LONGEST_EXACT = 24  # characters of a coordinate

@@ -12,10 +12,10 @@ from torch import Tensor
 from lattend.report.numbers import format_error, format_fixed
 from lattend.report.report import Report
 from lattend.report.table import Facts
+from lattend.study.generative.bound import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.study.generative.checks import check_data, choice, count
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.divergence import score
-from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.wording import many
 
 

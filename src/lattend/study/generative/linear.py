@@ -14,8 +14,7 @@ from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.generative.checks import count, finite, floating, require, together
 from lattend.study.generative.distributions import LOG_2PI, Distribution, Gaussian
-from lattend.study.generative.divergence import kl
-from lattend.study.generative.from_torch import read
+from lattend.study.generative.divergence import kl, read
 from lattend.wording import many
 
 

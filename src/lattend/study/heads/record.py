@@ -19,7 +19,7 @@ from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
 from lattend.report.numbers import format_fixed, format_share, significant
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
-from lattend.study.heads.grid_fit import grid_distance
+from lattend.study.heads.findings import grid_distance
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture

@@ -6,7 +6,7 @@ from typing import Any
 
 from lattend.report.latex import aligned, number
 from lattend.study.steering.reports import six_digits, tidy
-from lattend.study.steering.steered import Steered, plain
+from lattend.study.steering.steer import Steered, plain
 from lattend.study.steering.trial import Trial
 
 

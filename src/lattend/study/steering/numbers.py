@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DomainError, TensorError
 from lattend.report.numbers import significant
-from lattend.study.steering.fit import Floats
-from lattend.study.steering.linear import SMALL
+from lattend.study.steering.linear import SMALL, Floats
 
 MOST_EXACT = 256  # numbers that are worked with as Fractions
 MOST_DIGITS = 12  # a float with more is the rounding of something

@@ -11,13 +11,13 @@ from lattend.draw.charts.chart import Arrows, Chart, Dots, Shape, Stroke, curves
 from lattend.draw.picture import Picture
 from lattend.study.figures import figure
 from lattend.study.steering.cones import hull
-from lattend.study.steering.fit import divergence, softmax
+from lattend.study.steering.linear import divergence, softmax
 from lattend.study.steering.ray import NEVER
 from lattend.study.steering.reports import MOST_ROWS, named_heads, six_digits
-from lattend.study.steering.steered import one, plain
+from lattend.study.steering.steer import one, plain
 
 if TYPE_CHECKING:
-    from lattend.study.steering.steered import Steered, SteeredHeads
+    from lattend.study.steering.steer import Steered, SteeredHeads
     from lattend.study.steering.trial import Trial
 
 PLACES = 65  # of a curve

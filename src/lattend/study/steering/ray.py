@@ -13,18 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.study.steering.fit import Floats, apart, best_fit, divergence, entropy, log_of, shortest, softmax
 from lattend.study.steering.linear import (
     SMALL,
+    Floats,
     Rows,
+    apart,
+    best_fit,
     centred,
+    divergence,
     dots,
+    entropy,
     factors,
     heights,
     is_exact,
+    log_of,
     off,
     rank,
     relations,
+    shortest,
+    softmax,
     solve,
     square_of_orthogonal,
     with_ones,

@@ -14,7 +14,7 @@ from lattend.report.numbers import format_number, format_weight, format_weights,
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.steering.ray import EXACTLY, LIMIT, NEVER, Certificate, Ray
-from lattend.study.steering.steered import Steered, SteeredHeads, one, plain
+from lattend.study.steering.steer import Steered, SteeredHeads, one, plain
 from lattend.wording import many
 
 MOST_ROWS = 12  # keys in a table

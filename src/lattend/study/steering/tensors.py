@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import TensorError
-from lattend.study.steering.fit import Floats
+from lattend.study.steering.linear import Floats
 from lattend.study.steering.numbers import (
     NumberArray,
     at_heads,
@@ -23,8 +23,7 @@ from lattend.study.steering.numbers import (
     rounding,
 )
 from lattend.study.steering.ray import EXACTLY, NEVER, Ray, aim
-from lattend.study.steering.steer import USUAL_ERROR, farthest, shoot
-from lattend.study.steering.steered import Steered, SteeredHeads
+from lattend.study.steering.steer import USUAL_ERROR, Steered, SteeredHeads, farthest, shoot
 
 
 def steer_tensors(

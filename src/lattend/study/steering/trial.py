@@ -12,12 +12,10 @@ from lattend.errors import DomainError, TensorError
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
 from lattend.report.table import Facts
-from lattend.study.steering.fit import Floats, divergence, softmax
-from lattend.study.steering.linear import dots, heights
+from lattend.study.steering.linear import Floats, divergence, dots, heights, softmax
 from lattend.study.steering.numbers import NumberArray, check_scale, check_shapes, check_values, read
 from lattend.study.steering.reports import format_keys, format_vector, key_table, positive, six_digits
-from lattend.study.steering.steer import normal, steer
-from lattend.study.steering.steered import Steered, one, plain
+from lattend.study.steering.steer import Steered, normal, one, plain, steer
 from lattend.wording import many
 
 if TYPE_CHECKING:

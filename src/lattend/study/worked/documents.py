@@ -10,9 +10,8 @@ from lattend.report.latex import NEEDS, inline
 from lattend.report.numbers import fixed
 from lattend.study.exact import writing
 from lattend.study.exact.writing import format_exact
-from lattend.study.worked.entry import MatrixEntry
+from lattend.study.worked.entry import MatrixEntry, Rows, Step
 from lattend.study.worked.inputs import Exercise
-from lattend.study.worked.step import Rows, Step
 from lattend.study.worked.terminal import forms_of
 
 if TYPE_CHECKING:

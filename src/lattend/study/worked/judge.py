@@ -9,11 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.report.shown import Shown
-from lattend.study.worked.answer import Place, StrayNumbers, WrittenNumber, read_answer
+from lattend.study.worked.answer import (
+    DecimalInterval,
+    Place,
+    StrayNumbers,
+    WrittenNumber,
+    hull,
+    interval,
+    read_answer,
+)
+from lattend.study.worked.build import ORDER, Have, Tables, follow
 from lattend.study.worked.entry import CONTEXT, MOST_PLACES, settled
 from lattend.study.worked.inputs import Exercise
-from lattend.study.worked.interval import DecimalInterval, hull, interval
-from lattend.study.worked.recipes import ORDER, Have, Tables, follow
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lattend.errors import NamingError
 from lattend.study.exact import writing
 from lattend.study.worked.answer import Place
-from lattend.study.worked.entry import LONGEST, MatrixEntry
-from lattend.study.worked.step import Rows
+from lattend.study.worked.entry import LONGEST, MatrixEntry, Rows
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lattend.draw.picture import terminal_columns
 from lattend.errors import NamingError
 from lattend.report.table import wrap_text
-from lattend.study.worked.step import Rows, Step, plain, too_long
+from lattend.study.worked.entry import Rows, Step, plain, too_long
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked

@@ -23,10 +23,9 @@ from lattend.report.numbers import significant
 from lattend.report.shown import Shown
 from lattend.study.exact.writing import format_exact
 from lattend.study.worked import build
-from lattend.study.worked.entry import check_places
+from lattend.study.worked.build import ORDER, Tables, follow
+from lattend.study.worked.entry import Rows, Step, check_places, too_long
 from lattend.study.worked.inputs import Exercise, read, read_direct, shape
-from lattend.study.worked.recipes import ORDER, Tables, follow
-from lattend.study.worked.step import Rows, Step, too_long
 from lattend.wording import many
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered
     from lattend.study.steering.trial import Trial
 
 
@@ -56,7 +56,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
     from lattend.report.numbers import significant
     from lattend.study.steering.latex import steered_latex
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steered import plain
+    from lattend.study.steering.steer import plain
 
     result = steered(question)
     ray, why = result.ray, result.certificate
@@ -88,8 +88,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
 def steered(question: SteerQuestion) -> Steered:
     """The library's result for one head."""
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steer import steer
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered, steer
 
     result = steer(
         question.keys,

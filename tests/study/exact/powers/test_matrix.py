@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sympy
 
-from lattend.study.exact.powers.eigenvalues import eigenvalues, square_part
-from lattend.study.exact.powers.invariants import common_roots, quadratic_invariants
+from lattend.study.exact.powers.eigenvalues import (
+    common_roots,
+    eigenvalues,
+    quadratic_invariants,
+    square_part,
+)
 from lattend.study.exact.powers.matrix import H, MatrixOfH, Range, merged
 from lattend.study.exact.powers.radius import radius, squared_moduli
 
