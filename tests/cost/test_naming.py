@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import lattend as lt
-from lattend.cost.letters import KINDS
 from lattend.cost.reader import MEANT, WORDS, arguments_of, from_text, layer_names
+from lattend.cost.sizes import KINDS
 from lattend.counts.count import Count
 from lattend.errors import LattendError, NamingError, TextError
 

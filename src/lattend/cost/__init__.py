@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
     from lattend.cost.comparison.train_test import train_test as train_test
     from lattend.cost.cost import Cost as Cost
-    from lattend.cost.layer_catalogue import catalogue as catalogue
     from lattend.cost.layers.attention import attention as attention
     from lattend.cost.layers.conv import conv as conv
     from lattend.cost.layers.conv import patch_embedding as patch_embedding
@@ -33,32 +32,31 @@ if TYPE_CHECKING:
     from lattend.cost.layers.transformer import decoder as decoder
     from lattend.cost.layers.transformer import encoder as encoder
     from lattend.cost.layers.transformer import transformer_block as transformer_block
+    from lattend.cost.layers.transformer import vae as vae
     from lattend.cost.layers.transformer import vit as vit
-    from lattend.cost.layers.vae import vae as vae
-    from lattend.cost.measure.counter import FlopCounter as FlopCounter
+    from lattend.cost.measure.measure import FlopCounter as FlopCounter
     from lattend.cost.measure.measure import of as of
     from lattend.cost.models import config as config
     from lattend.cost.models import mfu as mfu
     from lattend.cost.models import serving as serving
+    from lattend.cost.reader import catalogue as catalogue
 
 # The modules that hold these names, loaded when one is first used
 _HOME = homes(
     "lattend.cost",
     {
         "cost": "Cost",
-        "layer_catalogue": "catalogue",
+        "reader": "catalogue",
         "layers.attention": "attention",
         "layers.conv": "conv patch_embedding",
         "layers.recurrent": "gru lstm rnn",
         "layers.grid": "rnn2d",
         "layers.tokenwise": "embedding feed_forward linear norm",
-        "layers.transformer": "decoder encoder transformer_block vit",
-        "layers.vae": "vae",
+        "layers.transformer": "decoder encoder transformer_block vit vae",
         "models": "config mfu serving",
         "comparison.comparison": "compare",
         "comparison.train_test": "train_test",
-        "measure.measure": "of",  # needs torch
-        "measure.counter": "FlopCounter",  # needs torch
+        "measure.measure": "of FlopCounter",  # needs torch
     },
 )
 

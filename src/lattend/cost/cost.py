@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
-from lattend.cost.layer import MULTIPLY_ADDS, Layer, ReferenceRun
-from lattend.cost.letters import check_letters, repeats
+from lattend.cost.layer import MULTIPLY_ADDS, OPERATIONS, Array, Layer, ReferenceRun
 from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
 from lattend.cost.recipe import Recipe
 from lattend.cost.result import MultiplyAdds, Result
-from lattend.cost.sizes import Size, read_size
-from lattend.cost.statement import OPERATIONS, Array
+from lattend.cost.sizes import Size, check_letters, read_size, repeats
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.shown import Drawn
@@ -377,7 +375,7 @@ class Cost(Drawn, Result):
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        from lattend.cost.claim import judge_cost
+        from lattend.cost.check import judge_cost
 
         return judge_cost(self, quantity, formula, assuming, rename, exact)
 
@@ -431,7 +429,7 @@ class Cost(Drawn, Result):
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Bars of the multiplies, layer by layer, needed beside executed and dense."""
-        from lattend.cost.bars import draw_bars
+        from lattend.cost.summary import draw_bars
 
         return draw_bars(self, ax)
 

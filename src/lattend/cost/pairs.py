@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.amount import ONE, Amount
+from lattend.cost.layer import Columns
 from lattend.cost.points import Sizes, count_pairs, defined, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import multiply, number_of
-from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed, counted_points
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.plans.plan import TILE, plan

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost, single
+from lattend.cost.layer import Array, Statement
 from lattend.cost.paths import attends_ahead
 from lattend.cost.quantities import WORK, label_and_name
 from lattend.cost.recipe import Recipe, remade
-from lattend.cost.statement import Array, Statement
 from lattend.cost.summary import cache_label
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value

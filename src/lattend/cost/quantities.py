@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, overload
 
-from lattend.cost.layer import MULTIPLY_ADDS
-from lattend.cost.statement import OPERATIONS
+from lattend.cost.layer import MULTIPLY_ADDS, OPERATIONS
 from lattend.errors import NamingError
 from lattend.wording import close_names, cut
 

@@ -10,8 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from lattend.cost.amount import ONE, ZERO, Amount
-from lattend.cost.letters import SizeArgument, check_letters, check_parameters, size_arguments
-from lattend.cost.sizes import read_size
+from lattend.cost.sizes import SizeArgument, check_letters, check_parameters, read_size, size_arguments
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from lattend.cost.statement import COLUMNS
+from lattend.cost.layer import COLUMNS
 from lattend.counts.count import Count
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed

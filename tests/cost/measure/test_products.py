@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
-from lattend.cost.measure import FlopCounter, of
+from lattend.cost.measure.measure import FlopCounter, of
 from lattend.cost.measure.products import grouped_on_meta, inside
 
 SMALL, SOME = st.integers(1, 4), st.integers(2, 5)

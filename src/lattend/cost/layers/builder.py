@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lattend.cost.amount import Amount
-from lattend.cost.layer import Layer
+from lattend.cost.layer import Array, Columns, Layer, Statement
 from lattend.cost.points import Sizes, points
-from lattend.cost.statement import Array, Columns, Statement
 
 
 def columns(over: str, sizes: Sizes, onto: tuple[str, ...] | None = None) -> Columns:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
-from lattend.cost.layer import Layer, LayerDepth, ReferenceRun, depth_of
+from lattend.cost.layer import NOTHING, Array, Columns, Layer, LayerDepth, ReferenceRun, Statement, depth_of
 from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
-from lattend.cost.reference.grid import check_cell, check_directions
+from lattend.cost.reference.recurrence import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
-from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.rules.language.polynomial import Polynomial
 
 IMAGE = "row < rows and col < cols"

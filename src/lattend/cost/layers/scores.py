@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 
 from lattend.cost.amount import Amount
+from lattend.cost.layer import NOTHING, Array, Columns, Statement
 from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.pairs import MOST_MASK, AttendedPairs
 from lattend.cost.points import Sizes, defined, known_numbers, points, with_parameters
 from lattend.cost.sizes import multiply
-from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.errors import DomainError, NamingError, TooLarge
 from lattend.rules.language import expr
 from lattend.rules.language.polynomial import Polynomial

@@ -6,8 +6,10 @@ counted plain, with no maximum taken away; sorting and picking compare, and are 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,101 +18,19 @@ from lattend.cost.measure.tally import NOTHING, Operation, Tally
 
 Formula = Callable[[Operation], Tally]
 
-# Nothing is computed: allocation, copies, other shapes and types, picking, random and constant numbers
-_FREE = """
-alias arange argsort as_strided _assert_async _assert_scalar _assert_tensor_metadata bernoulli bincount
-bucketize
-cat clone complex _conj _conj_physical conj_physical constant_pad_nd contiguous copy _copy_from_and_resize
-detach diag diag_embed diagonal diagonal_scatter dropout_mask _efficientzerotensor embedding empty
-empty_like empty_permuted empty_quantized empty_strided equal exponential eye fill flip _foreach_copy full
-full_like _functional_sym_constrain_range gather histc im2col imag index index_copy index_fill index_put
-index_select is_same_size isin item kthvalue lift lift_fresh lift_fresh_copy linspace _local_scalar_dense
-logspace masked_fill masked_scatter masked_select max_unpool2d max_unpool3d multinomial narrow_copy
-native_channel_shuffle _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned new_empty
-new_empty_strided new_full new_ones new_zeros nonzero nonzero_static normal normal_functional ones
-ones_like _pack_padded_sequence _pad_packed_sequence permute_copy pin_memory _pin_memory pixel_shuffle
-pixel_unshuffle put rand rand_like randint randint_like randn randn_like random randperm real
-record_stream reflection_pad1d reflection_pad2d reflection_pad3d repeat replication_pad1d
-replication_pad2d replication_pad3d _reshape_alias_copy _reshape_copy resize resize_as resolve_conj
-resolve_neg roll rot90 scalar_tensor scatter searchsorted select_backward select_scatter set set_data
-slice_backward slice_scatter sort _sparse_coo_tensor_unsafe split_copy stack sym_constrain_range
-sym_constrain_range_for_size t_copy take _to_copy to_dense topk transpose_copy tril tril_indices triu
-triu_indices unfold_copy uniform _unique2 unique_consecutive unique_dim unsafe_chunk unsafe_split
-unsafe_split_with_sizes _unsafe_view upsample_nearest1d upsample_nearest2d upsample_nearest3d
-_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d view view_as_complex
-view_as_real view_copy where zero zeros zeros_like
-"""
-FREE = set(_FREE.split())
+_OPERATORS = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))
+FREE = set(_OPERATORS["free"].split())
 
-# What is done for every number of the result
-_EACH: dict[str, Tally] = {}
-for _names, _tally in (
-    ("add sub rsub neg", Tally(adds=1)),
-    ("mul ldexp", Tally(multiplies=1)),
-    ("div reciprocal true_divide remainder fmod floor_divide", Tally(divisions=1)),
-    ("exp exp2 expm1 sinh cosh", Tally(exponentials=1)),
-    ("addcmul", Tally(multiplies=1, adds=1)),
-    ("addcdiv", Tally(divisions=1, adds=1)),
-    ("lerp", Tally(adds=2, multiplies=1)),
-    ("square", Tally(multiplies=1)),
-    (
-        "_prelu_kernel abs acos acosh asin asinh atan atan2 atanh ceil celu cos digamma elu erf erfc "
-        "erfinv floor frac gelu hardshrink hardsigmoid hardswish hardtanh hypot leaky_relu lgamma log "
-        "log10 log1p log2 log_sigmoid_forward logaddexp logaddexp2 logit mish relu relu6 round "
-        "rrelu_with_noise rsqrt selu sgn sigmoid sign silu sin sinc softplus softshrink special_i0 sqrt "
-        "tan tanh threshold trunc xlogy",
-        Tally(functions=1),
-    ),
-    (
-        "clamp clamp_max clamp_min eq ge gt isfinite isinf isnan le lt maximum minimum fmax fmin ne"
-        " logical_and logical_not logical_or logical_xor bitwise_and bitwise_not bitwise_or bitwise_xor"
-        " signbit nan_to_num",
-        Tally(comparisons=1),
-    ),
-    ("glu", Tally(functions=1, multiplies=1)),
-    ("native_dropout _fused_dropout", Tally(multiplies=2)),
-    ("native_dropout_backward", Tally(multiplies=2)),
-    ("threshold_backward hardtanh_backward", Tally(comparisons=1)),
-    ("tanh_backward sigmoid_backward", Tally(multiplies=2, adds=1)),
-    (
-        "gelu_backward silu_backward mish_backward hardswish_backward elu_backward leaky_relu_backward"
-        " softplus_backward log_sigmoid_backward hardsigmoid_backward logit_backward softshrink_backward"
-        " hardshrink_backward glu_backward",
-        Tally(functions=1, multiplies=1),
-    ),
-    ("_prelu_kernel_backward", Tally(comparisons=1, multiplies=2)),
-    ("_softmax_backward_data _safe_softmax_backward_data", Tally(multiplies=2, adds=2)),
-    ("_log_softmax_backward_data", Tally(exponentials=1, multiplies=1, adds=2)),
-    ("upsample_linear1d _upsample_bilinear1d_aa", Tally(multiplies=2, adds=1)),
-    ("upsample_bilinear2d _upsample_bilinear2d_aa", Tally(multiplies=4, adds=3)),
-    ("upsample_trilinear3d", Tally(multiplies=8, adds=7)),
-    ("upsample_bicubic2d _upsample_bicubic2d_aa", Tally(multiplies=16, adds=15)),
-    ("mse_loss_backward smooth_l1_loss_backward huber_loss_backward", Tally(multiplies=2, adds=1)),
-    ("binary_cross_entropy_backward", Tally(multiplies=1, adds=2, divisions=1)),
-    ("nll_loss_backward nll_loss2d_backward", NOTHING),
-    ("cumsum logcumsumexp", Tally(adds=1)),
-    ("cumprod", Tally(multiplies=1)),
-    ("cummax cummin", Tally(comparisons=1)),
-    # of the two gate sums, the state kept or mixed, and the new state
-    ("_thnn_fused_lstm_cell", Tally(adds=13, multiplies=3, functions=5)),
-    ("_thnn_fused_gru_cell", Tally(adds=11, multiplies=3, functions=3)),
-):
-    _EACH.update(dict.fromkeys(_names.split(), _tally))
-# What is done for every number given, as in the gradients of things that made fewer of them
-_SPREAD = """
-_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward
-adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward col2im _embedding_bag_backward
-_embedding_bag_dense_backward embedding_dense_backward max_pool2d_with_indices_backward
-max_pool3d_with_indices_backward reflection_pad1d_backward reflection_pad2d_backward
-reflection_pad3d_backward replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward
-unfold_backward upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
-"""
-_EACH_GIVEN: dict[str, Tally] = dict.fromkeys(_SPREAD.split(), Tally(adds=1)) | {
-    "upsample_linear1d_backward": Tally(multiplies=2, adds=2),
-    "upsample_bilinear2d_backward": Tally(multiplies=4, adds=4),
-    "upsample_trilinear3d_backward": Tally(multiplies=8, adds=8),
-    "upsample_bicubic2d_backward": Tally(multiplies=16, adds=16),
-}
+
+def _tallies(rows: list[dict[str, Any]]) -> dict[str, Tally]:
+    """What operators do to a number, by their names."""
+    return {
+        name: Tally(**tally) for row in rows for tally in [dict(row)] for name in tally.pop("names").split()
+    }
+
+
+# What is done for every number of the result, and for every number that is given
+_EACH, _EACH_GIVEN = _tallies(_OPERATORS["each"]), _tallies(_OPERATORS["each_given"])
 
 
 def other(func: Any, op: Operation) -> Tally | None:

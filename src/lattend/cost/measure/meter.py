@@ -37,10 +37,10 @@ from lattend.cost.measure.pairs import (
     Pairs,
     has_values,
     pairs_of,
+    pairs_of_call,
     pairs_of_fused,
 )
 from lattend.cost.measure.profile import BACKWARD, FORWARD
-from lattend.cost.measure.rule_pairs import pairs_of_call
 from lattend.cost.measure.tally import NOTHING, Operation, Tally, operation, short_name, tensors
 from lattend.cost.measure.written_attention import Product, WrittenAttention
 

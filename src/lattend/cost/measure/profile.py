@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from lattend.cost.layer import COLUMNS
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.result import Counted, MultiplyAdds, Result, not_counted, totals
-from lattend.cost.statement import COLUMNS
 from lattend.errors import NamingError
 from lattend.report.numbers import with_unit
 from lattend.report.report import Report

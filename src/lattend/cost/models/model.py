@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lattend.cost.layer import COLUMNS
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
 from lattend.cost.models.spans import rule_span
 from lattend.cost.result import Counted, MultiplyAdds, Result, totals
-from lattend.cost.statement import COLUMNS
 from lattend.errors import DomainError, NamingError
 from lattend.plans.plan import TILE, tile_text
 from lattend.report.report import Printed, Report

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TypeAlias
 
-from lattend.cost.reference.numbers import Scalar
-from lattend.cost.reference.vectors import Matrix, Vector, Weights, total, zeros
+from lattend.cost.reference.numbers import Matrix, Scalar, Vector, Weights, total, zeros
 from lattend.errors import NamingError, TensorError
 
 Image: TypeAlias = list[Matrix]  # [channel][row][column]

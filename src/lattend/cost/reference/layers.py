@@ -10,12 +10,10 @@ from math import prod
 from random import Random
 from typing import Any
 
-from lattend.cost.reference import attention, convolution, grid, shapes, tokenwise, transformer
-from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import CountingTape, counting, depth, numbers, unit
+from lattend.cost.reference import attention, convolution, recurrence, shapes, transformer
+from lattend.cost.reference.numbers import CountingTape, Matrix, backward, counting, depth, numbers, unit
 from lattend.cost.reference.recurrence import recurrent
 from lattend.cost.reference.shapes import Shape, Shapes, fill, filled
-from lattend.cost.reference.vectors import Matrix
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import Rule
 
@@ -50,24 +48,24 @@ def plain_layer(name: str, **arguments: Any) -> PlainLayer:
 
 
 def _linear(n: int, d_in: int, d_out: int, bias: bool = True) -> PlainLayer:
-    return PlainLayer(one(tokenwise.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
+    return PlainLayer(one(transformer.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
 
 
 def _feed_forward(
     n: int, d: int, hidden: int, bias: bool = True, activation: bool = True, gated: bool = False
 ) -> PlainLayer:
-    code = partial(tokenwise.feed_forward, activation="gelu" if activation else None)
+    code = partial(transformer.feed_forward, activation="gelu" if activation else None)
     return PlainLayer(one(code), shapes.feed_forward(d, hidden, bias, gated), ((n, d),))
 
 
 def _norm(n: int, d: int, kind: str = "layer") -> PlainLayer:
-    code = tokenwise.layer_norm if kind == "layer" else tokenwise.rms_norm
+    code = transformer.layer_norm if kind == "layer" else transformer.rms_norm
     return PlainLayer(one(code), shapes.norm(d, kind), ((n, d),))
 
 
 def _embedding(n: int, vocabulary: int, d: int) -> PlainLayer:
     return PlainLayer(
-        one(partial(tokenwise.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ()
+        one(partial(transformer.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ()
     )
 
 
@@ -123,7 +121,7 @@ def _rnn2d(
     layers: int = 1,
     bias: bool = False,
 ) -> PlainLayer:
-    code = partial(grid.rnn2d_stack, cell=cell, directions=directions)
+    code = partial(recurrence.rnn2d_stack, cell=cell, directions=directions)
     return PlainLayer(code, shapes.rnn2d_stack(h, c, cell, directions, layers, bias), ((rows, cols, c),))
 
 
@@ -329,7 +327,7 @@ class Ran:
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
     """What a layer does, called with inputs of these shapes and then its weights; all outputs are used.
 
-    >>> from lattend.cost.reference.tokenwise import linear
+    >>> from lattend.cost.reference.transformer import linear
     >>> ran = run(linear, {"weight": (4, 3)}, (2, 3))  # two tokens: 2*3*4, and twice that going back
     >>> ran.forward.multiplies, ran.backward.multiplies
     (24, 48)

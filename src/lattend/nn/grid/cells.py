@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.cost.reference.grid import GATES, check_cell
+from lattend.cost.reference.recurrence import GATES, check_cell
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,

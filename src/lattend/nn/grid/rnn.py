@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import torch
 from torch import Tensor, nn
 
-from lattend.cost.reference.grid import check_directions
+from lattend.cost.reference.recurrence import check_directions
 from lattend.errors import DomainError, TensorError
 from lattend.nn.grid.call import Edges, Flips
 from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state

@@ -10,7 +10,7 @@ import numpy as np
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.reference.grid import check_cell, check_directions
+from lattend.cost.reference.recurrence import check_cell, check_directions
 from lattend.cost.sizes import Size
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel

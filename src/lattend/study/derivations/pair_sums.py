@@ -8,8 +8,7 @@ from itertools import product
 from random import Random
 from typing import TYPE_CHECKING
 
-from lattend.cost.reference.numbers import CountingTape, Scalar, counting
-from lattend.cost.reference.vectors import Matrix, Vector, dot, times, total
+from lattend.cost.reference.numbers import CountingTape, Matrix, Scalar, Vector, counting, dot, times, total
 from lattend.counts.formula import BigO
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.formula_value import value_at

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from lattend.cost.cost import Cost
 from lattend.cost.layers.conv import conv
 from lattend.cost.layers.tokenwise import linear, positions
-from lattend.cost.layers.transformer import joined
-from lattend.cost.layers.vae import bend, sample
+from lattend.cost.layers.transformer import bend, joined, sample
 from lattend.errors import DomainError
 
 

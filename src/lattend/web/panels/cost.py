@@ -120,8 +120,8 @@ def models() -> list[NamedModel]:
 
 def answer_layers(question: LayersQuestion) -> LayersAnswer:
     """The catalogue of layers, quantities, machines and models."""
-    from lattend.cost.layer_catalogue import catalogue
     from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
+    from lattend.cost.reader import catalogue
     from lattend.machines import MACHINES
 
     layers = [
