@@ -1,4 +1,4 @@
-"""Cells: numbers at which all tests have the same signs, some of them as samples; and how they are said."""
+"""Conditions on the other symbols: the cells that tests cut out, and the shortest text for some of them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,6 @@ MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=", "!=": "!="}
 
 
 @dataclass(frozen=True, eq=False)
-class SignCell:
-    """The signs of the tests, and numbers that have them."""
-
-    signs: Signs
-    samples: tuple[Values, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class When:
     """A condition on the other symbols: the signs of the tests lie in one of these boxes."""
 
@@ -64,21 +56,22 @@ class When:
         return texts[0] if len(texts) == 1 else " or ".join(f"({t})" if " and " in t else t for t in texts)
 
 
+ALWAYS = When()
+
+
 def cells(
     tests: Sequence[Polynomial], region: Region, names: Sequence[str], more: Sequence[Values] = ()
-) -> list[SignCell]:
-    """The cells that are not empty, each with samples; `more` are further samples.
+) -> dict[Signs, list[Values]]:
+    """Samples of every cell by the signs of its tests; `more` are further samples.
 
     Where the tests are linear, none is left out: an integer set says whether one has a point.
     """
-    samples = [*_grid(region, names), *_linear_samples(tests, region, names), *more]
     by_signs: dict[Signs, list[Values]] = {}
-    for values in samples:
-        signs = tuple(_sign(test.value(values)) for test in tests)
-        samples_here = by_signs.setdefault(signs, [])
-        if values not in samples_here:
-            samples_here.append(values)
-    return [SignCell(signs, tuple(samples_here)) for signs, samples_here in by_signs.items()]
+    for values in (*_grid(region, names), *_linear_samples(tests, region, names), *more):
+        samples = by_signs.setdefault(tuple(_sign(test.value(values)) for test in tests), [])
+        if values not in samples:
+            samples.append(values)
+    return by_signs
 
 
 def _sign(value: object) -> int:
