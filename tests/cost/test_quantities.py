@@ -3,8 +3,8 @@
 import pytest
 
 import lattend as lt
-from lattend.cost.quantities import QUANTITIES, label, label_and_name, quantity_named
 from lattend.cost.reader import from_text
+from lattend.cost.result import QUANTITIES, label, label_and_name, quantity_named
 from lattend.errors import NamingError
 from lattend.report.table import Table
 

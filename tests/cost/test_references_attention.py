@@ -12,8 +12,8 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from lattend.cost.reference import attention as attended
+from lattend.cost.reference import nets as whole
 from lattend.cost.reference import numbers, shapes
-from lattend.cost.reference import transformer as whole
 
 N, D = 5, 4
 CAUSAL = [[k <= q for k in range(N)] for q in range(N)]

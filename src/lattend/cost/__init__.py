@@ -16,7 +16,7 @@ from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
-    from lattend.cost.comparison.train_test import train_test as train_test
+    from lattend.cost.comparison.tables import train_test as train_test
     from lattend.cost.cost import Cost as Cost
     from lattend.cost.layers.attention import attention as attention
     from lattend.cost.layers.conv import conv as conv
@@ -55,7 +55,7 @@ _HOME = homes(
         "layers.transformer": "decoder encoder transformer_block vit vae",
         "models": "config mfu serving",
         "comparison.comparison": "compare",
-        "comparison.train_test": "train_test",
+        "comparison.tables": "train_test",
         "measure.measure": "of FlopCounter",  # needs torch
     },
 )

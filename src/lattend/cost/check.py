@@ -10,10 +10,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import OPERATIONS, ReferenceRun
-from lattend.cost.quantities import label
 from lattend.cost.recipe import untied
 from lattend.cost.reference.layers import PlainLayer, plain_layer
-from lattend.cost.result import on_one_line
+from lattend.cost.result import label, on_one_line
 from lattend.cost.sizes import number_of
 from lattend.counts.claim import judge_number
 from lattend.counts.verdict import OrderVerdict

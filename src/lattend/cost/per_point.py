@@ -14,8 +14,8 @@ from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Array, Statement
 from lattend.cost.paths import attends_ahead
-from lattend.cost.quantities import WORK, label_and_name
 from lattend.cost.recipe import Recipe, remade
+from lattend.cost.result import WORK, label_and_name
 from lattend.cost.summary import cache_label
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.budget import Budget
 from lattend.cost.amount import Amount
 from lattend.cost.layer import COLUMNS
-from lattend.cost.quantities import STATE, WORK, label, label_and_name
-from lattend.cost.result import totals
+from lattend.cost.result import STATE, WORK, label, label_and_name, totals
 from lattend.counts.count import Count
 from lattend.draw.charts.bars import Bars
 from lattend.draw.picture import Picture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lattend as lt
-from lattend.cost.comparison.architectures import architectures
+from lattend.cost.comparison.tables import architectures
 from lattend.cost.paths import longest_path
 from lattend.errors import DomainError, NamingError
 

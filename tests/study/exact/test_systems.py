@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from lattend.study.exact.systems import solve
+from lattend.study.exact.roots import solve
 
 
 def test_systems() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.errors import DomainError, TensorError
-from lattend.study.steering.cones import WinningCone, hull, winning_cones
 from lattend.study.steering.numbers import shares
+from lattend.study.steering.pictures import WinningCone, hull, winning_cones
 from lattend.study.steering.steer import Steered, steer
 from lattend.study.steering.trial import try_query
 

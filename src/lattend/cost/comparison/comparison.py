@@ -16,9 +16,9 @@ from lattend.cost.amount import Amount, rank
 from lattend.cost.comparison.crossover import Crossover, crossover, numbers
 from lattend.cost.comparison.difference import settled
 from lattend.cost.cost import Cost
-from lattend.cost.quantities import label as label_of
-from lattend.cost.quantities import quantity_named
 from lattend.cost.recipe import stacked
+from lattend.cost.result import label as label_of
+from lattend.cost.result import quantity_named
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
-from lattend.cost.layer import NOTHING, Array, Columns, Layer, LayerDepth, ReferenceRun, Statement, depth_of
-from lattend.cost.layers.builder import Builder, columns
+from lattend.cost.layer import (
+    NOTHING,
+    Array,
+    Builder,
+    Columns,
+    Layer,
+    LayerDepth,
+    ReferenceRun,
+    Statement,
+    columns,
+    depth_of,
+)
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
 from lattend.cost.reference.recurrence import check_cell, check_directions

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import NOTHING, Array, ReferenceRun, Statement, depth_of
-from lattend.cost.layers.builder import Builder
+from lattend.cost.layer import NOTHING, Array, Builder, ReferenceRun, Statement, depth_of
 from lattend.cost.points import Sizes, points
 from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, number_of, read_sizes

@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.layer import NOTHING, Array, Columns, Statement
-from lattend.cost.layers.builder import Builder, columns
+from lattend.cost.layer import NOTHING, Array, Builder, Columns, Statement, columns
 from lattend.cost.pairs import MOST_MASK, AttendedPairs
 from lattend.cost.points import Sizes, defined, known_numbers, points, with_parameters
 from lattend.cost.sizes import multiply

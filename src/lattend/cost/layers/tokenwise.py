@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import NO_STEP, NOTHING, Array, Columns, Layer, ReferenceRun, Statement
-from lattend.cost.layers.builder import Builder
+from lattend.cost.layer import NO_STEP, NOTHING, Array, Builder, Columns, Layer, ReferenceRun, Statement
 from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, read_sizes
 from lattend.errors import NamingError

@@ -8,9 +8,8 @@ from typing import Any
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import Array, Layer, ReferenceRun
+from lattend.cost.layer import Array, Builder, Layer, ReferenceRun
 from lattend.cost.layers.attention import attention
-from lattend.cost.layers.builder import Builder
 from lattend.cost.layers.conv import output_size, patch_embedding
 from lattend.cost.layers.tokenwise import (
     TOKENS,

@@ -14,17 +14,17 @@ import numpy as np
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn, Shown
-from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.numbers import NumberField, exact, number_field
-from lattend.study.exact.powers.eigenvalues import (
+from lattend.study.exact.eigenvalues import (
     all_of_period,
     eigenvalues,
     form_change,
     periodic,
     quadratic_invariants,
 )
-from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range, merged
-from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius, radius_at
+from lattend.study.exact.function import as_float, symbols
+from lattend.study.exact.matrix import Behaviour, H, MatrixOfH, Range, merged
+from lattend.study.exact.numbers import NumberField, exact, number_field
+from lattend.study.exact.radius import RadiusPiece, least_radius, radius, radius_at
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import inertia, sign_of
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text

@@ -16,8 +16,8 @@ from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
 from lattend.study.exact.function import first_change
 from lattend.study.exact.numbers import NumberField, exact, number_field
+from lattend.study.exact.roots import solve
 from lattend.study.exact.sign import Inertia, inertia
-from lattend.study.exact.systems import solve
 from lattend.study.exact.writing import format_exact, has_no_formula, number_text
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.exact.function import Function, most_digits, most_terms, symbols
+from lattend.study.exact.matrix import H
 from lattend.study.exact.numbers import exact
-from lattend.study.exact.powers.matrix import H
 from lattend.study.exact.writing import LONGEST, factored_text, format_exact, polynomial_text
 from lattend.study.games.methods import Method, Vector
 

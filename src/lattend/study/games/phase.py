@@ -23,7 +23,7 @@ from lattend.draw.charts.chart import (
 )
 from lattend.errors import LattendError
 from lattend.study.exact.function import Function, symbols
-from lattend.study.exact.powers.matrix import H
+from lattend.study.exact.matrix import H
 from lattend.study.games.equilibria import Equilibrium, confirmed
 from lattend.study.games.game import Game
 from lattend.study.games.orbit import Orbit

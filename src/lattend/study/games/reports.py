@@ -13,8 +13,8 @@ from lattend.report.numbers import significant
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range
-from lattend.study.exact.powers.radius import RadiusPiece
+from lattend.study.exact.matrix import Behaviour, H, MatrixOfH, Range
+from lattend.study.exact.radius import RadiusPiece
 from lattend.study.exact.roots import at_most
 from lattend.study.exact.writing import (
     LONGEST,

@@ -17,10 +17,10 @@ import numpy as np
 
 from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.picture import Picture
-from lattend.errors import LattendError
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import COLOURS, crowded, draw_heads
 from lattend.report.numbers import format_share, significant
+from lattend.study.figures import checked_path
 from lattend.study.heads.findings import summary
 from lattend.study.heads.record import CONTROL, HeadMoment, HeadRun, Record
 
@@ -187,13 +187,8 @@ SCALE = 1.0  # pixels a unit of the picture
 
 def animate(record: Record, path: str | os.PathLike[str], run: str) -> Path:
     """Writes the form that the ending names, and gives the path."""
-    path = Path(path)
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        raise LattendError(f'cannot animate as "{path}": the ending is not one of {", ".join(ENDINGS)}')
-    if not path.parent.is_dir():
-        raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-    path.write_bytes(gif(record, run) if ending == ".gif" else page(record, run).encode())
+    path = checked_path(path, "animate", ENDINGS)
+    path.write_bytes(gif(record, run) if path.suffix.lower() == ".gif" else page(record, run).encode())
     return path
 
 

@@ -258,7 +258,7 @@ class Step(Shown):
         }
 
     def __str__(self) -> str:
-        from lattend.study.worked.terminal import step_text
+        from lattend.study.worked.documents import step_text
 
         return step_text(self)
 

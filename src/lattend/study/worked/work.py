@@ -18,10 +18,11 @@ from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import significant
 from lattend.report.shown import Shown
 from lattend.study.exact.writing import format_exact
+from lattend.study.figures import checked_path, page, save_form
 from lattend.study.worked import build
 from lattend.study.worked.build import ORDER, Tables, follow
 from lattend.study.worked.entry import Rows, Step, check_places, too_long
@@ -217,7 +218,7 @@ class Worked(Shown):
 
     def terminal(self, width: int | None = None, places: int = 4, show: str = "both") -> str:
         """The steps as tables in lines no longer than `width`; `show` is "both", "exact" or "decimal"."""
-        from lattend.study.worked.terminal import terminal
+        from lattend.study.worked.documents import terminal
 
         return terminal(self, width, places, show)
 
@@ -259,24 +260,17 @@ class Worked(Shown):
 
     def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
         """Writes the form that the path's ending names: .html .tex .md .json .txt, or a picture."""
-        path = Path(path)
-        if path.suffix.lower() in PICTURES:
-            return self.draw(places).save(path)
         forms: dict[str, Callable[[], str]] = {
-            ".html": lambda: _page(self.html(places, show)),
+            ".html": lambda: page("Attention worked through", self.html(places, show)),
             ".tex": lambda: self.latex(places, show),
             ".md": lambda: self.markdown(places, show),
             ".json": lambda: json.dumps(self.json(places), indent=2) + "\n",
             ".txt": lambda: self.terminal(100, places, show) + "\n",
         }
-        form = forms.get(path.suffix.lower())
-        if form is None:
-            known = ", ".join((*forms, *PICTURES))
-            raise LattendError(f'cannot save the work as "{path}": the ending is not one of {known}')
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-        path.write_text(form(), encoding="utf-8")
-        return path
+        path = checked_path(path, "save the work", (*forms, *PICTURES))
+        if path.suffix.lower() in PICTURES:
+            return self.draw(places).save(path)
+        return save_form(path, "save the work", forms)
 
     def check(self, answer: Any, places: int | None = None) -> Judgement:
         """A given answer, judged number by number: right, a slip, or following from an earlier slip.
@@ -304,14 +298,6 @@ class Worked(Shown):
 
     def __repr__(self) -> str:
         return f"<Worked {self.facts[0]}>"
-
-
-def _page(body: str) -> str:
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Attention worked through</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
-    )
 
 
 SIDE = 240.0

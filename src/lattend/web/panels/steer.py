@@ -54,8 +54,8 @@ class SteerAnswer(Answer):
 def answer_steer(question: SteerQuestion) -> SteerAnswer:
     """The query for the wanted weights, its exact error and bound, and why none is better."""
     from lattend.report.numbers import significant
-    from lattend.study.steering.latex import steered_latex
     from lattend.study.steering.numbers import shares
+    from lattend.study.steering.reports import steered_latex
     from lattend.study.steering.steer import plain
 
     result = steered(question)
@@ -189,9 +189,8 @@ class TryQueryAnswer(Answer):
 
 def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
     """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
-    from lattend.study.steering.cones import winning_cones
-    from lattend.study.steering.latex import trial_latex
-    from lattend.study.steering.reports import six_digits, weight_texts
+    from lattend.study.steering.pictures import winning_cones
+    from lattend.study.steering.reports import six_digits, trial_latex, weight_texts
 
     trial = tried(question)
     rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
-from lattend.study.exact.powers.matrix import H, MatrixOfH, Z, in_h
+from lattend.study.exact.matrix import H, MatrixOfH, Z, in_h
 from lattend.study.exact.roots import Poly, positive_roots
 
 MOST_DEGREE = 6  # of a factor that is split with i

@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.study.exact.powers.matrix import Disc, Z, disc
+from lattend.study.exact.matrix import Disc, Z, disc
 from lattend.study.exact.sign import sign
 
 # Factors and where their roots lie, by hand

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sympy
 
-from lattend.study.exact.powers.eigenvalues import (
+from lattend.study.exact.eigenvalues import (
     common_roots,
     eigenvalues,
     quadratic_invariants,
     square_part,
 )
-from lattend.study.exact.powers.matrix import H, MatrixOfH, Range, merged
-from lattend.study.exact.powers.radius import radius, squared_moduli
+from lattend.study.exact.matrix import H, MatrixOfH, Range, merged
+from lattend.study.exact.radius import radius, squared_moduli
 
 h = H
 

@@ -10,8 +10,8 @@ from typing import Any
 import sympy
 
 from lattend.errors import NoClosedForm
-from lattend.study.exact.powers.eigenvalues import middle_and_spread, roots_by_squares, square_part
-from lattend.study.exact.powers.matrix import H, Z, in_h
+from lattend.study.exact.eigenvalues import middle_and_spread, roots_by_squares, square_part
+from lattend.study.exact.matrix import H, Z, in_h
 from lattend.study.exact.roots import PRECISIONS, Poly, at_most, between, near, positive_roots, real_roots
 from lattend.study.exact.sign import sign_of
 
