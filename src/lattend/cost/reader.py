@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from inspect import getdoc
+from pathlib import Path
 from typing import Any, cast
 
 from lattend import cost
@@ -26,18 +28,10 @@ from lattend.wording import close_names, many
 EXAMPLE = "rnn(steps=t, hidden=512)"
 WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
 PASSES_ON = {"encoder": "transformer_block", "decoder": "transformer_block"}  # what **options are for
-# What people call layers that have another name here
-MEANT = {
-    **dict.fromkeys(("cnn", "convolution", "conv1d", "conv2d", "convnet"), "conv"),
-    **dict.fromkeys(("mlp", "ffn", "ff", "feedforward", "fully_connected"), "feed_forward"),
-    **dict.fromkeys(("dense", "fc", "projection", "matmul"), "linear"),
-    **dict.fromkeys(("self_attention", "mha", "multihead_attention", "cross_attention", "sdpa"), "attention"),
-    **dict.fromkeys(("transformer", "block", "transformer_layer"), "transformer_block"),
-    **dict.fromkeys(("gpt", "llm", "language_model"), "decoder"),
-    **{"bert": "encoder", "recurrent": "rnn", "elman": "rnn", "autoencoder": "vae"},
-    **{"layernorm": "norm", "rmsnorm": "norm", "vision_transformer": "vit", "mdlstm": "rnn2d"},
-    **dict.fromkeys(("2d_rnn", "2_d_rnn", "2drnn", "rnn_2d", "grid_rnn", "gridrnn"), "rnn2d"),
-}
+LAYERS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("layers").joinpath("layers.toml").read_text(encoding="utf-8")
+)
+MEANT = {called: name for name, layer in LAYERS.items() for called in layer.get("called", ())}
 
 
 def layer_names() -> list[str]:
@@ -251,26 +245,6 @@ def _arguments(
     return values, places
 
 
-EXAMPLES = {
-    "attention": "attention(causal, n=t, heads=8, D_i=512, D_hid=64)",
-    "conv": "conv(kernel=k, padding=same, c_in=d, c_out=d)",
-    "patch_embedding": "patch_embedding(rows=224, cols=224, patch=16)",
-    "gru": "gru(steps=t, inputs=n, hidden=n, bias=true)",
-    "lstm": "lstm(steps=t, inputs=n, hidden=n)",
-    "rnn": "rnn(steps=t, inputs=n, hidden=n, layers=l)",
-    "rnn2d": "rnn2d(cell=lstm, directions=4)",
-    "embedding": "embedding(n=512, vocabulary=50257, d=768)",
-    "feed_forward": "feed_forward(d=512, hidden=2048, gated=true)",
-    "linear": "linear(n=1, d_in=D, d_out=D, bias=false)",
-    "norm": "norm(kind=rms)",
-    "decoder": "decoder(n=1024, d=768, heads=12, layers=12, vocabulary=50257)",
-    "encoder": "encoder(n=t, d=n, heads=1, layers=l)",
-    "transformer_block": "l * transformer_block(causal, heads=1)",
-    "vit": "vit(patch=32)",
-    "vae": "vae(d=784, hidden=256, latent=2)",
-}
-
-
 @dataclass(frozen=True)
 class LayerEntry:
     """A layer by name: what it is, its arguments with what they are if not given, and an example."""
@@ -331,7 +305,7 @@ def catalogue() -> Catalogue:
 def _entry(name: str) -> LayerEntry:
     about = (getdoc(layer_function(name)) or "").partition("\n")[0]
     arguments = {word: value for word, value in arguments_of(name).items() if word != "name"}
-    return LayerEntry(name, about, arguments, EXAMPLES[name])
+    return LayerEntry(name, about, arguments, LAYERS[name]["example"])
 
 
 def _typed(value: Any) -> str:

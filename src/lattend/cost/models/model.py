@@ -194,8 +194,28 @@ class Model(Printed):
         return batch * bytes * sum(one.span.cached_keys(length) * one.cached for one in held)
 
     def attention_passes(self) -> int | None:
-        """The shortest sequence whose attention needs more multiply-adds than all matrices; None if none."""
-        return attention_passes(self)
+        """The shortest sequence whose attention needs more multiply-adds than all matrices together.
+
+        It does so for every longer one too: one more token brings attention at least as many pairs as the one
+        before, and the matrices always the same. None where that is never so, where the model takes no such
+        length, and for attention in chunks, which begins anew with every chunk.
+
+        >>> from lattend.cost.models import config
+        >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=900, n_embd=4, n_layer=2, n_head=2)
+        >>> config(small).attention_passes()  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
+        53
+        """
+        if self.image or _in_chunks(self):
+            return None
+        low, high, last = 0, 1, self.longest or FAR
+        while _lead(self, high) >= 0:
+            if high >= last:
+                return None
+            low, high = high, min(2 * high, last)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _lead(self, middle) < 0 else (middle, high)
+        return high
 
     def formulas(self, *, training: bool = False) -> Report:
         """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
@@ -331,36 +351,6 @@ def chart_lengths(model: Model, end: int = 0) -> list[int]:
     last = model.longest or max(USUAL, end)
     steps = (size for power in range(last.bit_length()) for size in (2**power, 3 * 2**power // 2))
     return sorted({*(size for size in steps if size <= last), last})
-
-
-def attention_passes(model: Model) -> int | None:
-    """The shortest sequence whose attention needs more multiply-adds than all matrices together.
-
-    It does so for every longer one too: one more token brings attention at least as many pairs as the one
-    before, and the matrices always the same. None where that is never so, where the model takes no such
-    length, and for attention in chunks, which begins anew with every chunk.
-
-    >>> from lattend.cost.models import config
-    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=900, n_embd=4, n_layer=2, n_head=2)
-    >>> attention_passes(config(small))  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
-    53
-    """
-    if model.image or _in_chunks(model):
-        return None
-
-    def passed(length: int) -> bool:
-        work = model.forward(length)
-        return 2 * work[ATTENTION].needed > work.multiply_adds.needed
-
-    low, high, last = 0, 1, model.longest or FAR
-    while not passed(high):
-        if high >= last:
-            return None
-        low, high = high, min(2 * high, last)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passed(middle) else (middle, high)
-    return high
 
 
 def passing_sentence(model: Model, passes: int | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -105,6 +105,23 @@ def _check_scores(tables: Tables) -> None:
         )
 
 
+class StepOf:
+    """A step of the work by the name it has there."""
+
+    def __init__(self, about: str) -> None:
+        self.__doc__ = about
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, worked: None, owner: type) -> StepOf: ...
+    @overload
+    def __get__(self, worked: Worked, owner: type) -> Step: ...
+    def __get__(self, worked: Worked | None, owner: type) -> StepOf | Step:
+        return self if worked is None else worked.parts[self.name]
+
+
 @dataclass(frozen=True, eq=False)
 class Worked(Shown):
     """Every step of one piece of work; prints as tables that fit the terminal.
@@ -116,55 +133,16 @@ class Worked(Shown):
     have: dict[str, Tables]
     parts: dict[str, Step]
 
-    @property
-    def q(self) -> Step:
-        """The queries, x W_q."""
-        return self.parts["q"]
-
-    @property
-    def k(self) -> Step:
-        """The keys, x W_k."""
-        return self.parts["k"]
-
-    @property
-    def v(self) -> Step:
-        """The values, x W_v."""
-        return self.parts["v"]
-
-    @property
-    def scores(self) -> Step:
-        """Each query with each key."""
-        return self.parts["scores"]
-
-    @property
-    def masked(self) -> Step:
-        """The scores, -inf where the rule hides a key."""
-        return self.parts["masked"]
-
-    @property
-    def exponentials(self) -> Step:
-        """Of each score s, exp(s)."""
-        return self.parts["exponentials"]
-
-    @property
-    def sums(self) -> Step:
-        """The sum of each row of exponentials."""
-        return self.parts["sums"]
-
-    @property
-    def weights(self) -> Step:
-        """The exponentials over their row sums."""
-        return self.parts["weights"]
-
-    @property
-    def mixed(self) -> Step:
-        """What each head gives, before heads are put side by side."""
-        return self.parts["mixed"]
-
-    @property
-    def outputs(self) -> Step:
-        """The values, each row mixed by its weights."""
-        return self.parts["outputs"]
+    q = StepOf("The queries, x W_q.")
+    k = StepOf("The keys, x W_k.")
+    v = StepOf("The values, x W_v.")
+    scores = StepOf("Each query with each key.")
+    masked = StepOf("The scores, -inf where the rule hides a key.")
+    exponentials = StepOf("Of each score s, exp(s).")
+    sums = StepOf("The sum of each row of exponentials.")
+    weights = StepOf("The exponentials over their row sums.")
+    mixed = StepOf("What each head gives, before heads are put side by side.")
+    outputs = StepOf("The values, each row mixed by its weights.")
 
     @property
     def steps(self) -> tuple[Step, ...]:
