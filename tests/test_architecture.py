@@ -36,7 +36,7 @@ TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "st
 # Loaded when tensors are given
 TORCH_FILES = {
     *("study/steering/tensors.py", "study/games/tensors.py", "study/training.py"),
-    *("study/images/handwritten.py", "study/heads/training.py"),
+    *("study/image_sets.py", "study/heads/training.py"),
     # shards that run; their plans count
     *(
         f"parallel/{name}.py"

@@ -3,7 +3,7 @@
 import pickle
 
 import lattend as lt
-from lattend.cost.recipe import remade
+from lattend.cost.sizes import remade
 
 
 def test_a_claim_unties_sizes():

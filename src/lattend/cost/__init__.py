@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from lattend.cost.layers.attention import attention as attention
     from lattend.cost.layers.conv import conv as conv
     from lattend.cost.layers.conv import patch_embedding as patch_embedding
-    from lattend.cost.layers.grid import rnn2d as rnn2d
     from lattend.cost.layers.recurrent import gru as gru
     from lattend.cost.layers.recurrent import lstm as lstm
     from lattend.cost.layers.recurrent import rnn as rnn
+    from lattend.cost.layers.recurrent import rnn2d as rnn2d
     from lattend.cost.layers.tokenwise import embedding as embedding
     from lattend.cost.layers.tokenwise import feed_forward as feed_forward
     from lattend.cost.layers.tokenwise import linear as linear
@@ -49,8 +49,7 @@ _HOME = homes(
         "reader": "catalogue",
         "layers.attention": "attention",
         "layers.conv": "conv patch_embedding",
-        "layers.recurrent": "gru lstm rnn",
-        "layers.grid": "rnn2d",
+        "layers.recurrent": "gru lstm rnn rnn2d",
         "layers.tokenwise": "embedding feed_forward linear norm",
         "layers.transformer": "decoder encoder transformer_block vit vae",
         "models": "config mfu serving",

@@ -10,10 +10,9 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import OPERATIONS, ReferenceRun
-from lattend.cost.recipe import untied
 from lattend.cost.reference.layers import PlainLayer, plain_layer
 from lattend.cost.result import label, on_one_line
-from lattend.cost.sizes import number_of
+from lattend.cost.sizes import number_of, untied
 from lattend.counts.claim import judge_number
 from lattend.counts.verdict import OrderVerdict
 from lattend.errors import LattendError, NamingError, TooLarge
@@ -24,7 +23,7 @@ from lattend.report.table import Table
 if TYPE_CHECKING:
     from lattend.cost.amount import Amount
     from lattend.cost.cost import Cost
-    from lattend.cost.recipe import Recipe
+    from lattend.cost.sizes import Recipe
     from lattend.counts.count import Count
     from lattend.counts.verdict import Verdict
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, OPERATIONS, Array, Layer, ReferenceRun
-from lattend.cost.recipe import Recipe
 from lattend.cost.result import AT_NUMBERS, QUANTITIES, SUMS, MultiplyAdds, Quantity, Result, quantity_named
-from lattend.cost.sizes import Size, check_letters, read_size, repeats
+from lattend.cost.sizes import Recipe, Size, check_letters, read_size, repeats
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.shown import Drawn

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.amount import ZERO, Amount
-from lattend.cost.recipe import TIED
+from lattend.cost.sizes import TIED
 from lattend.counts.count import Count
 from lattend.counts.formula_latex import value_maths
 from lattend.errors import NamingError

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Array, Statement
-from lattend.cost.paths import attends_ahead
-from lattend.cost.recipe import Recipe, remade
+from lattend.cost.pairs import attends_ahead
 from lattend.cost.result import WORK, label_and_name
+from lattend.cost.sizes import Recipe, remade
 from lattend.cost.summary import cache_label
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value

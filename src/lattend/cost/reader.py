@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.recipe import TIED
-from lattend.cost.sizes import SizeArgument, check_letters, read_size, repeats, size_arguments
+from lattend.cost.sizes import TIED, SizeArgument, check_letters, read_size, repeats, size_arguments
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
 from lattend.report.report import Printed, Report
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word

@@ -9,7 +9,7 @@ import pytest
 
 import lattend as lt
 from lattend.cost.comparison.tables import architectures
-from lattend.cost.paths import longest_path
+from lattend.cost.pairs import longest_path
 from lattend.errors import DomainError, NamingError
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.cost.amount import Amount, rank
+from lattend.cost.comparison.crossing_points import settled
 from lattend.cost.comparison.crossover import Crossover, crossover, numbers
-from lattend.cost.comparison.difference import settled
 from lattend.cost.cost import Cost
-from lattend.cost.recipe import stacked
 from lattend.cost.result import label as label_of
 from lattend.cost.result import quantity_named
+from lattend.cost.sizes import stacked
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded

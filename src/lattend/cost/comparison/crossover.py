@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.comparison.crossing_points import CrossingPoint
-from lattend.cost.comparison.difference import Difference, difference
+from lattend.cost.comparison.crossing_points import CrossingPoint, Difference, difference
 from lattend.cost.comparison.solve import CrossingCase, SignSample, cases_of, sample_at, solve
 from lattend.counts.count import Count
 from lattend.counts.formula_latex import maths

@@ -25,8 +25,7 @@ from lattend.cost.comparison.conditions import (
     far_samples,
     shortest_condition,
 )
-from lattend.cost.comparison.crossing_points import CrossingPoint, surds
-from lattend.cost.comparison.difference import Difference, DifferencePiece
+from lattend.cost.comparison.crossing_points import CrossingPoint, Difference, DifferencePiece, surds
 from lattend.counts.algebra import factored
 from lattend.errors import NoClosedForm
 from lattend.rules.language.polynomial import Polynomial

@@ -9,10 +9,9 @@ from typing import Any
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Array, Columns, Layer, ReferenceRun, Statement
-from lattend.cost.paths import conv_path
+from lattend.cost.pairs import conv_path
 from lattend.cost.points import Sizes, points
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
+from lattend.cost.sizes import Size, keeps_recipe, need_number, number_of, read_size, read_sizes
 from lattend.errors import DomainError, NamingError
 from lattend.rules.language.polynomial import Polynomial
 

@@ -24,8 +24,7 @@ from lattend.cost.layers.tokenwise import (
     tied_table,
 )
 from lattend.cost.points import Sizes
-from lattend.cost.recipe import keeps_recipe
-from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
+from lattend.cost.sizes import Size, keeps_recipe, need_number, number_of, read_size, read_sizes
 from lattend.errors import DomainError
 from lattend.rules.reader import RuleLike, read_rule
 

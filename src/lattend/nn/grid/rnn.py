@@ -125,7 +125,7 @@ class GridRNN(nn.Module):
         Without the second run of the first layer's cell under `shift`, and with a function for every
         activation, the identity too.
         """
-        from lattend.cost.layers.grid import rnn2d  # loads the sets, which running does not need
+        from lattend.cost.layers.recurrent import rnn2d  # loads the sets, which running does not need
 
         return rnn2d(
             rows=rows,

@@ -23,7 +23,7 @@ from lattend.report.table import Facts, Table
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.pictures import GREYS, side_by_side
-from lattend.study.images.handwritten import LEVELS, SIZE, Digits, digits
+from lattend.study.image_sets import LEVELS, SIZE, Digits, digits
 from lattend.study.training import one_thread, take_step, warm_cosine
 from lattend.wording import many
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lattend.study.heads.record import Record as Record
     from lattend.study.heads.training import HeadNet as HeadNet
     from lattend.study.heads.training import train as train
-    from lattend.study.images.image_set import read_images as read_images
+    from lattend.study.image_sets import read_images as read_images
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
@@ -34,6 +34,6 @@ _HOME = homes(
         "record": "Record",
         "findings": "compare_records grid_distance fit_grid",
     },
-) | {"read_images": "lattend.study.images.image_set"}
+) | {"read_images": "lattend.study.image_sets"}
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.heads", _HOME)

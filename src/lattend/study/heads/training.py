@@ -31,7 +31,7 @@ from lattend.study.heads.record import (
     Progress,
     Record,
 )
-from lattend.study.images.image_set import NAMES, ImageSet, read_images
+from lattend.study.image_sets import NAMES, ImageSet, read_images
 from lattend.study.training import Checkpoint, hash_of, one_thread, take_step, warm_cosine
 
 SHARE = 4  # the numbers of a position over those of one head's value

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.images.image_set import PACKAGES, ImageSet, read_images
+from lattend.study.image_sets import PACKAGES, ImageSet, read_images
 
 
 def fashion(many: int = 3) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ def tar(files: dict[str, bytes], inside: str) -> bytes:
 
 
 def test_the_digits_are_those_of_scikit_learn() -> None:
-    from lattend.study.images.handwritten import digits
+    from lattend.study.image_sets import digits
 
     result, levels = read_images("digits"), digits()
     assert result.train.shape == (1437, 1, 8, 8) and result.test.shape == (360, 1, 8, 8)
