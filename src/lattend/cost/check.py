@@ -54,7 +54,7 @@ class CheckedQuantity:
 
 @dataclass(frozen=True, repr=False)
 class CostCheck(Printed):
-    """What a cost says and what a run counted, quantity by quantity; true if all are equal."""
+    """The quantities of a cost beside those that a run counted; true if all are equal."""
 
     name: str
     values: Mapping[str, int]
@@ -70,7 +70,7 @@ class CostCheck(Printed):
         return f"{self.name}{' at ' + at if at else ''}, run on numbers that count themselves"
 
     def report(self) -> Report:
-        """What it prints; formulas only where there are any."""
+        """The printed table, with formulas only where there are any."""
         head, rows = ("", "formula", "number", "counted", ""), [row.cells for row in self.rows]
         if all(isinstance(row.formula, int) for row in self.rows):
             head, rows = (head[0], *head[2:]), [(row[0], *row[2:]) for row in rows]
@@ -86,7 +86,7 @@ class CostCheck(Printed):
 
 
 def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
-    """What is needed, forward and backward, against a run at these sizes."""
+    """Compares the needed work, forward and backward, with a run at these sizes."""
     if not cost.runs:
         raise NamingError(
             f"{cost.name} has no plain code to run; every layer that lt.cost names has it, and sums of these"
@@ -120,7 +120,7 @@ def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
 
 
 def _amounts(cost: Cost) -> dict[str, Amount]:
-    """What is compared, by the name of its row."""
+    """The amounts that are compared, by the name of their row."""
     back = cost.backward
     return {
         "parameters": cost.amount("parameters"),
@@ -193,7 +193,7 @@ def _arguments(cost: Cost) -> dict[str, int]:
 
 
 def _default(recipe: Recipe, name: str) -> object:
-    """What an argument is where a layer is made without it."""
+    """The default of an argument of a layer."""
     parameter = signature(recipe.make).parameters.get(name)
     return None if parameter is None else parameter.default
 

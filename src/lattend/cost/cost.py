@@ -134,7 +134,7 @@ class Cost(Drawn, Result):
 
     @property
     def schedule(self) -> list[str]:
-        """At which step each cell runs, layer by layer."""
+        """The step at which each cell runs, layer by layer."""
         return [f"{layer.name}: {layer.depth.schedule}" for _, layer in self.parts]
 
     @property
@@ -150,7 +150,7 @@ class Cost(Drawn, Result):
 
     @property
     def statements(self) -> str:
-        """What it does, statement by statement: the set, the kind of work, and how many points."""
+        """The statements: the set of each, its kind of work, and how many points."""
         from lattend.cost.summary import statements
 
         return statements(self)
@@ -175,7 +175,7 @@ class Cost(Drawn, Result):
 
     @property
     def dense(self) -> Cost:
-        """What a tool that ignores the rule and the padding would report."""
+        """The cost that a tool reports which ignores the rule and the padding."""
         return self.changed(column="dense")
 
     @property
@@ -226,12 +226,12 @@ class Cost(Drawn, Result):
     __rmul__ = __mul__
 
     def repeat(self, times: Size) -> Cost:
-        """So many of these in sequence, with parameters of their own."""
+        """Repeats the layers in sequence, each time with parameters of their own."""
         check_letters([*repeats(times), *(size for _, recipe in self.recipes for size in recipe.sizes)])
         return replace(self.times(Amount.of(read_size("times", times))), name=f"{times} × {self.name}")
 
     def times(self, factor: Amount) -> Cost:
-        """So many of these, under the same name."""
+        """Multiplies the cost under the same name."""
         parts = tuple((factor * n, layer) for n, layer in self.parts)
         runs = tuple((factor * n, run) for n, run in self.runs)
         recipes = tuple((factor * n, recipe) for n, recipe in self.recipes)
@@ -415,7 +415,7 @@ class Cost(Drawn, Result):
         return f"{self.name}{way}{names}{' at ' + numbers if numbers else ''}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         from lattend.cost.summary import report_of
 
         return report_of(self)

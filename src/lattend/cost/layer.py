@@ -40,7 +40,7 @@ class Columns:
 
     @staticmethod
     def of(needed: Amount, dense: Amount) -> Columns:
-        """What runs is what is dense."""
+        """Columns whose executed number is the dense one."""
         return Columns(needed, lambda values: dense, dense)
 
     def column(self, name: str, values: Values) -> Amount | None:
@@ -185,7 +185,7 @@ NO_STEP = LayerDepth(ZERO, "nothing runs")
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What one layer does, and how its cells follow each other."""
+    """One layer: its statements, parameters and the order of its cells."""
 
     name: str
     statements: tuple[Statement, ...]

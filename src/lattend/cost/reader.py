@@ -182,7 +182,7 @@ class _Reading:
             raise self.source.error(f"{what} is {shown}, not {str(value).lower()}", *place)
 
     def pointing(self, place: Span, work: Callable[[], Any], lead: str = "") -> Any:
-        """What the work gives; its complaints point at the place."""
+        """The result of the work; its errors point at these characters."""
         try:
             return work()
         except (NoClosedForm, TooLarge):
@@ -272,7 +272,7 @@ class Catalogue(Printed):
         return self.entries[name]
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         parts: list[str] = []
         for entry in self.entries.values():
             parts += ["", f"{entry.name}: {entry.about}", f"  {entry.signature}"]
@@ -308,5 +308,5 @@ def _entry(name: str) -> LayerEntry:
 
 
 def _typed(value: Any) -> str:
-    """As it is typed in a text: true, none, same."""
+    """A value as it is typed in a text: true, none, same."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

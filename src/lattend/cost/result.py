@@ -46,7 +46,7 @@ class Result(Printed):
     @property
     @abstractmethod
     def heading(self) -> str:
-        """What it is the cost of."""
+        """A title: what was priced."""
 
     @property
     @abstractmethod
@@ -60,7 +60,7 @@ class Result(Printed):
 
     @property
     def missing(self) -> str:
-        """What is in no number: `not counted: aten._fft_r2c (1 call)`; nothing where all is known."""
+        """Operators that were not counted: `not counted: aten._fft_r2c (1 call)`; empty if there are none."""
         return ""
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Quantity:
 
 
 def label(quantity: str) -> str:
-    """What a quantity is called where people read it."""
+    """The label of a quantity, as people read it."""
     return LABELS.get(quantity, quantity)
 
 

@@ -122,7 +122,7 @@ def _lines(cost: Cost) -> list[tuple[str, str]]:
 
 
 def cache_label(cost: Cost) -> str:
-    """What is kept from one decoding step to the next: a KV cache, or the state of recurrent nets alone."""
+    """The label of the cache: KV cache, or recurrent state where all layers are recurrent."""
     streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
     return STATE if streams and all(streams) else label("cache")
 

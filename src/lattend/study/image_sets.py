@@ -39,15 +39,15 @@ class Package:
     advice: str
     megabytes: int
 
-    def places(self) -> list[Path]:
+    def directories(self) -> list[Path]:
         """A folder of the user's first, then where the package is installed."""
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lattend"
         return [cache / self.title.lower(), *map(Path, self.installed)]
 
-    def is_in(self, place: Path) -> bool:
-        return all((place / name).is_file() for name in self.files)
+    def is_in(self, directory: Path) -> bool:
+        return all((directory / name).is_file() for name in self.files)
 
-    def fetch(self, place: Path) -> None:
+    def fetch(self, directory: Path) -> None:
         """Downloads the package and puts its files into this folder."""
         shell_command = " ".join(self.command)
         if shutil.which(self.command[0]) is None:
@@ -60,19 +60,19 @@ class Package:
             if done.returncode or not archives:
                 reason = (done.stderr.strip() or done.stdout.strip() or "nothing came").splitlines()[-1]
                 raise LattendError(f"`{shell_command}` failed: {reason}; {self.advice}")
-            place.mkdir(parents=True, exist_ok=True)
-            self.unpack(archives[0], place)
-        missing = [name for name in self.files if not (place / name).is_file()]
+            directory.mkdir(parents=True, exist_ok=True)
+            self.unpack(archives[0], directory)
+        missing = [name for name in self.files if not (directory / name).is_file()]
         if missing:
             raise LattendError(f"the package that `{shell_command}` gave has no {missing[0]}; {self.advice}")
 
 
-def _fashion(place: Path) -> Split:
+def _fashion(directory: Path) -> Split:
     return (
-        _idx(place / "train-images-idx3-ubyte.gz")[:, None],
-        _idx(place / "train-labels-idx1-ubyte.gz").astype(np.int64),
-        _idx(place / "t10k-images-idx3-ubyte.gz")[:, None],
-        _idx(place / "t10k-labels-idx1-ubyte.gz").astype(np.int64),
+        _idx(directory / "train-images-idx3-ubyte.gz")[:, None],
+        _idx(directory / "train-labels-idx1-ubyte.gz").astype(np.int64),
+        _idx(directory / "t10k-images-idx3-ubyte.gz")[:, None],
+        _idx(directory / "t10k-labels-idx1-ubyte.gz").astype(np.int64),
     )
 
 
@@ -87,10 +87,10 @@ def _idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(lengths)
 
 
-def _cifar(place: Path) -> Split:
-    train = np.concatenate([_rows(place / f"data_batch_{at}.png") for at in range(1, 6)])
-    labels = {name: _labels(place / f"{name}_lables.json") for name in ("train", "test")}
-    return train, labels["train"], _rows(place / "test_batch.png"), labels["test"]
+def _cifar(directory: Path) -> Split:
+    train = np.concatenate([_rows(directory / f"data_batch_{at}.png") for at in range(1, 6)])
+    labels = {name: _labels(directory / f"{name}_lables.json") for name in ("train", "test")}
+    return train, labels["train"], _rows(directory / "test_batch.png"), labels["test"]
 
 
 def _rows(path: Path) -> NDArray[np.uint8]:
@@ -106,27 +106,27 @@ def _labels(path: Path) -> NDArray[np.int64]:
     return np.array(json.loads(path.read_text(encoding="utf-8")), np.int64)
 
 
-def _unpack_npm(archive: Path, place: Path) -> None:
+def _unpack_npm(archive: Path, directory: Path) -> None:
     with tarfile.open(archive) as file:
-        _take(file, (".png", ".json"), place)
+        _take(file, (".png", ".json"), directory)
 
 
-def _unpack_debian(archive: Path, place: Path) -> None:
+def _unpack_debian(archive: Path, directory: Path) -> None:
     with tempfile.TemporaryFile() as unpacked:
         done = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=unpacked, check=False)
         if done.returncode:
             raise LattendError(f"dpkg-deb cannot read {archive.name}; unpack it by hand")
         unpacked.seek(0)
         with tarfile.open(fileobj=unpacked) as file:
-            _take(file, ("-ubyte.gz",), place)
+            _take(file, ("-ubyte.gz",), directory)
 
 
-def _take(file: tarfile.TarFile, endings: tuple[str, ...], place: Path) -> None:
+def _take(file: tarfile.TarFile, endings: tuple[str, ...], directory: Path) -> None:
     """Puts the files with these endings into one folder."""
     for member in file:
         content = file.extractfile(member) if member.name.endswith(endings) else None
         if content is not None:
-            (place / Path(member.name).name).write_bytes(content.read())
+            (directory / Path(member.name).name).write_bytes(content.read())
 
 
 PACKAGES = {
@@ -202,7 +202,7 @@ class ImageSet(NamedTuple):
 def read_images(name: str, folder: str | os.PathLike[str] | None = None, fetch: bool = False) -> ImageSet:
     """The images of this name: digits, fashion (Fashion-MNIST) or cifar10 (CIFAR-10).
 
-    digits come with scikit-learn. The others are looked for in `folder`, or in the usual places, as their
+    digits come with scikit-learn. The others are looked for in `folder`, or in the usual folders, as their
     package has them or as NAME.npz; `fetch` downloads the package into the first of these.
     """
     if name not in NAMES:
@@ -214,28 +214,28 @@ def read_images(name: str, folder: str | os.PathLike[str] | None = None, fetch: 
             )
         return _digits()
     package = PACKAGES[name]
-    places = [Path(folder)] if folder is not None else package.places()
-    for place in places:
-        if (place / f"{name}.npz").is_file():
-            return ImageSet(name, *_arrays(place / f"{name}.npz"))
-        if package.is_in(place):
-            return _read(name, package, place)
+    directories = [Path(folder)] if folder is not None else package.directories()
+    for directory in directories:
+        if (directory / f"{name}.npz").is_file():
+            return ImageSet(name, *_arrays(directory / f"{name}.npz"))
+        if package.is_in(directory):
+            return _read(name, package, directory)
     if fetch:
-        package.fetch(places[0])
-        return _read(name, package, places[0])
-    looked = ", ".join(f'"{place}"' for place in places)
+        package.fetch(directories[0])
+        return _read(name, package, directories[0])
+    looked = ", ".join(f'"{directory}"' for directory in directories)
     raise LattendError(
         f"there is no {package.title} in {looked}; {package.advice} with folder=…, or fetch=True to download "
-        f'{package.megabytes} MB into "{places[0]}"'
+        f'{package.megabytes} MB into "{directories[0]}"'
     )
 
 
-def _read(name: str, package: Package, place: Path) -> ImageSet:
+def _read(name: str, package: Package, directory: Path) -> ImageSet:
     try:
-        return ImageSet(name, *package.read(place))
+        return ImageSet(name, *package.read(directory))
     except (OSError, EOFError, ValueError, KeyError) as error:
         raise LattendError(
-            f'cannot read {package.title} in "{place}": {error}; remove it and fetch it again'
+            f'cannot read {package.title} in "{directory}": {error}; remove it and fetch it again'
         ) from None
 
 

@@ -119,6 +119,6 @@ class Checkpoint:
 
 
 def hash_of(x: Tensor) -> str:
-    """Of the type, the shape and the numbers of a tensor."""
+    """A hash of the type, the shape and the numbers of a tensor."""
     numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
     return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()

@@ -275,7 +275,7 @@ class Comparison(Drawn, Printed):
         return Report(self.warning or self.title, [*parts, *self.crossing_lines])
 
     def _at(self) -> list[str]:
-        """At which numbers the table is, and which of them nobody gave."""
+        """The numbers of the table, and which of them are examples."""
         if not self.numbers:
             return []
         numbers = ", ".join(f"{name} = {value:,}" for name, value in self.numbers.items())
@@ -341,7 +341,7 @@ class Comparison(Drawn, Printed):
 
 
 def _different(counts: Mapping[str, Count | int | None]) -> dict[str, str]:
-    """What is known of each, if that is not the same for all."""
+    """The counts as texts, if they are not the same for all."""
     texts = {label: format_value(count) for label, count in counts.items() if count is not None}
     return texts if len(set(texts.values())) > 1 else {}
 

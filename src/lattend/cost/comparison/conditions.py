@@ -50,7 +50,7 @@ class When:
 
     @cached_property
     def text(self) -> str:
-        """As people write it; empty where it is always so."""
+        """The condition as people write it; empty where it always holds."""
         shown = [{p: allowed & self.seen[p] for p, allowed in box.items()} for box in self.boxes]
         texts = [_box(self.tests, box) for box in shown]
         return texts[0] if len(texts) == 1 else " or ".join(f"({t})" if " and " in t else t for t in texts)
@@ -161,7 +161,7 @@ def _inside(signs: Signs, box: Box) -> bool:
 
 
 def _order(tests: Sequence[Polynomial], sign: int) -> list[int]:
-    """In which order tests are dropped: of high degree first, then the longest, or the shortest."""
+    """The order in which tests are dropped: high degree first, then the longest, or the shortest."""
     return sorted(
         range(len(tests)), key=lambda p: (tests[p].degree(), sign * len(tests[p].terms)), reverse=True
     )

@@ -277,7 +277,7 @@ class Difference:
 
     @property
     def where(self) -> str:
-        """What is supposed besides, in words."""
+        """The divisibility that is assumed, in words."""
         return " and ".join(f"{modulus} divides {name}" for name, modulus in self.multiples.items())
 
     def is_defined(self, env: Mapping[str, Any]) -> Any:

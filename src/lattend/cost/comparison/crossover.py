@@ -158,7 +158,7 @@ class Crossover(Shown):
 
 
 def verdict(case: CrossingCase) -> str:
-    """What becomes of the first layer: passes, is passed, costs more always or never, same, several."""
+    """The fate of the first layer in a word: passes, is passed, always, never, same or several."""
     match case.signs:
         case (0,):
             return "same"

@@ -74,7 +74,7 @@ def _image(text: str, line: dict[str, str]) -> dict[str, str]:
 
 
 def _note(costs: dict[str, Cost], meanings: dict[str, str], image: dict[str, str]) -> str:
-    """That all are on one image, and which of them read it as a line."""
+    """A note that all layers are on one image, and which of them read it as a line."""
     pixels = image["positions"]
     lines = [label for label, meaning in meanings.items() if f"={pixels}" in meaning]
     if len({format_value(cost.positions) for cost in costs.values()}) > 1:

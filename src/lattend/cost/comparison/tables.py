@@ -115,7 +115,7 @@ class Architectures(Printed):
 
     @cached_property
     def claims(self) -> list[tuple[str, Verdict]]:
-        """What a convolution of n pixels costs, padding counted, against k²·d·n and k²·d²·n.
+        """Verdicts on a convolution of n pixels, padding counted, against k²·d·n and k²·d²·n.
 
         The first is a depthwise one, or one with a single output channel; for d channels in and out it fails.
         """
@@ -149,7 +149,7 @@ class Architectures(Printed):
         return f"One layer each: {self.n} positions of {self.d} numbers, {self.k} × {self.k} kernel{root}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         rows = [(name, *cells.values()) for name, cells in self.rows]
         parts: list[Table | str] = [
             Table(("", *LABELS.values()), rows, wraps=True),
@@ -357,7 +357,7 @@ class TrainTest(Printed):
         return f"RNN against Transformer: {letters}{'; at ' + numbers if numbers else ''}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         parts: list[Table | str] = []
         for question in QUESTIONS:
             rows = [answer.cells() for answer in self.tables[question.name]]

@@ -258,7 +258,7 @@ def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int,
 
 
 def _along(name: str, pair: Pair, axis: int) -> Size:
-    """What is given for one axis."""
+    """The value for one axis."""
     if isinstance(pair, tuple) and len(pair) != 2:
         raise NamingError(f"{name} is one number, or two: rows and columns, not {pair}")
     return pair[axis] if isinstance(pair, tuple) else pair

@@ -253,7 +253,7 @@ class Scores(PairStatements):
         return made
 
     def head_parameter(self, name: str, one: Amount) -> Array:
-        """So many numbers of every head, which attended pairs read."""
+        """A parameter of every head, which attended pairs read."""
         size = Columns.same(self.of("heads") * one)
         self.parameters.append(Array(name, size, "parameter", self.pairs.any() * size, of_head=one))
         return self.parameters[-1]

@@ -153,7 +153,7 @@ def vit(
 
 
 def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
-    """So many blocks; those that attend to the same encoder add up its gradients."""
+    """A stack of blocks; those that attend to the same encoder add up its gradients."""
     block = transformer_block(rule, **options)
     cross, blocks = options.get("cross"), block.repeat(layers)
     if cross is None:

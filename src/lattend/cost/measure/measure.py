@@ -34,7 +34,7 @@ def of(
     device: str = "cpu",
     dtype: torch.dtype | None = None,
 ) -> Profile:
-    """What `module` costs on `inputs`, layer by layer: parameters and operations of the forward pass.
+    """The cost of `module` on `inputs`, layer by layer: parameters and operations of the forward pass.
 
     `inputs` is a tensor, a tuple of arguments such as (q, k, v), or a dictionary of them by name; in each, a
     tuple of integers such as (1, 3, 224, 224) is the shape of a tensor of zeros, of `dtype` or of the
@@ -141,7 +141,7 @@ def _check_fits(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def device_of(module: Module) -> torch.device:
-    """Where the module's first parameter or buffer is; the CPU where it has none."""
+    """The device of the module's first parameter or buffer; the CPU where it has none."""
     first = next(module.parameters(), next(module.buffers(), None))
     return torch.device("cpu") if first is None else first.device
 
@@ -153,7 +153,7 @@ def _is_shape(value: Any) -> bool:
 
 @contextmanager
 def _as_it_was(module: Module) -> Iterator[None]:
-    """Where statistics that training gathers, and random numbers that are drawn, are put back afterwards."""
+    """A context that restores running statistics and random numbers afterwards."""
     parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
     kept = [(part, dict(part._buffers)) for part in parts]
     values = [(x, x.clone()) for x in module.buffers()] if module.training else []
@@ -174,7 +174,7 @@ def _as_it_was(module: Module) -> Iterator[None]:
 
 
 def profile(module: Module, meter: Meter) -> Profile:
-    """What the meter counted, by the modules' names."""
+    """The profile of what a meter counted, by the modules' names."""
     sums: dict[str, list[Tally]] = {}
     operations: dict[str, dict[str, list[Tally]]] = {}
     for (place, label, way), tally in meter.entries.items():
@@ -223,7 +223,7 @@ def own_parameters(module: Module) -> dict[str, int]:
 
 
 def notes(meter: Meter) -> tuple[str, ...]:
-    """What is not exact, in sentences: `mask not known: attention in layers.0.attn is counted dense`."""
+    """Sentences on inexact numbers: `mask not known: attention in layers.0.attn is counted dense`."""
     places: dict[str, list[str]] = {}
     for text, where in meter.notes:
         places.setdefault(text, []).append(where or "the module itself")
@@ -315,7 +315,7 @@ class FlopCounter:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where a number is not exact: `mask not known: …`."""
+        """Sentences on inexact numbers: `mask not known: …`."""
         return () if self._meter is None else notes(self._meter)
 
     def get_total_flops(self) -> int:

@@ -315,7 +315,7 @@ def _unchecked(func: Any) -> FunctionType:
 
 @contextmanager
 def _taken_apart() -> Iterator[None]:
-    """Where torch runs layers in their parts, and compiled functions as they are written."""
+    """A context in which torch runs layers in their parts, and compiled functions as they are written."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

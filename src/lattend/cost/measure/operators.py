@@ -20,7 +20,7 @@ FREE = set(_OPERATORS["free"].split())
 
 
 def _tallies(rows: list[dict[str, Any]]) -> dict[str, Tally]:
-    """What operators do to a number, by their names."""
+    """The operations of each operator a number, by name."""
     return {
         name: Tally(**tally) for row in rows for tally in [dict(row)] for name in tally.pop("names").split()
     }
@@ -31,7 +31,7 @@ _EACH, _EACH_GIVEN = _tallies(_OPERATORS["each"]), _tallies(_OPERATORS["each_giv
 
 
 def other(func: Any, op: Operation) -> Tally | None:
-    """What an operator that is no product does; None where it is not known."""
+    """The operations of an operator that is no product; None where it is not known."""
     if op.name in FREE or func.is_view:
         return NOTHING
     if op.name in _FORMULAS:
@@ -60,7 +60,7 @@ def _groups(op: Operation) -> tuple[int, int]:
 
 
 def _gathered(operations: Callable[[int, int], Tally]) -> Formula:
-    """What is done where so many numbers go in, and so many come out."""
+    """A formula in how many numbers go in and how many come out."""
     return lambda op: operations(*_groups(op))
 
 
@@ -138,7 +138,7 @@ def _rms_norm(op: Operation) -> Tally:
 
 
 def _norm_backward(op: Operation) -> Tally:
-    """Of the numbers, the weight and the bias; written with the two means of the gradient."""
+    """The gradients of the numbers, the weight and the bias of a norm."""
     numbers = op.first.numel()
     return Tally(multiplies=6 * numbers, adds=7 * numbers)
 
@@ -281,7 +281,7 @@ def grouped_on_meta(
     bias: Tensor | None = None,
     out_dtype: dtype | None = None,
 ) -> Tensor:
-    """What _grouped_mm gives, without numbers: torch takes all types but on the meta device, bfloat16 alone.
+    """The shape of _grouped_mm's result: on the meta device torch itself takes bfloat16 alone.
 
     Groups of terms give a matrix each, as a batch does; groups of rows or of columns lie in one matrix.
     """

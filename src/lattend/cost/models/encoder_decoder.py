@@ -77,7 +77,7 @@ class EncoderDecoder(Model):
         tile: int = TILE,
         encoder_length: int | None = None,
     ) -> ModelWork:
-        """As `forward`, of one forward and one backward; checkpointing runs the layers of both once more."""
+        """Multiply-adds of one forward and one backward; checkpointing runs the layers of both once more."""
         length = self.check_length(length, batch, tile)
         inputs = self.encoder_length(length, encoder_length)
         crossed = self._crossed(length, inputs, tile, 3, 3 + checkpointing, recomputed=True)
@@ -115,7 +115,7 @@ class EncoderDecoder(Model):
         return f"{self.family}: {self.head}; {layers}, width {self.width:,}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         return report_of(self)
 
     def json(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class ModelWork(Result):
         return f"{self.model.family}, {self.way}, length {self.length:,}{batch}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         rows = [(name, *(f"{value:,}" for value in columns)) for name, columns in self.parts.items()]
         parts = Table(("multiply-adds", *COLUMNS), rows)
         return Report(
@@ -218,7 +218,7 @@ class Model(Printed):
         return high
 
     def formulas(self, *, training: bool = False) -> Report:
-        """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
+        """The work of each kind of part and layer and the KV cache as formulas: n tokens of b sequences."""
         from lattend.cost.models.summary import formula_report
 
         return formula_report(self, training=training)
@@ -256,7 +256,7 @@ class Model(Printed):
         return f"{self.family}: {self.head}; {len(self.layers)} layers, width {self.width:,}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         from lattend.cost.models.summary import report_of
 
         return report_of(self)

@@ -39,7 +39,7 @@ OWN, GIVEN = "its own attention", "the rules it was given"
 
 @dataclass(frozen=True, repr=False)
 class ServingPrice(Printed):
-    """What a model takes with one kind of attention; FLOPs are two a multiply-add, by kind of part.
+    """The price of serving with one kind of attention; FLOPs are two a multiply-add, by kind of part.
 
     `prefill_flops` are those of a token of the prompt on average, `decode_flops` those of the token made at
     this context. `cache_bytes` are those of one sequence, `fits` is how many such sequences the machine's
@@ -61,7 +61,7 @@ class ServingPrice(Printed):
         return None if self.decode is None else self.batch / self.decode.seconds
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         rows = [("prefill", str(self.prefill))]
         if self.decode is not None:
             rows += [
@@ -152,7 +152,7 @@ class Serving(Printed, Drawn):
         return f"{self.model.family}, serving on {self.machine.name}: context {self.length:,}, {sequences}"
 
     def report(self) -> Report:
-        """What it prints."""
+        """The printed report."""
         from lattend.cost.models.serving_report import serving_report
 
         return serving_report(self)
@@ -207,7 +207,7 @@ def serving(
     rule: RuleLike | None = None,
     layers: Iterable[int] | None = None,
 ) -> Serving:
-    """What a model takes to serve at a context of `length` tokens, as far as a roofline tells.
+    """The price of serving a model at a context of `length` tokens, by a roofline.
 
     The model is one of `config`, or what `config` takes. A machine is a name, a Machine, or numbers as in
     "flops=990T,bandwidth=3.35TB/s,memory=80GB"; several `machines` are taken as one, nothing lost between

@@ -149,7 +149,7 @@ def _remarks(model: Model) -> Iterator[str]:
 
 
 def filled_in(model: Model) -> list[str]:
-    """What the config leaves out, as a sentence; none where it says all."""
+    """The defaults that were filled in, as a sentence; nothing where the config says all."""
     defaults = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
     return [f"not in the config, taken as transformers does: {defaults}"] if defaults else []
 
@@ -192,7 +192,7 @@ N, B = read_size("n", "n"), read_size("b", "b")
 
 @dataclass(frozen=True)
 class PartFormula:
-    """What one kind of part needs, in layers that are alike: in one of them, and in all."""
+    """The formula of one kind of part in layers that are alike: for one of them, and for all."""
 
     part: str
     layers: int
@@ -268,7 +268,7 @@ def _of_layer(layer: ModelLayer, model: Model, training: bool) -> Iterator[tuple
 
 
 def _outside(model: Model, training: bool) -> dict[str, Amount]:
-    """What stands before and after the layers; pixels need no gradient."""
+    """The parts before and after the layers; pixels need no gradient."""
     amounts: dict[str, Amount] = {}
     for part in model.outside:
         if part.multiply_adds:

@@ -32,7 +32,7 @@ class PlainLayer:
         return shapes.size(self.weights) + sum(map(prod, self.inputs))
 
     def run(self) -> Ran:
-        """What it costs, counted by running it once on random numbers."""
+        """Runs it once on random numbers and counts."""
         return run(self.code, self.weights, *self.inputs)
 
 
@@ -197,7 +197,7 @@ def _masks(rule: Rule, heads: int, sizes: Mapping[str, int]) -> tuple[list[atten
 
 @dataclass(frozen=True)
 class _Between:
-    """What lies between a query and a key of a rule: k - q an axis, and its entry in a table."""
+    """The shift between a query and a key of a rule: k - q on each axis, and its entry in a table."""
 
     rule: Rule
     radius: tuple[int, ...] | None
@@ -314,7 +314,7 @@ _LAYERS: dict[str, Callable[..., PlainLayer]] = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run had and did."""
+    """The parameters, depth and operations of a run."""
 
     parameters: int
     depth: int  # sequential, in units
@@ -323,7 +323,7 @@ class Ran:
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
-    """What a layer does, called with inputs of these shapes and then its weights; all outputs are used.
+    """Runs a layer on random inputs and weights of these shapes, forward and backward.
 
     >>> from lattend.cost.reference.nets import linear
     >>> ran = run(linear, {"weight": (4, 3)}, (2, 3))  # two tokens: 2*3*4, and twice that going back

@@ -197,7 +197,7 @@ def depth(nested: Any) -> int:
 
 @dataclass
 class Backward:
-    """What going back cost, and the gradient of each number it came to."""
+    """The operations of a backward pass, and the gradient of each number."""
 
     tape: CountingTape
     gradients: dict[CountingNumber, float]
@@ -322,7 +322,7 @@ def zeros(like: Scalar, size: int) -> Vector:
 
 
 def blocks(vector: Vector, count: int) -> list[Vector]:
-    """So many parts of one size: the gates that are stacked in a vector.
+    """Parts of equal size: the gates that are stacked in a vector.
 
     >>> blocks([1.0, 2.0, 3.0, 4.0], 2)
     [[1.0, 2.0], [3.0, 4.0]]

@@ -29,7 +29,7 @@ def recurrent(
     initial: bool = True,
     in_turn: bool = False,
 ) -> Matrix:
-    """What the last layer of an "rnn", "lstm" or "gru" gives at every step; a cell of a layer is a unit.
+    """The outputs of an "rnn", "lstm" or "gru" at every step of its last layer; a cell is a unit.
 
     With `initial`, the first step is given a state of zeros and multiplies it; otherwise it leaves it out.
     With `in_turn`, every cell waits for the one before it, in this layer and at the end of the last.
@@ -142,7 +142,7 @@ def rnn2d_stack(
     *,
     initial: bool = False,
 ) -> Pixels:
-    """What the last layer gives every pixel, its directions side by side.
+    """The outputs of the last layer at every pixel, directions side by side.
 
     Direction 0 goes down and right, 1 down and left, 2 up and right, 3 up and left. The weights of layer 0,
     direction 1 are "0.1.W_in" and so on; a layer above the first is given all directions of the one below.

@@ -214,13 +214,13 @@ def _relations(lines: Sequence[DerivedLine]) -> list[int]:
 
 
 def _alone(lines: Sequence[DerivedLine]) -> list[bool]:
-    """Of each line, whether it is all of its chain: such lines stand together."""
+    """Whether each line is its whole chain; such lines stay together."""
     starts = [line.left is not None for line in lines] + [True]
     return [starts[index] and starts[index + 1] for index in range(len(lines))]
 
 
 def _column(lines: Sequence[DerivedLine], wide: int) -> int:
-    """Where the reasons of these lines begin: after all formulas that leave room for one."""
+    """The column where reasons begin: after all formulas that leave room for one."""
     indents = [0 if line.left is not None else at for line, at in zip(lines, _relations(lines), strict=True)]
     widths = [_width(line.formula) + indent for line, indent in zip(lines, indents, strict=True)]
     return max((one for one in widths if one <= wide // 2), default=0) + 3

@@ -35,7 +35,7 @@ class Link:
 
 
 class Ground(Protocol):
-    """What a chain is checked on."""
+    """The protocol of a check: the cases that every line of a chain must hold on."""
 
     def check(self, before: Term, link: Link, after: Term) -> str:
         """How the link from `before` to `after` was checked; raises DerivationError where it fails."""
@@ -268,7 +268,7 @@ def derive(name: str, **options: Any) -> Derivation:
 
 
 def draft(name: str) -> Callable[..., Draft]:
-    """What writes the derivation of this name down."""
+    """The function that writes down the derivation of this name."""
     if name not in HOMES:
         close = close_names(str(name).lower(), HOMES)
         hint = f"did you mean {close[0]}? There" if close else "there"

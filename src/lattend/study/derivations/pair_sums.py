@@ -51,7 +51,7 @@ class Counted:
         return f"proved to be the number of {'keys of a query' if self.per else 'pairs'} where {condition}"
 
     def _check_reading(self, text: str, shown: Term) -> None:
-        """That what is shown is what is claimed: two grammars read the formula, with one value."""
+        """Checks that both grammars read the formula with the same values."""
         names = [*self.count.names]
         claimed = parse_formula(text, names)
         if isinstance(claimed, BigO):

@@ -31,7 +31,7 @@ class Disc:
 
 
 def disc(polynomial: Poly) -> Disc:
-    """Where the roots of a polynomial in z lie; its coefficients are in QQ or in a real number field.
+    """Counts the roots of a polynomial in z inside, on and outside the unit circle, exactly.
 
     Roots that come as pairs z and 1/z are those common to it and its mirror z^n·f(1/z). Without them the
     signs of the Schur–Cohn matrix count the rest; the pairs on the circle are real z + 1/z in [-2, 2].
@@ -121,7 +121,7 @@ H = sympy.Symbol("h", positive=True)
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What powers of a matrix do to a vector, and where the eigenvalues lie.
+    """The behaviour of powers of a matrix, and where its eigenvalues lie.
 
     converges  to 0, all eigenvalues inside the unit circle
     settles    to a limit: 1 is the only eigenvalue on the circle
@@ -202,7 +202,7 @@ class MatrixOfH(Shown):
         return matrix, sympy.Poly.from_list(coefficients, Z, domain=domain)
 
     def at(self, h: Any) -> Behaviour | None:
-        """What the powers do at one exact h; None where that is in no small number field."""
+        """The behaviour at one exact h; None where that is in no small number field."""
         rows = self.rows_at(h)
         return None if rows is None else behaviour(*rows)
 
@@ -264,7 +264,7 @@ class MatrixOfH(Shown):
 
 
 def behaviour(matrix: DomainMatrix, characteristic: Poly) -> Behaviour:
-    """What the powers of a matrix over a number field do."""
+    """The behaviour of powers of a matrix over a number field."""
     roots = disc(characteristic)
     if roots.outside:
         return Behaviour("diverges", roots)

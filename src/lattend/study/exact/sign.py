@@ -115,7 +115,7 @@ def is_zero(value: Any) -> bool:
 
 
 def limit(value: Any, name: str) -> Any:
-    """What the expression tends to as the real symbol of this name grows without end.
+    """The limit of the expression as the real symbol of this name grows without end.
 
     >>> limit(1 / (1 + sympy.exp(-sympy.Symbol("a", real=True))), "a")
     1

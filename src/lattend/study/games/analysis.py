@@ -53,7 +53,7 @@ class Best:
 
 @dataclass(frozen=True)
 class StepOutcome(Shown):
-    """What happens at one step: kind, the factor by which distances shrink or grow a step, and the period.
+    """The outcome at one step: its kind, the factor by which distances change a step, and the period.
 
     kind is converges, settles (on one of many equilibria), cycles, grows, diverges, or undecided.
     """
@@ -122,7 +122,7 @@ class Analysis(Drawn, Printed):
         return merged([replace(one, behaviour=self._decided(one.behaviour)) for one in all_ranges])
 
     def _decided(self, powers: Behaviour | None) -> Behaviour | None:
-        """What the game does where its linear part does this.
+        """The behaviour of the game, from that of its linear part.
 
         With eigenvalues on the unit circle only a linear gradient decides, and what settles may do so away
         from the equilibria.
@@ -236,7 +236,7 @@ class Analysis(Drawn, Printed):
         return self._moved(form), lines
 
     def at(self, step: Any) -> StepOutcome:
-        """What happens at one step h of the minimiser.
+        """The outcome at one step h of the minimiser.
 
         >>> from lattend.study.games.game import Game
         >>> Game("p*q").analyse("alternating").at(1).period
@@ -265,7 +265,7 @@ class Analysis(Drawn, Printed):
 
     @cached_property
     def here(self) -> StepOutcome | None:
-        """What happens at the step that was asked for."""
+        """The outcome at the step that was asked for."""
         return None if self.step is None else self.at(self.step)
 
     def float_factor(self, h: Any) -> float:
@@ -289,7 +289,7 @@ class Analysis(Drawn, Printed):
         return analysis_data(self)
 
     def report(self) -> Report:
-        """What is proved, and for which steps."""
+        """The proved behaviour by ranges of steps."""
         return analysis_report(self)
 
     def __repr__(self) -> str:

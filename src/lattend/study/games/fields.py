@@ -50,7 +50,7 @@ class PlainField(ABC):
         return self._down_length((*p, *q), self.first)[self.first :]
 
     def _shared(self, gradient: Vector, movers: str) -> tuple[Vector, Vector]:
-        """What belongs to each player, 0 where it does not move."""
+        """Each player's part, 0 for a player that does not move."""
         return gradient[: self.first] if "p" in movers else 0, gradient[self.first :] if "q" in movers else 0
 
     def _down_length(self, values: Sequence[Any], many: int) -> Vector:
@@ -152,7 +152,7 @@ MOST_TERMS = 24  # of a formula that is multiplied out
 
 @dataclass(frozen=True, eq=False)
 class StepMap(Printed):
-    """Where one step leads, for every place at once.
+    """One step as formulas of the place where it begins.
 
     formulas  the new place of each name, and what the method remembers: {"p": -q, "q": p + q}
     value     f at the new place

@@ -193,7 +193,7 @@ class Game(Shown):
         return re.sub(r"\b([pq])(?= first)", lambda found: players[found[1]], str(method))
 
     def equilibria(self) -> Equilibria:
-        """Where the gradient is 0: all of them for polynomials, exactly, and what each one is."""
+        """The points where the gradient is 0, exact and complete for polynomials, with the kind of each."""
         return self._equilibria
 
     @cached_property

@@ -111,13 +111,13 @@ def with_pictures(orbit: Orbit, at: Any = None) -> Picture:
 
 
 def with_equilibria(equilibria: Equilibria) -> Picture:
-    """What each equilibrium is, with all of them in the phase portrait."""
+    """The kinds of all equilibria, with the phase portrait."""
     phase, notes = phase_plane(equilibria.game, (), (), rest_of(equilibria.game))
     return figure(equilibria.report(), (phase,), notes)
 
 
 def around(equilibrium: Equilibrium) -> Picture:
-    """What the equilibrium is, with the phase portrait about it."""
+    """The kind of an equilibrium, with the phase portrait about it."""
     game = equilibrium.game
     phase, notes = phase_plane(game, (), (), Rest((equilibrium,)))
     facts, data = (
@@ -128,7 +128,7 @@ def around(equilibrium: Equilibrium) -> Picture:
 
 
 def with_factors(analysis: Analysis) -> Picture:
-    """What is proved, with the factor a step against the step h, computed in floats.
+    """The report of an analysis, with the factor a step against the step h, computed in floats.
 
     The picture goes half as far again as the last end of a range, or as the step that was asked for.
     """
@@ -168,7 +168,7 @@ def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
 
 
 def _names(orbits: Sequence[Orbit]) -> list[str]:
-    """What tells the orbits apart: the method, the steps, or both."""
+    """The names of the orbits: their methods, their steps, or both."""
     methods, steps = (
         [orbit.game.rule_text(orbit.method) for orbit in orbits],
         [orbit.step_text for orbit in orbits],
@@ -183,14 +183,14 @@ def _names(orbits: Sequence[Orbit]) -> list[str]:
 
 
 def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
-    """What all orbits have in common, which their names do not say."""
+    """The method or steps that all orbits share."""
     common = {orbit.game.rule_text(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
     words = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
     return (words,) if words else ()
 
 
 def _outcome(orbit: Orbit, rest: Rest) -> tuple[str, ...]:
-    """What is proved of the orbit's method at its step, near the nearest equilibrium, where that can be."""
+    """The proved outcome of the orbit's method at its step, near the nearest equilibrium."""
     equilibrium = rest.nearest(orbit)
     if equilibrium is None:
         return ()
@@ -318,7 +318,7 @@ def _word(outcome: StepOutcome) -> str:
 
 
 def _reading(cells: Sequence[Sequence[StepOutcome]]) -> str:
-    """What the words in the cells mean, those that are there."""
+    """The meaning of the words in the cells."""
     kinds = {outcome.kind for row in cells for outcome in row}
     sentences = ["a number below 1 converges, above 1 diverges"]
     sentences += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
@@ -329,7 +329,7 @@ def _reading(cells: Sequence[Sequence[StepOutcome]]) -> str:
 
 
 def _ranges(one: Analysis) -> str:
-    """Where the method converges and how fast at best; where it does not, what it does."""
+    """The steps at which a method converges, and how fast at best; else what it does."""
     if one.matrix is None:
         return one.note
     kinds: dict[str, list[str]] = {}

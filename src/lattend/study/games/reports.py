@@ -256,7 +256,7 @@ def _matrix(matrix: MatrixOfH) -> Maths:
 
 
 def outcome_words(outcome: StepOutcome) -> str:
-    """What a method does at a step, with the formulas in it."""
+    """An outcome in words, with its formulas marked."""
     return marked(
         str(outcome),
         [maths(f"M^{outcome.period} = 1") if outcome.period else maths(factor_text(outcome.factor))],

@@ -134,7 +134,7 @@ class RingField:
         return float(value)
 
     def samples(self, p: Tensor) -> Tensor:
-        """What the generator makes of noise that is the same at every step and for every seed."""
+        """Samples of the generator, from noise that is the same at every step and for every seed."""
         noise = torch.randn(SHOWN, self.ring.noise, generator=torch.Generator().manual_seed(0))
         with torch.no_grad():
             return self.generator(p, noise)

@@ -37,11 +37,11 @@ class EvidenceBound(Printed):
 
     @property
     def factor(self) -> float:
-        """What nats are multiplied by to be in the unit: 1, or 1 / (D log 2) for bits in each of D."""
+        """The factor from nats to the unit: 1, or 1 / (D log 2) for bits in each of D."""
         return 1.0 if self.unit == "nats" else 1 / (self.dimensions * math.log(2))
 
     def mean_of(self, examples: int) -> str:
-        """What the bound is the mean of."""
+        """A description of the examples that the bound is a mean over."""
         return f"mean of {many(examples, 'example')} of {many(self.dimensions, 'number')}"
 
     def into(self, unit: str) -> Self:
@@ -55,12 +55,12 @@ class EvidenceBound(Printed):
 
     @property
     def population_error(self) -> float | None:
-        """Of value as the mean over whatever the batch was drawn from; None when there is one example."""
+        """The standard error of value for the population of the batch; None when there is one example."""
         values = self.values.detach().double()
         return None if len(values) < 2 else values.std().item() / math.sqrt(len(values))
 
     def error_of(self, estimates: Tensor) -> float | None:
-        """Of the mean of estimates [samples, batch] over both, the batch being fixed; None from one sample.
+        """The standard error of the mean of estimates [samples, batch] for this batch; None from one sample.
 
         Each example is the mean of its samples, so its variance is that of one divided by their number.
         """
@@ -168,22 +168,22 @@ class ELBO(EvidenceBound):
 
     @property
     def loss(self) -> Tensor:
-        """What training minimises, in nats."""
+        """The loss of training, in nats."""
         return self.penalty - _expected(self.log_likelihoods, self.probabilities).mean()
 
     @property
     def standard_error(self) -> float | None:
-        """Of value as the bound for this batch: 0 where all z are summed, None when there is one sample."""
+        """The standard error of value for this batch: 0 where all z are summed, None from one sample."""
         return self._error(self.log_likelihoods - self.divergences)
 
     @property
     def reconstruction_error(self) -> float | None:
-        """Of reconstruction: 0 where all z are summed, None when there is one sample."""
+        """The standard error of reconstruction: 0 where all z are summed, None from one sample."""
         return self._error(self.log_likelihoods)
 
     @property
     def kl_error(self) -> float | None:
-        """Of kl: 0 in closed form, None when it is from one sample."""
+        """The standard error of kl: 0 in closed form, None from one sample."""
         return 0.0 if self.closed else self._error(self.divergences)
 
     def _error(self, estimates: Tensor) -> float | None:

@@ -128,7 +128,7 @@ def summed(values: Tensor, axes: int) -> Tensor:
 
 
 def no_closed_form(q: Distribution, p: Distribution) -> DomainError:
-    """What is said when a closed form was asked for and there is none."""
+    """The error for a closed form that does not exist."""
     return DomainError(
         f'KL({_word(q)} ‖ {_word(p)}) has no closed form here; take "auto" or "sample", '
         "which draws and gives a standard error"
@@ -201,11 +201,11 @@ class Foreign:
 
     @property
     def shape(self) -> torch.Size:
-        """Of one draw."""
+        """The shape of one draw."""
         return self.inner.batch_shape + self.inner.event_shape
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """What the object itself says, its own errors as ours."""
+        """The log-probability by the object itself, with its errors as ours."""
         try:
             return self.inner.log_prob(x)
         except ValueError as error:

@@ -46,12 +46,12 @@ class Importance(EvidenceBound):
 
     @property
     def loss(self) -> Tensor:
-        """What training minimises: −value, in nats."""
+        """The loss of training: −value, in nats."""
         return -self.bounds.mean()
 
     @property
     def standard_error(self) -> float | None:
-        """Of value as the bound for this batch, from the repeats; None when k = samples = 1.
+        """The standard error of value for this batch, from the repeats; None when k = samples = 1.
 
         When samples = 1 it comes from the spread of the weights: the variance of the log of their mean is
         about (Σ w² / (Σ w)² − 1/k) · k / (k − 1), too small where few weights count.

@@ -183,7 +183,7 @@ class Recall(nn.Module):
         return self.answer(self.network(self.symbols(symbols)))
 
     def draw(self, many: int) -> Tensor:
-        """So many sequences of random symbols."""
+        """Draws sequences of random symbols."""
         return torch.randint(SYMBOLS, (many, len(self.distances)), generator=self.random)
 
     def train_for(self, steps: int, report: Callable[[int, float], object]) -> None:

@@ -188,7 +188,7 @@ class Findings:
 
     @property
     def accuracy(self) -> dict[str, float]:
-        """Of each run, after its last epoch."""
+        """The test accuracy of each run after its last epoch."""
         return {name: run.epochs[-1].accuracy for name, run in self.record.runs.items() if run.epochs}
 
     @property
@@ -230,7 +230,7 @@ class Findings:
         )
 
     def wholeness(self) -> str:
-        """In which layer heads come nearest to single pixels."""
+        """The layer whose heads come nearest to single pixels, in a sentence."""
         least = int(np.argmin(self.end.off))
         off = f"{_two(self.end.off[least])} off; they began at {_two(self.start.off[least])}"
         return f"Centres of layer {least + 1} end nearest to single pixels, {off}, and chance is {_two(OFF)}."
@@ -310,7 +310,7 @@ def _facts(findings: Findings) -> list[tuple[str, str]]:
 
 
 def words_of(settings: HeadSettings) -> list[tuple[str, str]]:
-    """What the columns are."""
+    """The meaning of each column."""
     patch, kernel = settings.patch, settings.kernel
     unit = "pixels" if patch == 1 else f"patches of {patch} × {patch} pixels"
     return [
@@ -344,12 +344,12 @@ def _layers(numbers: Sequence[int]) -> str:
 
 # Each column of the table, and the numbers by layer that stand in it
 COLUMNS: dict[str, Callable[[Findings], Floats]] = {
-    "began": lambda found: found.start.centres,
-    "centres": lambda found: found.end.centres,
-    "moved": lambda found: found.moved,
-    "width": lambda found: found.end.width,
-    "off pixel": lambda found: found.end.off,
-    "grid": lambda found: found.end.grid,
+    "began": lambda findings: findings.start.centres,
+    "centres": lambda findings: findings.end.centres,
+    "moved": lambda findings: findings.moved,
+    "width": lambda findings: findings.end.width,
+    "off pixel": lambda findings: findings.end.off,
+    "grid": lambda findings: findings.end.grid,
 }
 
 

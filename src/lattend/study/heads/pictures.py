@@ -48,7 +48,7 @@ def wider(moment: HeadMoment, side: float) -> list[int]:
 
 
 def moment_title(record: Record, moment: HeadMoment, run: str) -> str:
-    """What is shown, and when."""
+    """The title of a moment: which run, and when."""
     held = ", centres held fixed" if run == CONTROL else ""
     when = (
         f"after {significant(moment.epoch, 6)} of {record.settings.epochs} epochs"
@@ -59,7 +59,7 @@ def moment_title(record: Record, moment: HeadMoment, run: str) -> str:
 
 
 def columns(layers: int) -> int:
-    """Of panels: two for four, three for six."""
+    """The number of panels in a row: two for four layers, three for six."""
     return layers if layers <= 3 else 2 if layers == 4 else 3
 
 
@@ -101,7 +101,7 @@ def draw_paths(record: Record) -> Picture:
 
 
 def _paths(title: str, ways: Floats, kernel: int, side: float) -> Chart:
-    """Of one layer, [moments, heads, (dy, dx)]; rows of an image count downwards, and a chart's upwards."""
+    """The chart of one layer's [moments, heads, (dy, dx)], with rows counted downwards as in images."""
     points = np.stack([ways[..., 1], -ways[..., 0]], -1)
     taps = [(head.centre[1], -head.centre[0]) for head in kernel_heads(kernel)]
     strokes = tuple(

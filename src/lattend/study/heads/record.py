@@ -35,7 +35,7 @@ FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What was trained, and how; rows and columns of positions, each `patch` × `patch` pixels."""
+    """The data and settings of a training; positions are `patch` × `patch` pixels."""
 
     data: str
     train_images: int
@@ -224,13 +224,13 @@ class Record(Drawn, Printed):
         return Findings(self)
 
     def report(self) -> Report:
-        """What was found, as tables and sentences."""
+        """The findings as tables and sentences."""
         from lattend.study.heads.findings import report
 
         return report(self)
 
     def summary(self) -> dict[str, Any]:
-        """What the report says, in numbers."""
+        """The numbers of the report."""
         from lattend.study.heads.findings import summary
 
         return summary(self.findings)

@@ -119,7 +119,7 @@ class HeadNet(nn.Module):
 
     @property
     def encodings(self) -> list[Quadratic]:
-        """Of each layer."""
+        """The encoding of each layer."""
         return [block.attention.encoding for block in self.blocks if isinstance(block, HeadBlock)]
 
     def heads(self) -> list[list[Head]]:

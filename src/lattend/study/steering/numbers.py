@@ -56,7 +56,7 @@ def read(name: str, numbers: Any) -> NumberArray:
 
 
 def rounding(dtype: Any) -> float:
-    """What is taken for 0, of numbers of size 1 in this dtype of numpy.
+    """The largest number that counts as 0, for numbers of size 1 in this dtype of numpy.
 
     >>> rounding(np.dtype("float64"))
     1e-07

@@ -175,7 +175,7 @@ def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
 
 
 def _by_length(steered: Steered) -> tuple[Chart, ...]:
-    """Where no sharpness is needed: the same query made shorter and longer."""
+    """Charts of the same query made shorter and longer, where no sharpness is needed."""
     if np.ptp(plain(steered.logits)) < SAME:
         return ()
     lengths = np.linspace(0.0, 2.0, PLACES)

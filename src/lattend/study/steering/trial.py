@@ -28,7 +28,7 @@ SAME = 1e-9  # of the length of vectors: directions and logits of floats that di
 def try_query(
     keys: Any, query: Any, weights: Any = None, values: Any = None, scale: float | str = 1
 ) -> Trial:
-    """What attention over `keys` [m, D] returns for this `query` [D]: softmax(scale·Kq).
+    """Attention over `keys` [m, D] for this `query` [D]: softmax(scale·Kq).
 
     With the wished `weights` [m], also how far it is from them, and the query that `steer` finds instead.
 
@@ -159,7 +159,7 @@ class Trial(Drawn, Printed):
 
     @property
     def how(self) -> str:
-        """What the query's direction does, and what its length would, in a sentence or two."""
+        """The effect of the query's direction and of its length, in a sentence or two."""
         return " ".join((*self._aim(), self._longer()))
 
     def _aim(self) -> list[str]:

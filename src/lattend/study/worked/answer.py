@@ -121,7 +121,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 class StrayNumbers(NamedTuple):
-    """What a row has beyond the numbers of its step: those of a vector too many."""
+    """The numbers that a row has too many."""
 
     name: str
     head: int
@@ -287,7 +287,7 @@ def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str
 
 
 class _Misfit(Exception):
-    """Where nested lists are not as long as they should be."""
+    """Raised where nested lists have the wrong length."""
 
 
 def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where: str = "it") -> Any:

@@ -81,7 +81,7 @@ def _sums(have: Have, exercise: Exercise) -> Tables:
 
 
 def _decimal_weights(have: Have, exercise: Exercise) -> Tables:
-    """Where a query attends to no key all its weights are 0."""
+    """The weights; all are 0 for a query that attends to no key."""
     return tuple(
         tuple(
             tuple(power / total if any(row) else Decimal(0) for power in row)
@@ -150,7 +150,7 @@ def steps(exercise: Exercise, have: Have) -> dict[str, Step]:
 
 
 def projection(exercise: Exercise, name: str) -> str:
-    """What q, k or v is: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
+    """The formula of q, k or v: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
     if exercise.direct:
         return "given"
     source = "y" if exercise.crosses and name != "q" else "x"
@@ -176,7 +176,7 @@ def convention(exercise: Exercise) -> str:
 
 
 def exercise(inputs: Exercise) -> tuple[Step, ...]:
-    """What the work starts from: tokens, memory and matrices as they were given."""
+    """The exercise as tables: tokens, memory and matrices as they were given."""
     if inputs.direct:
         return (*_direct(inputs), *_matrices(inputs, "o"))
     first_steps = [Step("tokens", "Tokens", "x", (_numbers(inputs.tokens),), False, "token", "component")]
@@ -333,7 +333,7 @@ def _outputs(exercise: Exercise, have: Have, mixed: Step) -> Step:
 
 
 def _combined(row: Sequence[MatrixEntry], column: Sequence[Any], value: Decimal) -> MatrixEntry:
-    """What W_o makes of the heads' numbers: known at once where all of them are."""
+    """The product of the heads' numbers with a column of W_o: exact at once where all of them are."""
     used = [(one, factor) for one, factor in zip(row, column, strict=True) if factor != 0]
     if all(one.known is not None for one, _ in used):
         return number(dot([one.known for one, _ in used], [factor for _, factor in used]), value)

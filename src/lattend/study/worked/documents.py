@@ -29,7 +29,7 @@ Cells = list[list[str]]
 
 
 def terminal(worked: Worked, width: int | None = None, places: int = 4, show: str = "both") -> str:
-    """What is given and all steps, in lines no longer than `width`; short tables beside each other."""
+    """The exercise and all steps, in lines no longer than `width`; short tables side by side."""
     columns = max(NARROWEST, width or terminal_columns())
     lines = wrap_text("Attention worked through", columns)
     for statement in worked.statements(show):
@@ -79,7 +79,7 @@ def _row(blocks: list[list[str]]) -> list[str]:
 
 
 def forms_of(step: Step, rows: Rows, show: str) -> tuple[str, ...]:
-    """What of a table is written: exact forms, decimals, or both; one where the two are alike or too long."""
+    """The forms that a table shows: exact, decimal or both; one where the two are alike or too long."""
     if show not in SHOWN:
         raise NamingError(f"show is one of {', '.join(SHOWN)}, not {show!r}")
     if show == "decimal" or not step.readable:
@@ -133,7 +133,7 @@ def _line(name: str, cells: Sequence[str], wide: Sequence[int], right: bool) -> 
 
 
 def _in_groups(step: Step, cells: Cells, width: int, right: bool) -> list[str]:
-    """As many columns at a time as there is room for."""
+    """Rows with as many columns at a time as fit."""
     margin = len(str(len(cells)))
     lines: list[str] = []
     first = last = 0
@@ -274,7 +274,7 @@ def _signs(written: str) -> str:
 
 
 def markdown(worked: Worked, places: int = 4, show: str = "both") -> str:
-    """What is given and all steps, each under a heading of its own."""
+    """The exercise and all steps, each under its own heading."""
     lines = ["# Attention worked through", ""]
     for statement in worked.statements(show):
         lines += [statement.replace("|", r"\|"), ""]

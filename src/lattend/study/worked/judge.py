@@ -48,7 +48,7 @@ class NumberVerdict:
 
 @dataclass(frozen=True, repr=False)
 class Judgement(Shown):
-    """What was found of each number; true when there is no slip and no row has too many. Prints each once."""
+    """A verdict on each number; true when there is no slip and no row has too many numbers."""
 
     verdicts: tuple[NumberVerdict, ...]
     heads: int = 1
@@ -136,7 +136,7 @@ class _Judge:
         return NumberVerdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
 
     def _ways(self, place: Place, step: int, earlier: list[int]) -> Iterator[tuple[int, DecimalInterval]]:
-        """What a number may have been worked out as: from each given step, then with rounding after it."""
+        """The values a number may have been worked out from: each given step, then with rounding after it."""
         for last in earlier:
             yield last, interval(at(self._chain(last), place))
         places = self.written[place].places

@@ -36,7 +36,7 @@ class Origin:
 
 
 def origin(worked: Worked, place: Place, places: int = 4) -> Origin:
-    r"""Where the number at a place, (step, head, row, column), comes from.
+    r"""The sources of the number at a place, (step, head, row, column).
 
     >>> from lattend.study.worked.work import EXAMPLE, work
     >>> print(origin(work(**EXAMPLE), ("scores", 0, 0, 1)).latex)
@@ -58,7 +58,7 @@ class Made(NamedTuple):
     why: str = ""  # instead: what decides it
 
     def result(self, entry: MatrixEntry, places: int) -> str:
-        """What it is made of, then its exact form, then its decimal: each once."""
+        """The number's parts, its exact form and its decimal, each once."""
         decimal = r"-\infty" if not entry.value.is_finite() else entry.decimal(places)
         exact = "" if entry.text is None else entry.latex
         if self.why:

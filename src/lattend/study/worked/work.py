@@ -159,12 +159,12 @@ class Worked(Shown):
 
     @cached_property
     def exercise(self) -> tuple[Step, ...]:
-        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o; or q, k, v and W_o."""
+        """The exercise as tables: tokens, memory, W_q, W_k, W_v and W_o; or q, k, v and W_o."""
         return build.exercise(self.given)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What was given, how matrices are multiplied, and which queries attend to no key, in sentences."""
+        """The exercise in sentences: sizes, how matrices are multiplied, queries that attend to no key."""
         exercise = self.given
         count = f"{many(len(exercise.tokens), 'token')} of {many(len(exercise.tokens[0]), 'number')}"
         memory = f", {many(len(exercise.memory), 'key')} from a memory" if exercise.crosses else ""

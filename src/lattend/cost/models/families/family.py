@@ -131,7 +131,9 @@ def family_spans(fields: Fields, family: Family, layers: int) -> Sequence[Attent
         case "every":  # full attention in every so many layers
             pace = fields.optional("sliding_window_pattern") or family.every
             window = fields.window("sliding_window", family.window)
-            spans = _typed_spans(fields, layers, lambda place: names[(place + 1) % pace == 0], window)
+            spans = _typed_spans(
+                fields, layers, lambda layer_index: names[(layer_index + 1) % pace == 0], window
+            )
             both = family.both_sides and fields.flag("use_bidirectional_attention", False)
             return _two_sided(spans) if both else spans
         case "chunks":  # full attention in layers without rotary positions, by default every fourth
@@ -140,20 +142,24 @@ def family_spans(fields: Fields, family: Family, layers: int) -> Sequence[Attent
                 int((p + 1) % step != 0) for p in range(layers)
             ]
             return _typed_spans(
-                fields, layers, lambda place: "chunked_attention" if rotary[place] else "full_attention"
+                fields,
+                layers,
+                lambda layer_index: "chunked_attention" if rotary[layer_index] else "full_attention",
             )
         case "modernbert":
             step = max(1, fields.usual(3, "global_attn_every_n_layers"))
             window = fields.usual(128, "local_attention")
-            return _two_sided(_typed_spans(fields, layers, lambda place: names[place % step == 0], window))
+            return _two_sided(
+                _typed_spans(fields, layers, lambda layer_index: names[layer_index % step == 0], window)
+            )
         case policy:  # windows only with use_sliding_window: above max_window_layers, or in even layers below
             used = fields.flag("use_sliding_window", False)
             window = fields.window("sliding_window", 4096) if used else None
             first = fields.usual(28, "max_window_layers") if used and policy != "used" else 0
 
-            def kind(place: int) -> str:
-                below = place % 2 == 0 and place < first
-                return names[not (below if policy == "used even below" else place >= first)]
+            def kind(layer_index: int) -> str:
+                below = layer_index % 2 == 0 and layer_index < first
+                return names[not (below if policy == "used even below" else layer_index >= first)]
 
             return _typed_spans(fields, layers, kind, window)
 
@@ -161,7 +167,7 @@ def family_spans(fields: Fields, family: Family, layers: int) -> Sequence[Attent
 def _typed_spans(
     fields: Fields, layers: int, usual: Callable[[int], str], window: int | None = None
 ) -> tuple[AttentionSpan, ...]:
-    """Each layer's span: by `layer_types`, or the usual type of its place; windows of None are causal."""
+    """Each layer's span: by `layer_types`, or the usual type of its index; windows of None are causal."""
     types = fields.list_of("layer_types", str)
     if types is None:
         types = [usual(index) for index in range(layers)]
@@ -182,5 +188,5 @@ def _typed_spans(
 
 
 def _two_sided(spans: Sequence[AttentionSpan]) -> tuple[AttentionSpan, ...]:
-    """Windows of w keys as w // 2 to each side, and all keys in place of those before."""
+    """Windows of w keys as w // 2 to each side, and all keys in layer_index of those before."""
     return tuple(AttentionSpan("band", span.keys // 2) if span.kind == "window" else FULL for span in spans)

@@ -44,9 +44,9 @@ def text_model(fields: Fields) -> Model:
     bias = read_flag(fields, family.norm_bias)
     parts, attention = _attention(fields, family, width, heads)
     layers: list[ModelLayer] = []
-    for place, span in enumerate(family_spans(fields, family, count)):
-        inner, words = _feed_forward(fields, family, width, place)
-        first = family.first_norms if place == 0 else None
+    for layer_index, span in enumerate(family_spans(fields, family, count)):
+        inner, words = _feed_forward(fields, family, width, layer_index)
+        first = family.first_norms if layer_index == 0 else None
         names = ("layer norm",) * (family.layer_norms if first is None else first) if has_norms else ()
         own = (*parts, *inner, *norms(width, *names, bias=bias))
         layers.append(ModelLayer(own, replace(attention, span=span), words))
@@ -115,10 +115,10 @@ def _latent_attention(
     return parts, Attention(CAUSAL, heads, heads, plain_dim + rotary, value, latent + rotary, latent)
 
 
-def _feed_forward(fields: Fields, family: Family, width: int, place: int) -> FeedForward:
+def _feed_forward(fields: Fields, family: Family, width: int, layer_index: int) -> FeedForward:
     """The parts of one layer's feed-forward: a dense one, or a router and its experts."""
     mixture = family.experts
-    if mixture is not None and _has_experts(fields, mixture, place):
+    if mixture is not None and _has_experts(fields, mixture, layer_index):
         return _mixture(
             fields, mixture, width, read_flag(fields, family.mlp_bias) if family.latent else False
         )
@@ -132,18 +132,18 @@ def _feed_forward(fields: Fields, family: Family, width: int, place: int) -> Fee
     return gated(width, hidden, bias=bias), f"gated, {hidden:,} wide"
 
 
-def _has_experts(fields: Fields, mixture: Experts, place: int) -> bool:
+def _has_experts(fields: Fields, mixture: Experts, layer_index: int) -> bool:
     match mixture.layers:
         case "some":
             without: list[int] = fields.list_of("mlp_only_layers", int) or []
             step = fields.optional("decoder_sparse_step") or 1
-            return place not in without and (place + 1) % step == 0
+            return layer_index not in without and (layer_index + 1) % step == 0
         case "interleaved":
             step = fields.optional("interleave_moe_layer_step") or 1
             mixed = fields.list_of("moe_layers", int)
-            return place in mixed if mixed is not None else (place + 1) % step == 0
+            return layer_index in mixed if mixed is not None else (layer_index + 1) % step == 0
         case "after the first":
-            return place >= (fields.optional("first_k_dense_replace", least=0) or 0)
+            return layer_index >= (fields.optional("first_k_dense_replace", least=0) or 0)
         case _:
             return True
 
