@@ -1,4 +1,4 @@
-"""One step as formulas, and orbits from letters: both agree with exact orbits from numbers."""
+"""One step of a game as formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest assignment of heads to taps, against all permutations and another solver."""
+"""Heads beside the grid of a convolution."""
 
 from __future__ import annotations
 
