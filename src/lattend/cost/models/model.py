@@ -163,7 +163,7 @@ class Model(Printed):
         rotary positions, activations and gates, a few operations a number, are left out.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.forward_counts(length, tile), batch)
+        parts = gathered(self.counts(length, tile), batch)
         return ModelWork(self, "forward", length, batch, tile, parts)
 
     def training(
@@ -177,7 +177,7 @@ class Model(Printed):
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self.check_length(length, batch, tile)
-        parts = gathered(self.training_counts(length, tile, recomputed=checkpointing), batch)
+        parts = gathered(self.counts(length, tile, training=True, recomputed=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
@@ -271,26 +271,23 @@ class Model(Printed):
 
         return as_json(self)
 
-    def forward_counts(self, length: int, tile: int) -> Iterator[GroupCount]:
-        """Multiply-adds of one forward over one sequence, with the kind of each part."""
-        for layer, times in Counter(self.layers).items():
-            for part in layer.parts:
-                yield _product(part, length, times)
-            yield _attention(layer, length, tile, times)
-        for part in self.outside:
-            yield _product(part, length, 1)
+    def counts(
+        self, length: int, tile: int, *, training: bool = False, recomputed: bool = False
+    ) -> Iterator[GroupCount]:
+        """Multiply-adds of a forward over one sequence, or of `training`, with the kind of each part.
 
-    def training_counts(self, length: int, tile: int, *, recomputed: bool) -> Iterator[GroupCount]:
-        """The same of one forward and one backward; `recomputed`: every layer runs once more."""
+        A backward takes each product twice again; `recomputed` runs every layer once more.
+        """
+        needed, others = (3, 3 + recomputed) if training else (1, 1)
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
-                yield _scaled(_product(part, length, times), 3, 3 + recomputed)
-            yield _scaled(_attention(layer, length, tile, times), 3, 3 + recomputed)
-            if layer.attention is not None:
+                yield _scaled(_product(part, length, times), needed, others)
+            yield _scaled(_attention(layer, length, tile, times), needed, others)
+            if training and layer.attention is not None:
                 pairs = layer.attention.span.executed(length, tile)
                 yield ATTENTION, MultiplyAdds(0, times * pairs * layer.attention.recomputed, 0)
         for part in self.outside:
-            once = 2 if part.leads else 3
+            once = (2 if part.leads else 3) if training else 1
             yield _scaled(_product(part, length, 1), once, once)
 
     def check_alone(self, what: str) -> None:
