@@ -35,8 +35,8 @@ SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", 
 TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "study/gradients"}
 # Loaded when tensors are given
 TORCH_FILES = {
-    *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),
-    *("study/images/handwritten.py", "study/heads/training.py"),
+    *("study/steering/tensors.py", "study/games/tensors.py", "study/training.py"),
+    *("study/image_sets.py", "study/heads/training.py"),
     # shards that run; their plans count
     *(
         f"parallel/{name}.py"

@@ -14,7 +14,7 @@ from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
     from lattend.cost.comparison import Architectures
-    from lattend.cost.comparison.train_test import TrainTest
+    from lattend.cost.comparison.tables import TrainTest
 
 EXAMPLES = (
     'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
@@ -98,7 +98,7 @@ def compare(
 
 
 def _architectures(numbers: dict[str, int]) -> Architectures:
-    from lattend.cost.comparison.architectures import architectures
+    from lattend.cost.comparison.tables import architectures
 
     unknown = [name for name in numbers if name not in ("n", "d", "k")]
     if unknown:
@@ -108,7 +108,7 @@ def _architectures(numbers: dict[str, int]) -> Architectures:
 
 
 def _tables(numbers: dict[str, int]) -> TrainTest:
-    from lattend.cost.comparison.train_test import train_test
+    from lattend.cost.comparison.tables import train_test
 
     return train_test(**numbers)
 

@@ -123,7 +123,7 @@ def cost(
         refuse(
             options, options, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers"
         )
-        from lattend.cost.layer_catalogue import catalogue
+        from lattend.cost.reader import catalogue
 
         show_report(catalogue(), json)
         return YES

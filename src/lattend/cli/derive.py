@@ -24,7 +24,7 @@ GAME = "game"
 
 def complete_name(incomplete: str) -> list[tuple[str, str]]:
     """Derivations with this beginning, and their summaries."""
-    from lattend.study.derivations.catalogue import listed
+    from lattend.study.derivations.draft import listed
 
     return [(name, summary) for name, summary in listed().items() if name.startswith(incomplete)]
 
@@ -47,8 +47,8 @@ def derive(
     Every line has its reason and how it was checked, for all sizes at once or in exact numbers; a line that
     fails its check is an error, and nothing is shown.
     """
-    from lattend.study.derivations.catalogue import derive as derived
-    from lattend.study.derivations.catalogue import listed
+    from lattend.study.derivations.draft import derive as derived
+    from lattend.study.derivations.draft import listed
 
     forms = [
         option_name

@@ -178,8 +178,7 @@ def elbo_gaussian(
     proof that ELBO + gap = log p(x); the densities, and the q of equal gap. Numbers are fractions or
     decimals.
     """
-    from lattend.study.generative.exact_bound import GaussianLine
-    from lattend.study.generative.line_picture import draw_line
+    from lattend.study.generative.exact_bound import GaussianLine, draw_line
 
     show(draw_line(GaussianLine(weight, bias, noise, x), mean, variance), out, json)
 

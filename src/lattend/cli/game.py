@@ -115,7 +115,7 @@ def game(
         return
     methods = _methods(names or ["alternating"], options, played.method)
     if table:
-        from lattend.study.games.table import ROWS, STEPS, compare_methods
+        from lattend.study.games.pictures import ROWS, STEPS, compare_methods
 
         chosen = methods if names else ROWS
         show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
@@ -226,9 +226,9 @@ def _ring(
     names: list[str], step: str | None, seeds: list[int], many: dict[str, Any], options: dict[str, str]
 ) -> Picture:
     """Run each method on several seeds, and print each result at its end."""
-    from lattend.study.games.gan import ring
     from lattend.study.games.methods import method_of
     from lattend.study.games.modes import draw_runs
+    from lattend.study.games.tensors import ring
 
     runs: list[RingRun] = []
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):

@@ -155,7 +155,7 @@ def heads_train(
     very same numbers. The digits take a minute or two.
     """
     from lattend.study.heads.training import train
-    from lattend.study.images.image_set import read_images
+    from lattend.study.image_sets import read_images
 
     options = {
         "layers": layers,

@@ -37,7 +37,7 @@ class Floor(Shown):
 
     @property
     def binds(self) -> str:
-        """What takes longer."""
+        """The bottleneck: arithmetic or memory."""
         return ARITHMETIC if self.arithmetic >= self.memory else MEMORY
 
     def __str__(self) -> str:

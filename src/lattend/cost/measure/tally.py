@@ -56,7 +56,7 @@ class Tally:
 
     @property
     def others(self) -> dict[str, int]:
-        """What is done beside the products, the kinds that occur."""
+        """The operations beside products, by kind."""
         return {name: getattr(self, name) for name in KINDS if getattr(self, name)}
 
     def json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.cost.reference.grid import GATES, check_cell
+from lattend.cost.reference.recurrence import GATES, check_cell
 from lattend.nn.grid.layout import PackedLayout, RowMajorLayout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

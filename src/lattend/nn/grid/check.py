@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.grid import rnn2d_stack
-from lattend.cost.reference.numbers import CountingTape, counting, floats
+from lattend.cost.reference.numbers import CountingTape, backward, counting, floats
+from lattend.cost.reference.recurrence import rnn2d_stack
 from lattend.errors import NamingError, TooLarge
 from lattend.nn.grid.rnn import GridRNN
 from lattend.nn.grid.states import ragged_mask

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.reference.grid import check_cell, check_directions
+from lattend.cost.reference.recurrence import check_cell, check_directions
 from lattend.cost.sizes import Size
 from lattend.draw.charts.chart import Scale
 from lattend.draw.formats.palette import AMOUNTS, ATTENDED, EMPTY, OWN, Look

@@ -23,8 +23,8 @@ from lattend.report.table import Facts, Table
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.pictures import GREYS, side_by_side
-from lattend.study.images.handwritten import LEVELS, SIZE, Digits, digits
-from lattend.study.training import one_thread, warm_cosine
+from lattend.study.image_sets import LEVELS, SIZE, Digits, digits
+from lattend.study.training import one_thread, take_step, warm_cosine
 from lattend.wording import many
 
 EPOCHS = 8
@@ -163,13 +163,9 @@ def _fit(
     for epoch in range(epochs):
         total = 0.0
         for step, batch in enumerate(torch.randperm(len(images)).split(BATCH)[:steps]):
-            for group in optimiser.param_groups:
-                group["lr"] = RATE * warm_cosine((epoch + step / steps) / epochs) + 1e-5
+            rate = RATE * warm_cosine((epoch + step / steps) / epochs) + 1e-5
             loss = model.nats(images[batch]).mean()
-            optimiser.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-            optimiser.step()
+            take_step(model, optimiser, loss, [rate], CLIP)
             total += float(loss.detach())
         done = CompletionEpoch(epoch + 1, epochs, total / steps, time.monotonic() - start)
         if progress is not None:

@@ -36,7 +36,7 @@ class ConfidenceInterval:
 
     @staticmethod
     def of(numbers: Sequence[float]) -> ConfidenceInterval:
-        """Of the mean of two to ten independent numbers, by Student's t.
+        """The interval of the mean of two to ten independent numbers, by Student's t.
 
         >>> ConfidenceInterval.of([1.0, 3.0])  # 2 ± 12.706 · √2/√2
         ConfidenceInterval(mean=2.0, low=-10.706, high=14.706)

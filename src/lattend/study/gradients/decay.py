@@ -187,7 +187,7 @@ class GradientStudy(Drawn, Printed):
         return name, *(format_number(float(one.mean[d]), 2) for d in self.distances)
 
     def _words(self) -> list[tuple[str, str]]:
-        """What the columns mean, and what they do not show."""
+        """The meaning of the columns, and what they do not show."""
         facts = [
             ("per step", "factor from distance to distance, fitted to log size; 95% interval over seeds"),
             (

@@ -19,7 +19,7 @@ from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
 from lattend.report.numbers import format_fixed, format_share, significant
 from lattend.report.report import Printed, Report
 from lattend.report.shown import Drawn
-from lattend.study.heads.grid_fit import grid_distance
+from lattend.study.heads.findings import grid_distance
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -35,7 +35,7 @@ FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What was trained, and how; rows and columns of positions, each `patch` × `patch` pixels."""
+    """The data and settings of a training; positions are `patch` × `patch` pixels."""
 
     data: str
     train_images: int
@@ -224,13 +224,13 @@ class Record(Drawn, Printed):
         return Findings(self)
 
     def report(self) -> Report:
-        """What was found, as tables and sentences."""
+        """The findings as tables and sentences."""
         from lattend.study.heads.findings import report
 
         return report(self)
 
     def summary(self) -> dict[str, Any]:
-        """What the report says, in numbers."""
+        """The numbers of the report."""
         from lattend.study.heads.findings import summary
 
         return summary(self.findings)

@@ -75,7 +75,7 @@ class CompareAnswer(Answer):
 def answer_compare(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
-    from lattend.cost.quantities import label
+    from lattend.cost.result import label
     from lattend.counts.latex import order_maths
     from lattend.report.numbers import format_value
 
@@ -204,8 +204,7 @@ class TablesAnswer(Answer):
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[ReportView, ReportView, str]:
-    from lattend.cost.comparison.architectures import architectures
-    from lattend.cost.comparison.train_test import train_test
+    from lattend.cost.comparison.tables import architectures, train_test
 
     reports = architectures().report(), train_test().report()
     return report_view(reports[0]), report_view(reports[1]), "\n".join(report.latex() for report in reports)
@@ -221,7 +220,7 @@ def answer_tables(question: TablesQuestion) -> TablesAnswer:
             python=python(
                 "print(architectures())",
                 "print(lt.cost.train_test())",
-                imports="from lattend.cost.comparison.architectures import architectures",
+                imports="from lattend.cost.comparison.tables import architectures",
             ),
             command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
             latex=latex,

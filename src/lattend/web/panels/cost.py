@@ -120,8 +120,8 @@ def models() -> list[NamedModel]:
 
 def answer_layers(question: LayersQuestion) -> LayersAnswer:
     """The catalogue of layers, quantities, machines and models."""
-    from lattend.cost.layer_catalogue import catalogue
-    from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label
+    from lattend.cost.reader import catalogue
+    from lattend.cost.result import AT_NUMBERS, QUANTITIES, label
     from lattend.machines import MACHINES
 
     layers = [
@@ -263,7 +263,7 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
 
 
 def _point_rows(per_point: PerPoint) -> list[QuantityRow]:
-    from lattend.cost.quantities import WORK, label
+    from lattend.cost.result import WORK, label
 
     shown = [name for name in WORK if not all(cost.is_nothing(name) for cost in per_point.costs.values())]
     rows = [
@@ -317,7 +317,7 @@ def _rows(
     cost: Cost, work: list[QuantityRow], memory: list[QuantityRow]
 ) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
     """Each row with the list that it belongs to."""
-    from lattend.cost.quantities import label
+    from lattend.cost.result import label
     from lattend.cost.summary import cache_label, found_or_why, memory_of, work_of
 
     yield work, _row("parameters", "parameters", [cost.parameters])

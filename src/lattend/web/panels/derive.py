@@ -13,8 +13,7 @@ from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
-    from lattend.study.derivations.draft import Draft
-    from lattend.study.derivations.tried import TriedLine
+    from lattend.study.derivations.draft import Draft, TriedLine
 
 
 GAME = "game"
@@ -73,8 +72,7 @@ class DeriveAnswer(Answer):
 
 def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     """Check every line of a derivation, for all sizes or in exact numbers."""
-    from lattend.study.derivations.catalogue import listed
-    from lattend.study.derivations.tried import tried
+    from lattend.study.derivations.draft import listed, tried
 
     is_game = question.derivation == GAME
     arguments = (question.f, question.method, question.step) if is_game else ()
@@ -104,7 +102,7 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
 
 @lru_cache(maxsize=32)
 def _draft(name: str, arguments: tuple[str, ...]) -> Draft:
-    from lattend.study.derivations.catalogue import draft
+    from lattend.study.derivations.draft import draft
 
     return draft(name)(*arguments)
 

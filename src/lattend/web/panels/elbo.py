@@ -74,7 +74,7 @@ def answer_elbo(question: ElboQuestion) -> ElboAnswer:
     from lattend.study.exact.function import as_float
     from lattend.study.exact.numbers import exact
     from lattend.study.exact.writing import format_exact
-    from lattend.study.generative.line_picture import densities, gaps
+    from lattend.study.generative.exact_bound import densities, gaps
 
     model = _gaussian_line(question)
     mean, variance = question.mean, question.variance
@@ -112,7 +112,7 @@ def _gaussian_line(question: ElboQuestion) -> GaussianLine:
 
 def elbo_picture(question: ElboQuestion) -> Picture:
     """The densities and the lines of equal gap, with the terms."""
-    from lattend.study.generative.line_picture import draw_line
+    from lattend.study.generative.exact_bound import draw_line
 
     return draw_line(_gaussian_line(question), question.mean, question.variance)
 

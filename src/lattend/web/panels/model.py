@@ -101,7 +101,7 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
     """The cost of a model, at a length and as the length grows."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
-    from lattend.cost.models.model import attention_passes, chart_lengths, passing_sentence
+    from lattend.cost.models.model import chart_lengths, passing_sentence
     from lattend.cost.models.summary import report_of
     from lattend.report.numbers import format_bytes, percent
 
@@ -111,7 +111,7 @@ def answer_model(question: ModelQuestion) -> ModelAnswer:
     total = work.multiply_adds
     formulas = model.formulas(training=question.training)
     lengths = [] if model.image else chart_lengths(model, question.length)
-    passes = attention_passes(model)
+    passes = model.attention_passes()
     held = None if model.image or not model.is_causal else model.cache(question.length, question.batch)
     return ModelAnswer(
         title=model.heading,
@@ -190,7 +190,7 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
 
 def _times(work: ModelWork) -> list[ModelTime]:
-    from lattend.cost.models.times import decode_time, generates, run_time
+    from lattend.cost.models.serving_price import decode_time, generates, run_time
     from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 

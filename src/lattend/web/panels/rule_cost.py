@@ -114,7 +114,7 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
 @lru_cache(maxsize=64)
 def _formulas(rule: str, shared: bool, below: tuple[tuple[str, int], ...]) -> _Formulas:
     from lattend.cost import attention
-    from lattend.cost.quantities import LABELS
+    from lattend.cost.result import LABELS
     from lattend.cost.summary import path_label
 
     numbers: dict[str, Any] = dict(below)

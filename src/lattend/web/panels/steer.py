@@ -12,7 +12,7 @@ from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered
     from lattend.study.steering.trial import Trial
 
 
@@ -54,9 +54,9 @@ class SteerAnswer(Answer):
 def answer_steer(question: SteerQuestion) -> SteerAnswer:
     """The query for the wanted weights, its exact error and bound, and why none is better."""
     from lattend.report.numbers import significant
-    from lattend.study.steering.latex import steered_latex
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steered import plain
+    from lattend.study.steering.reports import steered_latex
+    from lattend.study.steering.steer import plain
 
     result = steered(question)
     ray, why = result.ray, result.certificate
@@ -88,8 +88,7 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
 def steered(question: SteerQuestion) -> Steered:
     """The library's result for one head."""
     from lattend.study.steering.numbers import shares
-    from lattend.study.steering.steer import steer
-    from lattend.study.steering.steered import Steered
+    from lattend.study.steering.steer import Steered, steer
 
     result = steer(
         question.keys,
@@ -190,9 +189,8 @@ class TryQueryAnswer(Answer):
 
 def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
     """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
-    from lattend.study.steering.cones import winning_cones
-    from lattend.study.steering.latex import trial_latex
-    from lattend.study.steering.reports import six_digits, weight_texts
+    from lattend.study.steering.pictures import winning_cones
+    from lattend.study.steering.reports import six_digits, trial_latex, weight_texts
 
     trial = tried(question)
     rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)

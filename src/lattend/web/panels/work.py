@@ -14,8 +14,8 @@ from lattend.web.snippets import call, command, literal, literals, python
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.study.worked.entry import Step
     from lattend.study.worked.judge import Judgement
-    from lattend.study.worked.step import Step
     from lattend.study.worked.work import Worked
 
 
