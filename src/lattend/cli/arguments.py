@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
+from lattend.cli.command import argument, flag, option
 from lattend.cli.failures import RULE_HELP
-from lattend.errors import LattendError, NamingError, TextError
+from lattend.errors import LattendError, TextError
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -30,39 +29,49 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in names.items() if name.startswith(incomplete)]
 
 
-def option(metavar: str, about: str, *names: str, **more: Any) -> Any:
-    """An option. Its help text names the default."""
-    return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
+def rule_argument() -> Any:
+    """RULE: a text, or several."""
+    return argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], complete=complete_rule)
 
 
-def argument(metavar: str, about: str, **more: Any) -> Any:
-    """An argument of a command."""
-    return typer.Argument(metavar=metavar, show_default=False, help=about, **more)
+def at_option() -> Any:
+    """--at n=12,t=3; it may be repeated."""
+    return option("n=12,t=3", "Numbers for sizes and parameters.", "--at")
 
 
-RuleText = Annotated[
-    str, argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
-]
-RuleTexts = Annotated[
-    list[str], argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
-]
-At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
-Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]
-First = Annotated[int, option("0|1", "The first position of --per; 0.", "--from", min=0, max=1)]
-Assume = Annotated[
-    list[str] | None, option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
-]
-Deadline = Annotated[float | None, option("SECONDS", "How long a closed form may take.", min=0)]
-Out = Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")]
-Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+def per_option() -> Any:
+    """--per query."""
+    return option("query|key", "Count the keys of a query, or the reverse.", "--per")
 
 
-def refuse(options: Mapping[str, object], names: Iterable[str], why: str) -> None:
-    """Raise if one of these options is given that would have no effect: `--seed is for --scores`."""
-    unused = [name for name in names if options[name] is not None and options[name] is not False]
-    if unused:
-        raise NamingError(f"{unused[0]} {why}")
+def first_option() -> Any:
+    """--from 1."""
+    return option("0|1", "The first position of --per; 0.", "--from", default=0, least=0, most=1)
+
+
+def assume_option() -> Any:
+    """--assume "t < n"; it may be repeated."""
+    return option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
+
+
+def deadline_option() -> Any:
+    """--deadline 10."""
+    return option("SECONDS", "How long a closed form may take.", least=0)
+
+
+def out_option() -> Any:
+    """--out FILE, of what is drawn."""
+    return option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")
+
+
+def pixel_option() -> Any:
+    """--pixel 3,4."""
+    return option("y,x", "The pixel that is asked; the middle.")
+
+
+def json_flag() -> Any:
+    """--json."""
+    return flag("Print JSON.")
 
 
 def read_rule(text: str) -> Rule:

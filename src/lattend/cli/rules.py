@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import Json, argument, complete_rule, read_rule
+from lattend.cli.arguments import complete_rule, json_flag, read_rule
+from lattend.cli.command import Answer, Command, argument
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NoClosedForm
 from lattend.report.report import Report
@@ -15,36 +17,40 @@ if TYPE_CHECKING:
 
 COLUMNS = {"name": "name", "text": "rule", "meaning": "meaning", "keys": "keys a query has"}
 
-EXAMPLES = ("lattend rules", "lattend rules windowed")
 
-
-def rules(
-    name: Annotated[str | None, argument("[NAME]", "One rule in full.", autocompletion=complete_rule)] = None,
-    json: Json = False,
-) -> None:
+@dataclass(frozen=True)
+class RulesCommand(Command):
     """The rules that have a name.
 
     What they mean and exactly how many keys a query has; with NAME one of them in full, with its picture.
     """
-    from lattend.draw.grid.samples import catalogue
 
-    known = catalogue()
-    if name is None:
-        rows = [_data(key, rule) for key, rule in known.items()]
-        if json:
-            say_json(rows)
-        else:
-            say("\n".join(_table(rows).lines(width())))
-        return
-    chosen = known[name] if name in known else read_rule(name)
-    data = _data(name, chosen)
-    if json:
-        say_json(data)
-        return
-    say(_report(data, chosen).text(width()))
-    picture = _picture(chosen)
-    if picture:
-        say(f"\n{picture}")
+    command = "rules"
+    example_lines = ("lattend rules", "lattend rules windowed")
+
+    name: str | None = argument("[NAME]", "One rule in full.", None, complete=complete_rule)
+    json: bool = json_flag()
+
+    def answer(self) -> Answer:
+        from lattend.draw.grid.samples import catalogue
+
+        known = catalogue()
+        if self.name is None:
+            rows = [_data(key, rule) for key, rule in known.items()]
+            if self.json:
+                say_json(rows)
+            else:
+                say("\n".join(_table(rows).lines(width())))
+            return
+        chosen = known[self.name] if self.name in known else read_rule(self.name)
+        data = _data(self.name, chosen)
+        if self.json:
+            say_json(data)
+            return
+        say(_report(data, chosen).text(width()))
+        picture = _picture(chosen)
+        if picture:
+            say(f"\n{picture}")
 
 
 def _data(name: str, rule: Rule) -> dict[str, Any]:

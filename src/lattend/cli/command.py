@@ -1,0 +1,83 @@
+"""Command: one command of `lattend`, declared once as a plain dataclass.
+
+Its fields are the arguments and options, each with its type, default, metavar and help; `answer` asks the
+library, and what it returns is shown. From the declaration come the parser of the command line (app.py), the
+command that a page copies (web/snippets.py), and the page that a command opens (web/page_links.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar
+
+from lattend.cli.output import Answer
+from lattend.errors import NamingError
+
+
+@dataclass(frozen=True)
+class TypedAs:
+    """How a field is typed on the command line: an argument by its position, or an option by its names."""
+
+    metavar: str
+    help: str
+    names: tuple[str, ...] = ()
+    is_argument: bool = False
+    show_default: bool = False  # most help texts name their default themselves
+    least: int | None = None
+    most: int | None = None
+    complete: Callable[[str], list[tuple[str, str]]] | None = None
+
+
+def argument(metavar: str, help: str, default: Any = MISSING, **more: Any) -> Any:
+    """A field that is an argument; it is required unless it has a default."""
+    return field(default=default, metadata={"cli": TypedAs(metavar, help, is_argument=True, **more)})
+
+
+def option(metavar: str, help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option with a value; `--head-dim` is the name of the field head_dim."""
+    return field(default=default, metadata={"cli": TypedAs(metavar, help, names, **more)})
+
+
+def setting(metavar: str, help: str, default: Any, **more: Any) -> Any:
+    """An option whose default the help text shows: `[default: 3]`."""
+    return option(metavar, help, default=default, show_default=True, **more)
+
+
+def flag(help: str, *names: str, default: bool = False) -> Any:
+    """A field that is an option without a value."""
+    return field(default=default, metadata={"cli": TypedAs("", help, names, show_default=default)})
+
+
+@dataclass(frozen=True)
+class Command(ABC):
+    """A command. Its docstring is the help text, followed by the examples."""
+
+    command: ClassVar[str]  # as it is typed: "heads train"
+    example_lines: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def answer(self) -> Answer:
+        """Ask the library. What is returned is shown; None and exit codes stand for what is printed."""
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Raise if one of these fields is set that would have no effect: `--seed is for --scores`."""
+        declared = {declaration.name: declaration for declaration in fields(self)}
+        for name in names:
+            if getattr(self, name) != declared[name].default:
+                option = label(declared[name])
+                raise NamingError(why.format(option) if "{}" in why else f"{option} {why}")
+
+
+def parameter(declaration: Field[Any]) -> TypedAs:
+    """How a field of a command is typed on the command line."""
+    return declaration.metadata["cli"]
+
+
+def label(declaration: Field[Any]) -> str:
+    """The field as people type it: --head-dim, or the metavar of an argument."""
+    declared = parameter(declaration)
+    if declared.is_argument:
+        return declared.metavar
+    return declared.names[0] if declared.names else f"--{declaration.name.replace('_', '-')}"
