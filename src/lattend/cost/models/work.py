@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lattend.cost.models.parts import GROUPS
 from lattend.cost.result import Counted, MultiplyAdds, Result, totals
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, repr=False)
 class ModelWork(Result):
     """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
+
+    JSON = "family=model.family way length batch tile parameters multiply_adds parts"
 
     model: Model
     way: str  # "forward", "training" or "training, checkpointing"
@@ -62,19 +64,6 @@ class ModelWork(Result):
             self.heading,
             [totals(self.parameters, {"multiply-adds": self.multiply_adds}, tile_text(self.tile)), parts],
         )
-
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers and texts, as JSON holds them."""
-        return {
-            "family": self.model.family,
-            "way": self.way,
-            "length": self.length,
-            "batch": self.batch,
-            "tile": self.tile,
-            "parameters": self.parameters,
-            "multiply_adds": self.multiply_adds._asdict(),
-            "parts": {name: columns._asdict() for name, columns in self.parts.items()},
-        }
 
 
 def gathered(counts: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
