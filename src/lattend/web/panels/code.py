@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.cli.draw import DrawCommand
+from lattend.cli.rules import RulesCommand
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
 from lattend.web.rules import examples, letters, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 
@@ -32,15 +34,15 @@ class NamesAnswer(Answer):
     they have none; `unknown` says why there is none.
     """
 
-    name: str
-    common: str
+    name: str = ""
+    common: str = ""
     call: str
     arguments: dict[str, str]
-    meaning: str
-    keys: str
-    aliases: list[str]
-    elsewhere: list[str]
-    reference: str
+    meaning: str = ""
+    keys: str = ""
+    aliases: list[str] = []
+    elsewhere: list[str] = []
+    reference: str = ""
     domain: str
     canonical: str
     unknown: str
@@ -63,16 +65,10 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
     unknown = canonical.as_written
     domain = rule.formula_domain
     where = "" if domain == expr.Truth(True) else rf", \quad {condition_latex(rule, domain)}"
-    return NamesAnswer(
-        name=about.name if about else "",
-        common=about.common if about else "",
+    return NamesAnswer.view_of(
+        about,
         call=typed,
         arguments=arguments,
-        meaning=about.meaning if about else "",
-        keys=about.keys if about else "",
-        aliases=[*about.aliases] if about else [],
-        elsewhere=[*about.elsewhere] if about else [],
-        reference=about.reference if about else "",
         domain=expr.text(domain),
         canonical="" if unknown else expr.text(canonical.condition),
         unknown=unknown,
@@ -83,7 +79,7 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
                 "print(rule.about or known_as(rule))",
                 imports="from lattend.sets.recognise import known_as",
             ),
-            command=command("rules", about.name if about else question.rule),
+            command=command(RulesCommand, name=about.name if about else question.rule),
             latex=named([(about.name if about else "attended pairs", set_latex(rule) + where)]),
         ),
     )
@@ -116,7 +112,7 @@ class CodeQuestion(Question):
     numbers: Numbers = Field(default_factory=dict)
 
 
-class CodeSample(BaseModel):
+class CodeSample(AnswerPart):
     """Code that runs as it is."""
 
     title: str
@@ -164,7 +160,7 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
         snippets=snippets,
         copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), *_mask(rule, numbers)),
-            command=command("draw", question.rule, at=numbers),
+            command=command(DrawCommand, question, at=numbers),
             latex=attention_latex(rule),
         ),
     )

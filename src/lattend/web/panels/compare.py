@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.cli.compare import CompareCommand
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, SizeLetter
 from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
@@ -35,7 +36,7 @@ class CompareQuestion(Question):
     span: list[Integer] = Field(default_factory=list, max_length=2)
 
 
-class ComparedLayer(BaseModel):
+class ComparedLayer(AnswerPart):
     """The curve of one layer: its formula and its values; `texts` are exact."""
 
     label: str
@@ -46,7 +47,7 @@ class ComparedLayer(BaseModel):
     texts: list[str]
 
 
-class Crossing(BaseModel):
+class Crossing(AnswerPart):
     """Where two curves cross, in numbers."""
 
     first: str
@@ -170,14 +171,7 @@ def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparis
             imports="from lattend.cost.comparison.defaults import read_layers",
         ),
         command=command(
-            "compare",
-            *texts,
-            at=at,
-            over=question.over,
-            quantity="" if question.quantity == "multiplies" else question.quantity,
-            column="" if question.column == "needed" else question.column,
-            equal=equal,
-            sizes=comparison.given_sizes,
+            CompareCommand, question, layers=texts, at=at, equal=equal, sizes=comparison.given_sizes
         ),
         latex=named((label, formula(count).latex) for label, count in comparison.formulas.items()),
     )
@@ -223,7 +217,9 @@ def answer_tables(question: TablesQuestion) -> TablesAnswer:
                 "print(lt.cost.train_test())",
                 imports="from lattend.cost.comparison.architectures import architectures",
             ),
-            command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
+            command="\n".join(
+                command(CompareCommand, **{name: True}) for name in ("architectures", "tables")
+            ),
             latex=latex,
         ),
     )

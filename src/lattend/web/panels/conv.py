@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field
 
+from lattend.cli.conv import ConvCommand, KernelFields
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
 from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
@@ -20,42 +21,11 @@ MOST_HEADS = 64
 LONGEST = 24  # characters of a size
 
 
-class KernelQuestion(Question):
-    """A kernel, and the image it runs on; padding is "" (half the kernel), "same", "valid" or a size."""
+class KernelQuestion(Question, KernelFields):  # pyright: ignore[reportGeneralTypeIssues]
+    """A kernel, and the image it runs on; padding is "" or null (half the kernel), "same", "valid" or a size."""
 
-    kernel: str = Field("3", max_length=LONGEST)
-    stride: str = Field("1", max_length=LONGEST)
-    dilation: str = Field("1", max_length=LONGEST)
-    padding: str = Field("", max_length=LONGEST)
-    padding_mode: str = Field("zeros", max_length=LONGEST)
-    size: str = Field("8", max_length=LONGEST)
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of lt.nn.draw_conv that differ from its defaults."""
-        from lattend.nn.images.size_text import read_size
-
-        options: dict[str, Any] = {"kernel": read_size("the kernel", self.kernel)}
-        for name in ("stride", "dilation"):
-            number = read_size(f"the {name}", getattr(self, name))
-            options |= {} if number == 1 else {name: number}
-        if self.padding:
-            word = self.padding in ("same", "valid")
-            options["padding"] = self.padding if word else read_size("the padding", self.padding)
-        options |= {} if self.padding_mode == "zeros" else {"padding_mode": self.padding_mode}
-        return options
-
-    def geometry(self) -> Geometry:
-        """The geometry of the kernel; raises where the sizes allow none."""
-        from lattend.nn.convolution.geometry import read_geometry
-
-        return read_geometry(**self.arguments())
-
-    def image(self) -> tuple[int, int]:
-        """Rows and columns."""
-        from lattend.nn.images.patch_grid import pair
-        from lattend.nn.images.size_text import read_size
-
-        return pair("size", read_size("the size of the image", self.size))
+    model_config = ConfigDict(str_max_length=LONGEST)
+    called: ClassVar[str] = "the {}"
 
     def small(self) -> tuple[Geometry, int, int]:
         """The kernel and the image; raises where they are too large for the page."""
@@ -70,12 +40,6 @@ class KernelQuestion(Question):
                 "at most; `lattend conv` has no such limit"
             )
         return geometry, rows, cols
-
-    def options(self) -> dict[str, Any]:
-        """The options of `lattend conv`."""
-        names = {"stride": "1", "dilation": "1", "padding": "", "padding_mode": "zeros"}
-        changed = {name: getattr(self, name) for name, usual in names.items() if getattr(self, name) != usual}
-        return {"kernel": self.kernel, **changed, "size": self.size}
 
     def torch_line(self, channels: int = 1, out_channels: int = 1) -> str:
         """The line of Python that builds this convolution."""
@@ -100,10 +64,10 @@ class ConvQuestion(KernelQuestion):
     """
 
     alpha: float = Field(2.0, le=1000)
-    pixel: str = Field("", max_length=LONGEST)
+    pixel: str = ""
 
 
-class ConvHead(BaseModel):
+class ConvHead(AnswerPart):
     """A head: its shift Δ, the pixel its centre stands on, the weight of every key, and what leaks."""
 
     shift: Place
@@ -143,15 +107,12 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
     pixel = read_pixel("the query", question.pixel)
     inside = pixel and (min(pixel[0], kernel.outputs[0] - 1), min(pixel[1], kernel.outputs[1] - 1))
     heads = query_heads(geometry, rows, cols, question.alpha, inside)
-    return ConvAnswer(
+    return ConvAnswer.view_of(
+        heads,
         title=kernel.title,
         words=kernel.words,
         size=(rows, cols),
         outputs=kernel.outputs,
-        origin=heads.origin,
-        keys=heads.keys,
-        query=heads.query,
-        pixel=heads.pixel,
         stride=(geometry.y.stride, geometry.x.stride),
         heads=[
             ConvHead(
@@ -162,7 +123,6 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
             )
             for head in heads.heads
         ],
-        radius=heads.radius,
         leak=heads.worst.leak_text(),
         bound=bound_text(question.alpha),
         latex=LATEX,
@@ -170,7 +130,7 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
             python=python(
                 show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
             ),
-            command=command("conv", **question.options(), alpha=f"{question.alpha:g}"),
+            command=command(ConvCommand, question),
             latex=LATEX,
         ),
     )
@@ -216,9 +176,7 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
         facts=[*facts],
         copies=Snippets(
             python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
-            command=command(
-                "conv", **question.options(), channels=question.channels, out_channels=question.out_channels
-            ),
+            command=command(ConvCommand, question),
             latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
     )
@@ -227,7 +185,7 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
 CONV_PRICE = Panel("conv_price", "The price of both", answer_conv_price)
 
 
-class SamePrice(BaseModel):
+class SamePrice(AnswerPart):
     """Whether heads and convolution cost the same, at all sizes of the image; and how much at this one."""
 
     quantity: str
@@ -283,7 +241,7 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
                     )
                 ],
             ).latex(),
-            command=command("conv", **question.options(), channels=c_in, out_channels=c_out, prove=True),
+            command=command(ConvCommand, question, prove=True),
         ),
     )
 

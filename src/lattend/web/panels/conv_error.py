@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Panel, Snippets
+from lattend.cli.conv import ConvCommand
+from lattend.web.panel import Answer, AnswerPart, Panel, Snippets
 from lattend.web.panels.conv import KernelQuestion
 from lattend.web.snippets import call, command, python, show
 
@@ -20,14 +21,14 @@ class LeakQuestion(KernelQuestion):
     alpha: float = Field(2.0, le=1000)
 
 
-class LeakCurve(BaseModel):
+class LeakCurve(AnswerPart):
     """A leak at each α of the answer; what is too small for a number is left out."""
 
     name: str
     values: list[float | None]
 
 
-class NeededAlpha(BaseModel):
+class NeededAlpha(AnswerPart):
     """A leak, the least α that keeps it, and the closed form that is enough."""
 
     error: str
@@ -91,7 +92,7 @@ def answer_conv_leak(question: LeakQuestion) -> LeakAnswer:
                     error=1e-6,
                 )
             ),
-            command=command("conv", **question.options(), alpha=f"{question.alpha:g}", error="1e-6"),
+            command=command(ConvCommand, question, error="1e-6"),
             latex=BOUND_LATEX,
         ),
     )
@@ -154,9 +155,7 @@ def answer_conv_error(question: ErrorQuestion) -> ErrorAnswer:
                 imports="from lattend.nn.convolution.geometry import read_geometry\n"
                 "from lattend.nn.convolution.trial import try_heads",
             ),
-            command=command(
-                "conv", **question.options(), alpha=f"{question.alpha:g}", filter=question.filter
-            ),
+            command=command(ConvCommand, question),
             latex=r"\max_q \left| y_{\mathrm{heads}} - y_{\mathrm{conv}} \right| = "
             rf"{number(format_number(trial.error))} \le {number(format_number(float(trial.bound.max())))}",
         ),

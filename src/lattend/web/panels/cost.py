@@ -9,10 +9,11 @@ from importlib.resources import files
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.cost import CostCommand
 from lattend.recent import Recent
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
 from lattend.web.snippets import call, command, python
 from lattend.web.views import Formula, ReportView, formula, report_view
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 LayerText = Annotated[str, Field(max_length=2000)]
 
 
-class SizeLetter(BaseModel):
+class SizeLetter(AnswerPart):
     """An open size of a layer, and the number at which its slider starts."""
 
     name: str
@@ -75,7 +76,7 @@ class LayersQuestion(Question):
     """A question without fields."""
 
 
-class CatalogueLayer(BaseModel):
+class CatalogueLayer(AnswerPart):
     """A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask."""
 
     name: str
@@ -85,21 +86,21 @@ class CatalogueLayer(BaseModel):
     rule: bool
 
 
-class NamedQuantity(BaseModel):
+class NamedQuantity(AnswerPart):
     """A quantity of a layer: its name as it is typed, and its label."""
 
     name: str
     label: str
 
 
-class NamedModel(BaseModel):
+class NamedModel(AnswerPart):
     """A well-known model: the fields of its config.json that determine its cost."""
 
     name: str
     config: dict[str, Any]
 
 
-class LayersAnswer(BaseModel):
+class LayersAnswer(AnswerPart):
     """The menus of the price page."""
 
     layers: list[CatalogueLayer]
@@ -125,13 +126,7 @@ def answer_layers(question: LayersQuestion) -> LayersAnswer:
     from lattend.machines import MACHINES
 
     layers = [
-        CatalogueLayer(
-            name=entry.name,
-            about=entry.about,
-            signature=entry.signature,
-            example=entry.example,
-            rule="rule" in entry.arguments,
-        )
+        CatalogueLayer.view_of(entry, rule="rule" in entry.arguments)
         for entry in catalogue().entries.values()
     ]
     grow = [NamedQuantity(name=name, label=label(name)) for name in QUANTITIES if name not in AT_NUMBERS]
@@ -161,7 +156,7 @@ class CostQuestion(Question):
     per: Per = ""
 
 
-class QuantityRow(BaseModel):
+class QuantityRow(AnswerPart):
     """A quantity: its formulas, one a column, and its numbers once every letter has one.
 
     A column that is None is the same as the first; `words` stand where there is no formula.
@@ -174,7 +169,7 @@ class QuantityRow(BaseModel):
     words: str = ""
 
 
-class MachineTime(BaseModel):
+class MachineTime(AnswerPart):
     """The lower bound on the time on a machine, and what binds it."""
 
     machine: str
@@ -384,12 +379,7 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
     return Snippets(
         python=python_of_layer(question.layer, question.rule, layer.given, f"print({expression})"),
         command=command(
-            "cost",
-            question.layer,
-            at=layer.given,
-            rule=question.rule,
-            per=question.per,
-            backward=question.backward and not question.per,
+            CostCommand, question, at=layer.given, backward=question.backward and not question.per
         ),
         latex=latex,
     )

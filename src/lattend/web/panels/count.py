@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from lattend.cli.count import CountCommand
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
 from lattend.web.rules import examples, numbers_of, read
@@ -78,7 +79,7 @@ def answer_count(question: CountQuestion) -> CountAnswer:
         share=percent(value, dense) if value is not None and dense else "",
         copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
-            command=command("count", question.rule, at=numbers),
+            command=command(CountCommand, question, at=numbers),
             latex="" if shown is None else shown.latex,
         ),
     )
@@ -127,7 +128,7 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
                 *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
             ),
             command="\n".join(
-                command("count", question.rule, at=at, per=per) for per, at in numbers_of_side.items()
+                command(CountCommand, question, at=at, per=per) for per, at in numbers_of_side.items()
             ),
             latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
         ),
@@ -173,7 +174,7 @@ def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
         order=Formula(pieces=pieces, where="", text=text, latex=latex),
         copies=Snippets(
             python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
-            command=command("count", question.rule, order=names),
+            command=command(CountCommand, question, order=names),
             latex=latex,
         ),
     )

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from operator import ge
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.draw import DrawCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.rules import letters, read
 from lattend.web.snippets import call, command, python, show
 
@@ -76,7 +77,7 @@ def answer_draw(question: DrawQuestion) -> DrawAnswer:
                 call("rule = lt.rule", question.rule),
                 show("rule.draw", compare=question.other, pixel=pixel, **numbers),
             ),
-            command=command("draw", question.rule, at=numbers, compare=question.other, pixel=pixel),
+            command=command(DrawCommand, question, at=numbers, compare=question.other, pixel=pixel),
             latex=_latex(shown, rules),
         ),
     )
@@ -134,7 +135,7 @@ class TilesQuestion(Question):
     cols: int = Field(ge=1, le=MOST_TILES)
 
 
-class TilesAnswer(BaseModel):
+class TilesAnswer(AnswerPart):
     """A text for every row of tiles, a letter for every tile.
 
     Of one rule, "a" is empty and the next 20 letters are steps of fullness: "b" holds up to 1/20 of its

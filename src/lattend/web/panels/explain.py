@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.explain import ExplainCommand
 from lattend.errors import DomainError
 from lattend.web.library import with_program_threads
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
 from lattend.web.rules import examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 
@@ -97,7 +98,7 @@ def _explained(text: str) -> Explanation:
         )
 
 
-class Amount(BaseModel):
+class Amount(AnswerPart):
     """Pairs in digits, and as a share of all: above 1 where tiles reach past the ends."""
 
     name: str
@@ -106,7 +107,7 @@ class Amount(BaseModel):
     share_text: str
 
 
-class PlanPart(BaseModel):
+class PlanPart(AnswerPart):
     """One part of the plan, in words."""
 
     condition: str
@@ -117,7 +118,7 @@ class PlanPart(BaseModel):
     executed: str
 
 
-class KernelChoice(BaseModel):
+class KernelChoice(AnswerPart):
     """A kernel, and why it cannot run this; "" where it can."""
 
     name: str
@@ -125,7 +126,7 @@ class KernelChoice(BaseModel):
     chosen: bool
 
 
-class PlanFact(BaseModel):
+class PlanFact(AnswerPart):
     """A fact: its name and its words."""
 
     name: str
@@ -160,41 +161,29 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
     numbers = open_numbers(question, explanation)
     options = {name: value for name, value in question.options.items() if name not in explanation.at}
     facts = [*([] if explanation.refused else explanation.facts), *format_memory(explanation.memory)]
-    return ExplainAnswer(
+    return ExplainAnswer.view_of(
+        explanation,
         title=", ".join(f"{name} = {value:,}" for name, value in explanation.at.items()),
-        at=explanation.at,
         examples=[
             name
             for name in read(question.rule).free
             if name in explanation.at and name not in (*typed, "heads")
         ],
-        tensors=explanation.tensors,
-        of=explanation.of,
         amounts=_amounts(explanation),
         useful=explanation.useful_text,
-        why=explanation.why,
-        as_written=explanation.as_written,
         parts=[
-            PlanPart(
-                condition=part.condition,
-                layout=part.layout,
-                checked=part.checked,
-                tiles=part.tile_text,
-                steps=part.step_text,
-                executed=f"{part.executed:,}",
-            )
+            PlanPart.view_of(part, tiles=part.tile_text, steps=part.step_text, executed=f"{part.executed:,}")
             for part in explanation.parts
         ],
         kernels=[
             KernelChoice(name=name, reason=reason or "", chosen=name == explanation.kernel)
             for name, reason in explanation.kernels.items()
         ],
-        refused=explanation.refused,
         facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=explanation.has_tile_map,
         copies=Snippets(
             python=python(show("lt.explain", question.rule, **numbers, **options)),
-            command=command("explain", question.rule, at=numbers, **options),
+            command=command(ExplainCommand, rule=question.rule, at=numbers, **options),
             latex=explanation.report().latex(),
         ),
     )
@@ -282,7 +271,7 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
                 "print(tiles.executed.sum(), 'pairs run here')",
                 *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
-            command=command("explain", question.rule, at=numbers, **options, tiles=True, **shown),
+            command=command(ExplainCommand, rule=question.rule, at=numbers, **options, tiles=True, **shown),
             latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
         ),
     )

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.reach import CacheCommand, ReachCommand
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at
 from lattend.web.rules import examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show
@@ -26,7 +27,7 @@ class ReachQuestion(Question):
     numbers: Numbers = Field(default_factory=dict)
 
 
-class SpanView(BaseModel):
+class SpanView(AnswerPart):
     """The greatest distance of an attended key along one axis, from the query or towards it."""
 
     distance: str  # q - k
@@ -47,17 +48,14 @@ def answer_reach(question: ReachQuestion) -> ReachAnswer:
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     reached = rule.at(**numbers).reach()
-    spans = [
-        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
-        for span in reached.spans
-    ]
+    spans = [SpanView.view_of(span, most=formula(span.most)) for span in reached.spans]
     return ReachAnswer(
         spans=spans,
         copies=Snippets(
             python=python(
                 call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
             ),
-            command=command("reach", question.rule, at=numbers),
+            command=command(ReachCommand, question, at=numbers),
             latex=aligned(*(rf"{distance_latex(span)} &\le {span.most.latex}" for span in spans)),
         ),
     )
@@ -111,10 +109,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     bound = rule.at(**numbers)
     seen = bound.receptive_field(question.layers)
     keys = formula(seen.count(per="query", method="closed"))
-    spans = [
-        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
-        for span in seen.reach().spans
-    ]
+    spans = [SpanView.view_of(span, most=formula(span.most)) for span in seen.reach().spans]
     field = ReceptiveFieldAnswer(
         text=seen.text,
         keys=keys,
@@ -131,7 +126,7 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
                 show("field.count", per="query"),
                 "print(field.reach())",
             ),
-            command=command("reach", question.rule, at=numbers, layers=question.layers),
+            command=command(ReachCommand, question, at=numbers),
             latex=aligned(
                 rf"\text{{keys of a query}} &= {keys.latex}",
                 *(rf"\max ({distance_latex(span)}) &= {span.most.latex}" for span in spans),
@@ -191,7 +186,7 @@ def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
             f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
             imports="from lattend.counts.field_map import field_map",
         ),
-        command=command("reach", question.rule, at=numbers, map=True, pixel=start),
+        command=command(ReachCommand, rule=question.rule, at=numbers, layer_map=True, pixel=start),
     )
     layer_map, reason = FieldMap([], [], []), ""
     try:
@@ -272,7 +267,7 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
     bound = call("lt.rule", question.rule) + (call(".at", **numbers) if numbers else "")
     copies = Snippets(
         python=python(f"print(retention({bound}))", imports=RETENTION_IMPORT),
-        command=command("cache", question.rule, at=numbers),
+        command=command(CacheCommand, question, at=numbers),
     )
     missed = deadlines_missed()
     try:

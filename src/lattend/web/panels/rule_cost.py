@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.cost import CostCommand
 from lattend.errors import TooLarge
-from lattend.web.panel import Answer, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.explain import MOST_HEADS
 from lattend.web.rules import letters, numbers_of, read
 from lattend.web.snippets import call, command, python
@@ -36,7 +37,7 @@ class RuleCostQuestion(Question):
     head_dim: Integer = Field(default=64, ge=1, le=1 << 12)
 
 
-class PricedQuantity(BaseModel):
+class PricedQuantity(AnswerPart):
     """One quantity: its formula, None where there is none, and its numbers; "" where it has none.
 
     Memory and paths have one number, in `needed`.
@@ -105,7 +106,7 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
             python=python(
                 f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
             ),
-            command=command("cost", "attention(projections=none)", at=shown, rule=question.rule),
+            command=command(CostCommand, layer="attention(projections=none)", at=shown, rule=question.rule),
             latex=named((one.name, one.formula.latex) for one in quantities if one.formula),
         ),
     )

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.same import SameCommand
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
 from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.rules import numbers_of, read
 from lattend.web.snippets import call, command, python, show
@@ -33,7 +34,7 @@ class SameQuestion(Question):
     numbers: Numbers = Field(default_factory=dict)
 
 
-class FirstDifference(BaseModel):
+class FirstDifference(AnswerPart):
     """The first pair that only one of the rules has, and the numbers at which it does."""
 
     numbers: dict[str, int]
@@ -41,7 +42,7 @@ class FirstDifference(BaseModel):
     rule: str  # "rule" or "other", whose it is
 
 
-class SharedCount(BaseModel):
+class SharedCount(AnswerPart):
     """The number of pairs of both rules or of one only; `why` says why there is no formula."""
 
     whose: str  # "both", "rule" or "other"
@@ -172,7 +173,7 @@ def _commands(question: SameQuestion, count: bool = False) -> str:
         return ""
     numbers, sizes = _given(question), _sizes(question)
     at = [numbers, numbers | sizes] if sizes else [numbers]
-    return "\n".join(command("same", question.rule, question.other, at=one, count=count) for one in at)
+    return "\n".join(command(SameCommand, question, at=one, count=count) for one in at)
 
 
 def _sets_latex(*rules: Rule) -> list[str]:

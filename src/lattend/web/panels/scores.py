@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.heads import HeadsCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
 from lattend.web.snippets import command, python, show
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class ScoresQuestion(Question):
         return {**options, "channels": str(self.channels), "seed": str(self.seed)}
 
 
-class ScoreMap(BaseModel):
+class ScoreMap(AnswerPart):
     """A summand of the score: its formula, and its value for every key."""
 
     name: str
@@ -108,7 +109,7 @@ def answer_scores(question: ScoresQuestion) -> ScoresAnswer:
         facts=[fact for fact in drawn.facts if fact[0] not in formulas],
         copies=Snippets(
             python=python(show("lt.nn.draw_scores", question.encoding, **question.arguments())),
-            command=command("heads", **question.options()),
+            command=command(HeadsCommand, **question.options()),
             latex=Report(drawn.title, [*drawn.subtitle, Facts(drawn.facts)]).latex(),
         ),
     )

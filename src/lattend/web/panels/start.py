@@ -6,18 +6,18 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lattend import __version__
 from lattend.web.page_links import PageLink, page_link
-from lattend.web.panel import Panel, Question
+from lattend.web.panel import AnswerPart, Panel, Question
 
 
 class StartQuestion(Question):
     """A question without fields."""
 
 
-class CatalogueRule(BaseModel):
+class CatalogueRule(AnswerPart):
     """A rule that has a name."""
 
     name: str
@@ -27,7 +27,7 @@ class CatalogueRule(BaseModel):
     aliases: list[str]
 
 
-class Example(BaseModel):
+class Example(AnswerPart):
     """A page and what is filled in there."""
 
     title: str
@@ -35,7 +35,7 @@ class Example(BaseModel):
     state: dict[str, Any]
 
 
-class StartAnswer(BaseModel):
+class StartAnswer(AnswerPart):
     """The page's menus."""
 
     version: str
@@ -76,7 +76,7 @@ class QuestionsQuestion(Question):
     """A question without fields: all questions come at once."""
 
 
-class AskedCommand(BaseModel):
+class AskedCommand(AnswerPart):
     """A command, what it prints, and the page that shows the same."""
 
     line: str
@@ -84,7 +84,7 @@ class AskedCommand(BaseModel):
     place: PageLink | None
 
 
-class AskedQuestion(BaseModel):
+class AskedQuestion(AnswerPart):
     """A question, the answer of course notes, and the true answer."""
 
     number: int
@@ -97,7 +97,7 @@ class AskedQuestion(BaseModel):
     other_names: list[str]  # by which it is found too
 
 
-class QuestionsAnswer(BaseModel):
+class QuestionsAnswer(AnswerPart):
     """All questions, by topic in the order of a course."""
 
     questions: list[AskedQuestion]
@@ -109,17 +109,13 @@ def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
 
     return QuestionsAnswer(
         questions=[
-            AskedQuestion(
-                number=one.number,
-                topic=one.topic,
-                asks=one.asks,
-                notes=one.notes,
+            AskedQuestion.view_of(
+                one,
                 commands=[
                     AskedCommand(line=line, printed=printed, place=page_link(line))
                     for line, printed in one.commands
                 ],
                 python=one.python.strip(),
-                remark=one.remark,
                 other_names=other_names(one),
             )
             for one in questions()
@@ -133,7 +129,7 @@ class AskQuestion(Question):
     words: str = Field(max_length=400)
 
 
-class AskAnswer(BaseModel):
+class AskAnswer(AnswerPart):
     """The numbers of the questions that have all words, or most where `nearest`; words that may be meant."""
 
     numbers: list[int]

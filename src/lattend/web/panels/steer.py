@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from lattend.web.panel import Answer, Panel, Question, Row, Rows, Snippets, Text
+from lattend.cli.steer import SteerCommand
+from lattend.web.panel import Answer, AnswerPart, Panel, Question, Row, Rows, Snippets, Text
 from lattend.web.snippets import command, literal, literals, python, show
 from lattend.web.views import ReportView, report_view
 
@@ -26,7 +27,7 @@ class SteerQuestion(Question):
     sharpness: Text = ""
 
 
-class CertificateView(BaseModel):
+class CertificateView(AnswerPart):
     """Two mixtures of keys that are one point: `left` and `right` are the keys of either."""
 
     left: list[int]
@@ -62,9 +63,8 @@ def answer_steer(question: SteerQuestion) -> SteerAnswer:
     ray, why = result.ray, result.certificate
     query = plain(result.query)
     wanted = [str(share) for share in shares(question.wanted)]
-    return SteerAnswer(
-        reach=result.reach,
-        how=result.how,
+    return SteerAnswer.view_of(
+        result,
         report=report_view(result.report()),
         query=[significant(number, 12) for number in query.tolist()],
         place=query.tolist(),
@@ -115,14 +115,7 @@ def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Sni
                 scale=None if question.scale == "1" else literal(question.scale),
             )
         ),
-        command=command(
-            "steer",
-            keys=question.keys,
-            weights=wanted,
-            sharpness=question.sharpness,
-            values=question.values,
-            scale="" if question.scale == "1" else question.scale,
-        ),
+        command=command(SteerCommand, question, weights=wanted),
         latex=latex,
     )
 
@@ -148,7 +141,7 @@ class TryQueryQuestion(Question):
     scale: Text = "1"
 
 
-class KeyWeight(BaseModel):
+class KeyWeight(AnswerPart):
     """What one key gets: in numbers, for bars, and in the limit of a long query in this direction."""
 
     logit: str
@@ -158,7 +151,7 @@ class KeyWeight(BaseModel):
     wanted: float
 
 
-class ConeView(BaseModel):
+class ConeView(AnswerPart):
     """The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty."""
 
     keys: list[int]
@@ -166,7 +159,7 @@ class ConeView(BaseModel):
     end: list[float]
 
 
-class Growth(BaseModel):
+class Growth(AnswerPart):
     """The weights of each key, as the query is made shorter and longer; 1 is the query as given."""
 
     lengths: list[float]
@@ -212,10 +205,7 @@ def answer_try_query(question: TryQueryQuestion) -> TryQueryAnswer:
         report=report_view(report),
         output=[] if trial.output is None else trial.output.tolist(),
         wanted_output=[] if trial.wanted_output is None else trial.wanted_output.tolist(),
-        cones=[
-            ConeView(keys=[*cone.keys], start=[*(cone.start or ())], end=[*(cone.end or ())])
-            for cone in cones
-        ],
+        cones=[ConeView.view_of(cone, start=cone.start or [], end=cone.end or []) for cone in cones],
         growth=Growth(lengths=LENGTHS, weights=trial.made_longer(LENGTHS).T.round(6).tolist()),
         copies=_try_query_copies(question, trial_latex(trial)),
     )
@@ -251,14 +241,7 @@ def _try_query_copies(question: TryQueryQuestion, latex: str) -> Snippets:
                 scale=None if question.scale == "1" else literal(question.scale),
             )
         ),
-        command=command(
-            "steer",
-            keys=question.keys,
-            query=question.query,
-            weights=wanted,
-            values=question.values,
-            scale="" if question.scale == "1" else question.scale,
-        ),
+        command=command(SteerCommand, question, weights=wanted),
         latex=latex,
     )
 
