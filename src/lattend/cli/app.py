@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
-from importlib import import_module
+from dataclasses import MISSING
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lattend import __version__
-from lattend.cli.command import Command, label, parameter
+from lattend.cli.command import Command, commands, parameter, spellings, typed_fields
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say, show
 from lattend.errors import DeadlineError
@@ -118,7 +117,7 @@ def parser_of(command: type[Command]) -> Callable[..., int]:
 
     types = get_type_hints(command)
     parameters: list[inspect.Parameter] = []
-    for declaration in fields(command):
+    for declaration in typed_fields(command):
         declared = parameter(declaration)
         options: dict[str, Any] = {
             "help": declared.help,
@@ -129,7 +128,7 @@ def parser_of(command: type[Command]) -> Callable[..., int]:
         if declared.is_argument:
             kind = typer.Argument(**options)
         else:
-            names = declared.names or ((label(declaration),) if not declared.metavar else ())
+            names = spellings(declaration.name, declared)
             kind = typer.Option(*names, min=declared.least, max=declared.most, **options)
         default = inspect.Parameter.empty if declaration.default is MISSING else declaration.default
         annotation = Annotated[types[declaration.name], kind]
@@ -142,17 +141,7 @@ def parser_of(command: type[Command]) -> Callable[..., int]:
     return run
 
 
-MODULES = (  # in the order in which help lists their commands
-    *("serve", "ask", "rules", "draw", "count", "claim", "reach", "same", "explain", "shard", "cost"),
-    *("compare", "patches", "heads", "conv", "grid", "complete", "work", "steer", "gradients", "derive"),
-    *("elbo", "game"),
-)
-COMMANDS: dict[str, type[Command]] = {
-    member.command: member
-    for module in MODULES
-    for member in vars(import_module(f"lattend.cli.{module}")).values()
-    if isinstance(member, type) and issubclass(member, Command) and member is not Command
-}
+COMMANDS = commands()
 for name, command in COMMANDS.items():
     app.command(name, cls=_Command, help=_help(command, command.example_lines))(parser_of(command))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lattend.cli.command import argument, flag, option
+from lattend.cli.command import argument, option
 from lattend.cli.failures import RULE_HELP
 from lattend.errors import LattendError, TextError
 
@@ -67,11 +67,6 @@ def out_option() -> Any:
 def pixel_option() -> Any:
     """--pixel 3,4."""
     return option("y,x", "The pixel that is asked; the middle.")
-
-
-def json_flag() -> Any:
-    """--json."""
-    return flag("Print JSON.")
 
 
 def read_rule(text: str) -> Rule:

@@ -8,7 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lattend.cli.arguments import json_flag
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import NO
 from lattend.cli.output import say, say_json, width
@@ -41,7 +40,6 @@ class AskCommand(Command):
     words: list[str] | None = argument("[WORD]...", "Words to find, or numbers.", None)
     python: bool = flag("Show the Python instead of running it.")
     out: str | None = option("FILE", "Write what is found: .md or .ipynb.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.ask import search

@@ -14,7 +14,6 @@ from lattend.cli.arguments import (
     at_option,
     deadline_option,
     first_option,
-    json_flag,
     per_option,
     read_numbers,
     read_renames,
@@ -58,7 +57,6 @@ class ClaimCommand(Command):
     first: int = first_option()
     exact: bool = flag("Accept nothing but the count: an order such as O(n) fails.")
     deadline: float | None = deadline_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         numbers, attended = read_numbers(self.at), read_rule(self.rule)
@@ -105,7 +103,6 @@ class CheckCommand(Command):
     rule: str = rule_argument()
     upto: int = setting("N", "Sizes and parameters up to this number.", 12, least=0, most=64)
     at: list[str] | None = at_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.counts.check import check as compare

@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
+from importlib import import_module
 from typing import Any, ClassVar
 
 from lattend.cli.output import Answer
@@ -50,12 +52,15 @@ def flag(help: str, *names: str, default: bool = False) -> Any:
     return field(default=default, metadata={"cli": TypedAs("", help, names, show_default=default)})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Command(ABC):
     """A command. Its docstring is the help text, followed by the examples."""
 
     command: ClassVar[str]  # as it is typed: "heads train"
     example_lines: ClassVar[tuple[str, ...]]
+    has_json: ClassVar[bool] = True
+
+    json: bool = flag("Print JSON.")
 
     @abstractmethod
     def answer(self) -> Answer:
@@ -70,14 +75,40 @@ class Command(ABC):
                 raise NamingError(why.format(option) if "{}" in why else f"{option} {why}")
 
 
+def typed_fields(command: type[Command]) -> list[Field[Any]]:
+    """The fields that are typed, in the order of the help; --json is the last one."""
+    declared = {declaration.name: declaration for declaration in fields(command)}
+    json = declared.pop("json")
+    return [*declared.values(), *([json] if command.has_json else [])]
+
+
 def parameter(declaration: Field[Any]) -> TypedAs:
     """How a field of a command is typed on the command line."""
     return declaration.metadata["cli"]
 
 
+def spellings(name: str, declared: TypedAs) -> tuple[str, ...]:
+    """All spellings of an option, the first one first; none of an argument."""
+    return () if declared.is_argument else declared.names or (f"--{name.replace('_', '-')}",)
+
+
 def label(declaration: Field[Any]) -> str:
     """The field as people type it: --head-dim, or the metavar of an argument."""
     declared = parameter(declaration)
-    if declared.is_argument:
-        return declared.metavar
-    return declared.names[0] if declared.names else f"--{declaration.name.replace('_', '-')}"
+    return next(iter(spellings(declaration.name, declared)), declared.metavar)
+
+
+MODULES = (  # in the order in which help lists their commands
+    *("serve", "ask", "rules", "draw", "count", "claim", "reach", "same", "explain", "shard", "cost"),
+    *("compare", "patches", "heads", "conv", "grid", "complete", "work", "steer", "gradients", "derive"),
+    *("elbo", "game"),
+)
+
+
+@cache
+def commands() -> dict[str, type[Command]]:
+    """All commands, by what is typed."""
+    modules = [import_module(f"lattend.cli.{module}") for module in MODULES]
+    members = [member for module in modules for member in vars(module).values()]
+    kinds = [kind for kind in members if isinstance(kind, type) and issubclass(kind, Command)]
+    return {kind.command: kind for kind in kinds if kind is not Command}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import at_option, json_flag, read_names, read_numbers
+from lattend.cli.arguments import at_option, read_names, read_numbers
 from lattend.cli.command import Answer, Command, argument, flag, option, setting
 from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
@@ -57,7 +57,6 @@ class CompareCommand(Command):
     architectures: bool = flag("The table of CNNs, RNNs and Transformers instead.")
     tables: bool = flag("RNN against Transformer, in training and at test.")
     out: str | None = option("FILE", "Draw: .svg, .png, .pdf; a table: .md.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.architectures or self.tables:

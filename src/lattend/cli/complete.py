@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lattend.cli.arguments import json_flag, out_option
+from lattend.cli.arguments import out_option
 from lattend.cli.command import Answer, Command, option
 from lattend.cli.output import complain, tell
 
@@ -35,7 +35,6 @@ class CompleteCommand(Command):
     particles: int = option("N", "Drawn side by side, the likely ones kept; 1.", default=1)
     seed: int = option("S", "Of all that is random; 0.", default=0)
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.generative.completion import complete_digits, half

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lattend.cli.arguments import json_flag, out_option
+from lattend.cli.arguments import out_option
 from lattend.cli.command import Answer, Command, flag, option, setting
 from lattend.errors import DomainError, NamingError, TextError
 from lattend.nn.images.size_text import read_size
@@ -91,7 +91,6 @@ class ConvCommand(KernelFields, Command):
     )
     prove: bool = flag("Prove that hard heads cost the same, at all sizes.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.nn.pictures.conv import draw_conv

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lattend.cli.arguments import assume_option, json_flag, read_renames, read_sizes
+from lattend.cli.arguments import assume_option, read_renames, read_sizes
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.models import is_model, price_model
@@ -107,7 +107,6 @@ class CostCommand(Command):
     out: str | None = option(
         "FILE", "Draw bars, or a model's charts: .svg, .png, .pdf.", "--out", "-o", "--draw"
     )
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.layer is None:

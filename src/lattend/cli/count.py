@@ -10,7 +10,6 @@ from lattend.cli.arguments import (
     at_option,
     deadline_option,
     first_option,
-    json_flag,
     per_option,
     read_names,
     read_numbers,
@@ -52,7 +51,6 @@ class CountCommand(Command):
     latex: bool = flag("Print LaTeX.")
     method: str = setting("auto|closed|enumerate", "How to count; auto takes what works.", "auto")
     deadline: float | None = deadline_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         chosen, values = read_rule(self.rule), read_numbers(self.at)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cli.arguments import json_flag
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
@@ -48,7 +47,6 @@ class DeriveCommand(Command):
     latex: bool = flag("Print an align environment.")
     html: bool = flag("Print HTML, the formulas as MathML.")
     out: str | None = option("FILE", "Write: .html, .tex, .json or .txt.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.derivations.catalogue import derive as derived

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from lattend.cli.arguments import (
     at_option,
     complete_rule,
-    json_flag,
     out_option,
     read_numbers,
     read_pixel,
@@ -48,7 +47,6 @@ class DrawCommand(Command):
     style: str = option("colour|cross", "Coloured squares, or crosses as on paper; colour.", default="colour")
     first: int = option("0|1", "The number of the first position; 0.", "--from", default=0)
     width: int | None = option("COLUMNS", "How wide to draw in the terminal.")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.width is not None and self.width < NARROWEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import json_flag, out_option, read_names, read_numbers_of
+from lattend.cli.arguments import out_option, read_names, read_numbers_of
 from lattend.cli.command import Answer, Command, argument, flag, option, setting
 from lattend.cli.output import check_out, complain, tell
 from lattend.errors import DomainError, NamingError, TextError
@@ -67,7 +67,6 @@ class ElboCommand(Command):
     picture: str | None = option("|".join(PICTURES), "digits: which picture; samples.", "--show")
     seed: int = setting("S", "Of all that is random.", 0)
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.model is not None and self.model not in MODELS:
@@ -198,7 +197,6 @@ class ElboGaussianCommand(GaussianFields, Command):
     )
 
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.generative.line_picture import draw_line
@@ -224,7 +222,6 @@ class ElboDiscreteCommand(Command):
     prior: str = option("P,P", "p(z), a number for each z; 1/2,1/4,1/4.", default="1/2,1/4,1/4")
     likelihood: str = option("P,P", "p(x|z) of the x that is seen; 1/10,3/5,9/10.", default="1/10,3/5,9/10")
     q: str | None = option("P,P", "q(z|x); the prior if not given.")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.generative.exact_bound import DiscreteModel

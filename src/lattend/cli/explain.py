@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from lattend.cli.arguments import at_option, json_flag, read_numbers, read_rule, rule_argument
+from lattend.cli.arguments import at_option, read_numbers, read_rule, rule_argument
 from lattend.cli.command import Answer, Command, flag, option, setting
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import save, say, say_json, show, width
@@ -52,7 +52,6 @@ class ExplainCommand(Command):
     queries: str | None = option("FIRST:END", "With --tiles: these alone, as in 0:1024.")
     keys: str | None = option("FIRST:END", "With --tiles: these alone.")
     out: str | None = option("FILE", "Draw the tiles: .svg, .png, .pdf, .tex, .txt.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         chosen, spans = read_rule(self.rule), (_span("--queries", self.queries), _span("--keys", self.keys))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import json_flag, out_option, read_names
+from lattend.cli.arguments import out_option, read_names
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import in_options
 from lattend.cli.output import say, say_json, tell, width
@@ -79,7 +79,6 @@ class GameCommand(Command):
     floats: bool = flag("Floats, where exact numbers get long.")
     portrait: bool = flag("Draw in the terminal as well.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         names, called = read_names(self.method), self.game.strip()

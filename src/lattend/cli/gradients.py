@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lattend.cli.arguments import json_flag, out_option
+from lattend.cli.arguments import out_option
 from lattend.cli.command import Answer, Command, argument, option
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import check_out, complain, say, say_json, tell, width
@@ -49,7 +49,6 @@ class GradientsCommand(Command):
     seeds: int | None = option("K", "Networks of each kind, from 2 to 10; 3.")
     seed: int | None = option("S", "Of the first of them; 0.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.gradients.decay import measure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cli.arguments import json_flag, out_option, pixel_option, read_numbers, read_place
+from lattend.cli.arguments import out_option, pixel_option, read_numbers, read_place
 from lattend.cli.command import Answer, Command, argument, flag, option, setting
 from lattend.errors import NamingError
 from lattend.nn.images.size_text import read_size
@@ -40,7 +40,6 @@ class GridCommand(Command):
     activation: str | None = option("NAME", "σ of --check: sigmoid, tanh, relu or identity.")
     at: list[str] | None = option("h=64,c=3", "Numbers of a state, of a pixel.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         numbers = read_numbers(self.at)

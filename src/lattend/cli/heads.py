@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import (
-    json_flag,
-    out_option,
-    pixel_option,
-    read_numbers_of,
-    read_place,
-    read_points,
-)
+from lattend.cli.arguments import out_option, pixel_option, read_numbers_of, read_place, read_points
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.output import complain, say, say_json, show, tell, width
 from lattend.errors import NamingError
@@ -64,7 +57,6 @@ class HeadsCommand(Command):
     channels: int | None = option("N", "Numbers a pixel of --scores; 16.")
     seed: int | None = option("N", "Of the random numbers; 0.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         where = read_points("--centres", self.centres, 2)
@@ -141,7 +133,6 @@ class HeadsTrainCommand(Command):
     seed: int = option("S", "Of all that is random; 0.", default=0)
     device: str = option("cpu|cuda", "Where it runs; cpu.", default="cpu")
     out: str | None = option("DIR", "Folder for the results; out/heads-DATA.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.study.heads.training import train
@@ -240,7 +231,6 @@ class HeadsShowCommand(Command):
     out: str | None = option(
         "FILE", "Draw: .svg, .png, .pdf, .tex or .txt; .gif or .html move.", "--out", "-o"
     )
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.view is not None and self.view not in VIEWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cli.arguments import json_flag, out_option
+from lattend.cli.arguments import out_option
 from lattend.cli.command import Answer, Command, argument, option, setting
 from lattend.errors import NamingError
 from lattend.nn.images.size_text import read_size
@@ -32,7 +32,6 @@ class PatchesCommand(Command):
     channels: int | None = option("C", "Channels of the image.")
     width: int | None = option("D", "Numbers of a token, for its price.")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if (self.channels is None) != (self.width is None):

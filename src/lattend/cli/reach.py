@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import (
-    at_option,
-    json_flag,
-    pixel_option,
-    read_numbers,
-    read_place,
-    read_rule,
-    rule_argument,
-)
+from lattend.cli.arguments import at_option, pixel_option, read_numbers, read_place, read_rule, rule_argument
 from lattend.cli.command import Answer, Command, flag, option
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
@@ -47,7 +39,6 @@ class ReachCommand(Command):
     layers: int | None = option("L", "Of a stack of so many layers, with residual connections.")
     layer_map: bool = flag("Which layer first connects each query to each key.", "--map")
     pixel: str | None = pixel_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         chosen, values = read_rule(self.rule), read_numbers(self.at)
@@ -139,7 +130,6 @@ class CacheCommand(Command):
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.plans.retention import retention

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import complete_rule, json_flag, read_rule
+from lattend.cli.arguments import complete_rule, read_rule
 from lattend.cli.command import Answer, Command, argument
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NoClosedForm
@@ -29,7 +29,6 @@ class RulesCommand(Command):
     example_lines = ("lattend rules", "lattend rules windowed")
 
     name: str | None = argument("[NAME]", "One rule in full.", None, complete=complete_rule)
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         from lattend.draw.grid.samples import catalogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import at_option, complete_rule, json_flag, read_numbers, read_rule, rule_argument
+from lattend.cli.arguments import at_option, complete_rule, read_numbers, read_rule, rule_argument
 from lattend.cli.command import Answer, Command, argument, flag
 from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
@@ -40,7 +40,6 @@ class SameCommand(Command):
     other: str = argument("OTHER", "The rule to compare it with.", complete=complete_rule)
     at: list[str] | None = at_option()
     count: bool = flag("Count the pairs of both, and those that only one has.")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         numbers = read_numbers(self.at)

@@ -18,17 +18,11 @@ class ServeCommand(Command):
 
     command = "serve"
     example_lines = ("lattend serve", "lattend serve --port 9000 --no-browser", "lattend serve --export site")
+    has_json = False
 
     host: str = setting("ADDRESS", "Where to listen; other machines reach 0.0.0.0.", "127.0.0.1")
     port: int | None = option("PORT", "The port; the first free one from 8321 on.", least=0, most=65535)
-    workers: int = option(
-        "N",
-        "Processes that count; half as many that have torch.",
-        default=3,
-        show_default=True,
-        least=1,
-        most=64,
-    )
+    workers: int = setting("N", "Processes that count; half as many that have torch.", 3, least=1, most=64)
     name: list[str] | None = option(
         "HOST", "A name under which browsers reach it, behind a proxy or on a network."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lattend.cli.arguments import at_option, json_flag, read_numbers, read_rule, rule_argument
+from lattend.cli.arguments import at_option, read_numbers, read_rule, rule_argument
 from lattend.cli.command import Answer, Command, flag, option, setting
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError, TextError
@@ -45,7 +45,6 @@ class ShardCommand(Command):
     )
     strategies: bool = flag("With --out: bytes and time of every strategy instead.")
     out: str | None = option("FILE", "Draw the shards: .svg, .png, .pdf, .tex, .txt.", "--out", "-o")
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.strategies and self.out is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import json_flag, out_option
+from lattend.cli.arguments import out_option
 from lattend.cli.command import Answer, Command, flag, option, setting
 from lattend.errors import DomainError, NamingError
 
@@ -51,7 +51,6 @@ class SteerCommand(Command):
     values: str | None = option('"1,0;0,1"|FILE', "A value for each key.")
     scale: str = setting("S|sqrt", "Of the logits; sqrt is 1/sqrt(D).", "1")
     out: str | None = out_option()
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if (self.keys is None) == (self.orthonormal is None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lattend.cli.arguments import at_option, complete_rule, json_flag, read_numbers
+from lattend.cli.arguments import at_option, complete_rule, read_numbers
 from lattend.cli.command import Answer, Command, argument, flag, option
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import say, say_json, width
@@ -70,7 +70,6 @@ class WorkCommand(Command):
     out: str | None = option(
         "FILE", "Write: .html, .tex, .md, .json, .txt; the weights: .svg, .png, .pdf, .tikz.", "--out", "-o"
     )
-    json: bool = json_flag()
 
     def answer(self) -> Answer:
         if self.exact and self.decimal:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any, cast
 
-from lattend.cli.command import Command, label, parameter
+from lattend.cli.command import Command, label, parameter, typed_fields
+from lattend.web.panel import Snippets
 
 
 def command(command: type[Command], question: Iterable[tuple[str, Any]] = (), /, **values: object) -> str:
@@ -19,7 +20,7 @@ def command(command: type[Command], question: Iterable[tuple[str, Any]] = (), /,
     >>> command(CountCommand, rule="k <= q", at={"n": 8}, per="query")
     "lattend count 'k <= q' --at n=8 --per query"
     """
-    declared = {declaration.name: declaration for declaration in fields(command)}
+    declared = {declaration.name: declaration for declaration in typed_fields(command)}
     values = {name: value for name, value in question if name in declared} | values
     if unknown := values.keys() - declared.keys():
         raise TypeError(f"{command.command} has no {', '.join(unknown)}")
@@ -76,6 +77,11 @@ def show(function: str, *arguments: object, **named: object) -> str:
 def python(*lines: str, imports: str = "") -> str:
     """A program of these lines, which prints what the panel shows."""
     return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))
+
+
+def snippets(*lines: str, command: str, latex: str = "", imports: str = "") -> Snippets:
+    """What a panel copies: lines of Python, a command, and LaTeX."""
+    return Snippets(python=python(*lines, imports=imports), command=command, latex=latex)
 
 
 def literals(rows: Sequence[Sequence[str]]) -> list[list[int | float | str]]:

@@ -12,7 +12,7 @@ from lattend.errors import DomainError, LattendError, UnknownName
 from lattend.web.panel import MANY, Answer, AnswerPart, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, Per, python_of_layer, read_layer
 from lattend.web.rules import read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -113,16 +113,14 @@ def answer_claim(question: ClaimQuestion) -> ClaimAnswer:
         letter=letter,
         count=formula(count),
         drawing=None if verdict is None else _drawing(rule, verdict, question.first),
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                call("count = rule.count", **options),
-                show(
-                    "count.claim",
-                    question.claim,
-                    assuming=question.assume or None,
-                    rename=question.rename or None,
-                ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            call("count = rule.count", **options),
+            show(
+                "count.claim",
+                question.claim,
+                assuming=question.assume or None,
+                rename=question.rename or None,
             ),
             command=command(ClaimCommand, question, formula=question.claim),
             latex=verdict_latex(parsed, verdict, _name(count)),

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from lattend.cli.draw import DrawCommand
 from lattend.cli.rules import RulesCommand
-from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question
 from lattend.web.rules import examples, letters, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -73,12 +73,10 @@ def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
         canonical="" if unknown else expr.text(canonical.condition),
         unknown=unknown,
         examples=taken,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                "print(rule.about or known_as(rule))",
-                imports="from lattend.sets.recognise import known_as",
-            ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            "print(rule.about or known_as(rule))",
+            imports="from lattend.sets.recognise import known_as",
             command=command(RulesCommand, name=about.name if about else question.rule),
             latex=named([(about.name if about else "attended pairs", set_latex(rule) + where)]),
         ),
@@ -134,7 +132,7 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
     typed = numbers_of(rule, question.numbers)
     examples = {letter.name: letter.example for letter in letters(rule) if letter.value is None}
     numbers = {name: typed.get(name, example) for name, example in examples.items()}
-    snippets = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
+    samples = [CodeSample(title="Lattend", code=_attention(question.rule, rule, numbers))]
     if not rule.data and not rule.open:
         sdpa = "\n".join(
             (
@@ -151,15 +149,16 @@ def answer_code(question: CodeQuestion) -> CodeAnswer:
         flexible = mask_mod(rule, **numbers).replace(
             "\nout = ", f"\n{_tensors(rule, numbers, flat=True)}\nout = "
         )
-        snippets += [
+        samples += [
             CodeSample(title="FlexAttention", code=flexible),
             CodeSample(title="NumPy", code=numpy_mask(rule, **numbers)),
             CodeSample(title="PyTorch SDPA", code=sdpa),
         ]
     return CodeAnswer(
-        snippets=snippets,
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), *_mask(rule, numbers)),
+        snippets=samples,
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            *_mask(rule, numbers),
             command=command(DrawCommand, question, at=numbers),
             latex=attention_latex(rule),
         ),

@@ -10,7 +10,7 @@ from pydantic import Field
 from lattend.cli.compare import CompareCommand
 from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
 from lattend.web.panels.cost import LayerText, SizeLetter
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import Formula, ReportView, Words, formula, report_view, words
 
 if TYPE_CHECKING:
@@ -164,12 +164,10 @@ def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparis
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
     rows = {question.over: [*comparison.given_sizes]} if comparison.given_sizes else {}
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
-    return Snippets(
-        python=python(
-            call("layers = read_layers", texts, question.over),
-            f"print(lt.cost.compare({costs}, {options[1:]})",
-            imports="from lattend.cost.comparison.defaults import read_layers",
-        ),
+    return snippets(
+        call("layers = read_layers", texts, question.over),
+        f"print(lt.cost.compare({costs}, {options[1:]})",
+        imports="from lattend.cost.comparison.defaults import read_layers",
         command=command(
             CompareCommand, question, layers=texts, at=at, equal=equal, sizes=comparison.given_sizes
         ),
@@ -211,12 +209,10 @@ def answer_tables(question: TablesQuestion) -> TablesAnswer:
     return TablesAnswer(
         architectures=compared,
         train_test=trained,
-        copies=Snippets(
-            python=python(
-                "print(architectures())",
-                "print(lt.cost.train_test())",
-                imports="from lattend.cost.comparison.architectures import architectures",
-            ),
+        copies=snippets(
+            "print(architectures())",
+            "print(lt.cost.train_test())",
+            imports="from lattend.cost.comparison.architectures import architectures",
             command="\n".join(
                 command(CompareCommand, **{name: True}) for name in ("architectures", "tables")
             ),

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field
 
 from lattend.cli.conv import ConvCommand, KernelFields
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -22,7 +22,7 @@ LONGEST = 24  # characters of a size
 
 
 class KernelQuestion(Question, KernelFields):  # pyright: ignore[reportGeneralTypeIssues]
-    """A kernel, and the image it runs on; padding is "" or null (half the kernel), "same", "valid" or a size."""
+    """A kernel, and the image it runs on; padding "" or null is half the kernel."""
 
     model_config = ConfigDict(str_max_length=LONGEST)
     called: ClassVar[str] = "the {}"
@@ -126,10 +126,8 @@ def answer_conv(question: ConvQuestion) -> ConvAnswer:
         leak=heads.worst.leak_text(),
         bound=bound_text(question.alpha),
         latex=LATEX,
-        copies=Snippets(
-            python=python(
-                show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
-            ),
+        copies=snippets(
+            show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha),
             command=command(ConvCommand, question),
             latex=LATEX,
         ),
@@ -174,8 +172,8 @@ def answer_conv_price(question: ConvPriceQuestion) -> ConvPriceAnswer:
     facts, _ = KernelHeads(geometry, rows, cols).price(**channels)
     return ConvPriceAnswer(
         facts=[*facts],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
+        copies=snippets(
+            show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels),
             command=command(ConvCommand, question),
             latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
@@ -224,15 +222,13 @@ def answer_conv_same(question: ConvPriceQuestion) -> ConvSameAnswer:
     ]
     return ConvSameAnswer(
         same=same,
-        copies=Snippets(
-            python=python(
-                question.torch_line(c_in, c_out),
-                "heads = lt.nn.from_conv(conv)",
-                f"price = heads.cost(rows={rows}, cols={cols})",
-                f"for quantity in {QUANTITIES}:",
-                "    print(heads.same_price(quantity), price.value(quantity))",
-                imports="import torch",
-            ),
+        copies=snippets(
+            question.torch_line(c_in, c_out),
+            "heads = lt.nn.from_conv(conv)",
+            f"price = heads.cost(rows={rows}, cols={cols})",
+            f"for quantity in {QUANTITIES}:",
+            "    print(heads.same_price(quantity), price.value(quantity))",
+            imports="import torch",
             latex=Report(
                 "A convolution and its heads",
                 [

@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from lattend.cli.conv import ConvCommand
-from lattend.web.panel import Answer, AnswerPart, Panel, Snippets
+from lattend.web.panel import Answer, AnswerPart, Panel
 from lattend.web.panels.conv import KernelQuestion
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 
 FARTHEST = 40.0  # the end of the curve: beyond it float64 has no digit for the leak beside 1
 ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
@@ -82,15 +82,9 @@ def answer_conv_leak(question: LeakQuestion) -> LeakAnswer:
             for enough in (leaks.worst.for_error(error),)
         ],
         latex=BOUND_LATEX,
-        copies=Snippets(
-            python=python(
-                show(
-                    "lt.nn.draw_conv",
-                    **question.arguments(),
-                    size=(rows, cols),
-                    alpha=question.alpha,
-                    error=1e-6,
-                )
+        copies=snippets(
+            show(
+                "lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha, error=1e-6
             ),
             command=command(ConvCommand, question, error="1e-6"),
             latex=BOUND_LATEX,
@@ -147,14 +141,12 @@ def answer_conv_error(question: ErrorQuestion) -> ErrorAnswer:
         bound=format_number(float(trial.bound.max())),
         hard_error=format_number(trial.hard_error),
         filter=[[format_number(weight) for weight in row] for row in trial.filter.tolist()],
-        copies=Snippets(
-            python=python(
-                call("geometry = read_geometry", **question.arguments()),
-                f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",
-                'print(f"they differ by {trial.error:.3g}, at most {trial.bound.max():.3g}")',
-                imports="from lattend.nn.convolution.geometry import read_geometry\n"
-                "from lattend.nn.convolution.trial import try_heads",
-            ),
+        copies=snippets(
+            call("geometry = read_geometry", **question.arguments()),
+            f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",
+            'print(f"they differ by {trial.error:.3g}, at most {trial.bound.max():.3g}")',
+            imports="from lattend.nn.convolution.geometry import read_geometry\n"
+            "from lattend.nn.convolution.trial import try_heads",
             command=command(ConvCommand, question),
             latex=r"\max_q \left| y_{\mathrm{heads}} - y_{\mathrm{conv}} \right| = "
             rf"{number(format_number(trial.error))} \le {number(format_number(float(trial.bound.max())))}",

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from lattend.cli.count import CountCommand
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, Numbers, Panel, Question
 from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ def answer_count(question: CountQuestion) -> CountAnswer:
         examples=drawn,
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            show("rule.count", **numbers),
             command=command(CountCommand, question, at=numbers),
             latex="" if shown is None else shown.latex,
         ),
@@ -122,11 +123,9 @@ def answer_keys(question: KeysQuestion) -> KeysAnswer:
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
-            ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            *(show("rule.count", per=per, **at) for per, at in numbers_of_side.items()),
             command="\n".join(
                 command(CountCommand, question, at=at, per=per) for per, at in numbers_of_side.items()
             ),
@@ -172,8 +171,9 @@ def answer_growth(question: GrowthQuestion) -> GrowthAnswer:
     latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
         order=Formula(pieces=pieces, where="", text=text, latex=latex),
-        copies=Snippets(
-            python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            "print(rule.count().order())",
             command=command(CountCommand, question, order=names),
             latex=latex,
         ),

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from lattend.cli.derive import DeriveCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
@@ -92,10 +92,8 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
         remark="" if changes else draft.remark,
         holds=all(line.verdict == "holds" for line in derivation),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
-        copies=Snippets(
-            python=python(
-                show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
-            ),
+        copies=snippets(
+            show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options),
             command=command(
                 DeriveCommand, name=question.derivation, formula=question.f if is_game else "", **options
             ),

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from lattend.cli.draw import DrawCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
 from lattend.web.rules import letters, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -72,11 +72,9 @@ def answer_draw(question: DrawQuestion) -> DrawAnswer:
     return DrawAnswer(
         title=shown.title,
         caption=[*shown.caption],
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                show("rule.draw", compare=question.other, pixel=pixel, **numbers),
-            ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            show("rule.draw", compare=question.other, pixel=pixel, **numbers),
             command=command(DrawCommand, question, at=numbers, compare=question.other, pixel=pixel),
             latex=_latex(shown, rules),
         ),

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from lattend.cli.elbo import ElboCommand, ElboDiscreteCommand, ElboGaussianCommand, GaussianFields
 from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import ChartLine, ReportPart, chart_line, part_view
 
 if TYPE_CHECKING:
@@ -79,17 +79,15 @@ def answer_elbo(question: ElboQuestion) -> ElboAnswer:
         best=(as_float(best[0]), as_float(best[1])),
         densities=[chart_line(stroke) for stroke in densities(model, mean, variance).lines],
         gaps=[chart_line(stroke) for stroke in gaps(model, mean, variance).lines],
-        copies=Snippets(
-            python=python(
-                call(
-                    "line = lt.study.generative.GaussianLine",
-                    question.weight,
-                    question.bias,
-                    question.noise,
-                    question.x,
-                ),
-                f"print({call('line.bound', mean, variance)})",
+        copies=snippets(
+            call(
+                "line = lt.study.generative.GaussianLine",
+                question.weight,
+                question.bias,
+                question.noise,
+                question.x,
             ),
+            f"print({call('line.bound', mean, variance)})",
             command=command(ElboGaussianCommand, question),
             latex=bound.latex(),
         ),
@@ -153,11 +151,9 @@ def answer_elbo_discrete(question: DiscreteQuestion) -> DiscreteAnswer:
             Value(prior=as_float(p), posterior=as_float(p_after), guess=as_float(q), text=text)
             for p, p_after, q, text in rows
         ],
-        copies=Snippets(
-            python=python(
-                call("model = lt.study.generative.DiscreteModel", prior, likelihood),
-                f"print({call('model.bound', guess)})",
-            ),
+        copies=snippets(
+            call("model = lt.study.generative.DiscreteModel", prior, likelihood),
+            f"print({call('model.bound', guess)})",
             command=command(ElboDiscreteCommand, prior=prior, likelihood=likelihood, q=guess),
             latex=bound.latex(),
         ),

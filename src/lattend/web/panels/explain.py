@@ -10,9 +10,9 @@ from pydantic import Field
 from lattend.cli.explain import ExplainCommand
 from lattend.errors import DomainError
 from lattend.web.library import with_program_threads
-from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question
 from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
@@ -181,8 +181,8 @@ def answer_explain(question: PlanQuestion) -> ExplainAnswer:
         ],
         facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=explanation.has_tile_map,
-        copies=Snippets(
-            python=python(show("lt.explain", question.rule, **numbers, **options)),
+        copies=snippets(
+            show("lt.explain", question.rule, **numbers, **options),
             command=command(ExplainCommand, rule=question.rule, at=numbers, **options),
             latex=explanation.report().latex(),
         ),
@@ -264,13 +264,11 @@ def answer_tile_map(question: TileMapQuestion) -> TileMapAnswer:
         needed=[] if made.needed is None else made.needed.tolist(),
         queries=explanation.shapes[0][2],
         keys=explanation.shapes[1][2],
-        copies=Snippets(
-            python=python(
-                call("plan = lt.explain", question.rule, **numbers, **options),
-                call("tiles = plan.tile_map", *(spans if view else ())),
-                "print(tiles.executed.sum(), 'pairs run here')",
-                *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
-            ),
+        copies=snippets(
+            call("plan = lt.explain", question.rule, **numbers, **options),
+            call("tiles = plan.tile_map", *(spans if view else ())),
+            "print(tiles.executed.sum(), 'pairs run here')",
+            *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             command=command(ExplainCommand, rule=question.rule, at=numbers, **options, tiles=True, **shown),
             latex=Report(TILE_MAP.title, [Facts(made.facts)]).latex(),
         ),

@@ -12,7 +12,7 @@ from pydantic import Field
 from lattend.cli.game import GameCommand
 from lattend.errors import LattendError, NamingError
 from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import ChartLine, ReportView, chart_line, report_view
 
 if TYPE_CHECKING:
@@ -282,8 +282,9 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Snippets:
     if len(orbits) > 1:
         shown.append(f"lt.study.games.compare_orbits({', '.join(orbits)})")
         played.append(question.methods)
-    return Snippets(
-        python=python(game_call(question), *(f"print({one})" for one in shown)),
+    return snippets(
+        game_call(question),
+        *(f"print({one})" for one in shown),
         command="\n".join(
             command(
                 GameCommand,
@@ -365,8 +366,9 @@ def answer_game_field(question: GameFieldQuestion) -> GameFieldAnswer:
             for one in rest.points
         ],
         summary="; ".join((equilibria.summary(), *notes)),
-        copies=Snippets(
-            python=python(game_call(question), "print(game.equilibria())"),
+        copies=snippets(
+            game_call(question),
+            "print(game.equilibria())",
             command=command(GameCommand, game=question.game.strip(), **game_options(question), field=True),
             latex=equilibria.report().latex(),
         ),

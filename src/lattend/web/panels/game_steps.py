@@ -20,7 +20,7 @@ from lattend.web.panels.game import (
     method_of,
     method_options,
 )
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, python, show, snippets
 from lattend.web.views import ChartLine, ReportView, Words, chart_line, report_view, words
 
 if TYPE_CHECKING:
@@ -146,8 +146,9 @@ def answer_game_steps(question: StepsQuestion) -> StepsAnswer:
     """The analysis near an equilibrium, or a report of all equilibria where one must be chosen."""
     game = game_of(question)
     options = {"at": equilibrium_point(question.at), **method_options(question, question.method)}
-    copies = Snippets(
-        python=python(game_call(question), show("game.analyse", question.method, **options)),
+    copies = snippets(
+        game_call(question),
+        show("game.analyse", question.method, **options),
         command=command(
             GameCommand,
             game=question.game.strip(),

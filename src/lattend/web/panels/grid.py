@@ -9,8 +9,8 @@ from pydantic import Field
 
 from lattend.cli.grid import GridCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import command, show, snippets
 from lattend.web.views import Formula, ReportView, formula, report_view
 
 if TYPE_CHECKING:
@@ -133,16 +133,14 @@ def answer_grid(question: GridFieldQuestion) -> GridAnswer:
         convnet=until.tolist(),
         seen=[int(field.sum()), int(raster.sum()), int((until >= 0).sum())],
         words=nets.field_words(pixel),
-        copies=Snippets(
-            python=python(
-                show(
-                    "lt.nn.draw_grid",
-                    (nets.rows, nets.cols),
-                    **question.arguments(),
-                    pixel=pixel,
-                    kernel=question.kernel,
-                    layers=question.layers,
-                )
+        copies=snippets(
+            show(
+                "lt.nn.draw_grid",
+                (nets.rows, nets.cols),
+                **question.arguments(),
+                pixel=pixel,
+                kernel=question.kernel,
+                layers=question.layers,
             ),
             command=command(GridCommand, question, pixel=pixel),
             latex=aligned(*(line.replace("=", "&=", 1) for line in equation)),
@@ -233,10 +231,8 @@ def answer_grid_price(question: GridPriceQuestion) -> GridPriceAnswer:
     convnet = {"kernel": question.kernel, "layers": question.layers}
     return GridPriceAnswer(
         prices=prices,
-        copies=Snippets(
-            python=python(
-                show("lt.nn.draw_grid", (rows, cols), **question.arguments(), **convnet, **numbers)
-            ),
+        copies=snippets(
+            show("lt.nn.draw_grid", (rows, cols), **question.arguments(), **convnet, **numbers),
             command=command(GridCommand, question, at=numbers),
             latex=named((f"{one.net}, {one.quantity}", one.formula.latex) for one in prices),
         ),
@@ -274,8 +270,8 @@ def answer_grid_check(question: GridQuestion) -> GridCheckAnswer:
         equal=bool(run),
         equation=[latex(line) for line in EQUATIONS[question.cell]],
         report=report_view(run.report(equation=False)),
-        copies=Snippets(
-            python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
+        copies=snippets(
+            show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS),
             command=command(GridCommand, question, at=NUMBERS, check=True),
             latex=run.report().latex(),
         ),
@@ -320,8 +316,8 @@ def answer_grid_diagram(question: DiagramQuestion) -> DiagramAnswer:
     return DiagramAnswer(
         svg=figure.svg(),
         facts=[*figure.facts],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
+        copies=snippets(
+            show("lt.nn.draw_grid", question.image(), **kind, diagram=True),
             command=command(GridCommand, size=question.size, cell=question.cell, diagram=True),
             latex=Report(figure.title, [*figure.subtitle, Facts(figure.facts)]).latex(),
         ),

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from lattend.cli.cost import CostCommand
 from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
@@ -218,14 +218,12 @@ def _copies(question: ModelQuestion, model: Model, latex: str) -> Snippets:
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
     cache = [show("model.cache", question.length, batch=batch)] if model.is_causal and length else []
-    return Snippets(
-        python=python(
-            call("model = lt.cost.config", question.config),
-            "print(model)",
-            show(f"model.{run}", *([length] if length else []), batch=batch),
-            *cache,
-            f"print({call('model.formulas', training=question.training or None)}.text())",
-        ),
+    return snippets(
+        call("model = lt.cost.config", question.config),
+        "print(model)",
+        show(f"model.{run}", *([length] if length else []), batch=batch),
+        *cache,
+        f"print({call('model.formulas', training=question.training or None)}.text())",
         command=command(
             CostCommand,
             layer="config.json",

@@ -9,8 +9,8 @@ from pydantic import Field
 from lattend.cli.cost import CostCommand
 from lattend.cli.patches import PatchesCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question, Snippets
-from lattend.web.snippets import call, command, python, show
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel, Question
+from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def answer_patches(question: PatchesQuestion) -> PatchesAnswer:
         tokens=grid.tokens,
         numbers=grid.numbers_text(question.channels),
         facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
-        copies=Snippets(
-            python=python(question.python_line()),
+        copies=snippets(
+            question.python_line(),
             command=question.command_line(),
             latex=rf"{grid.rows.latex(question.padding)}, \quad {grid.cols.latex(question.padding)}",
         ),
@@ -199,14 +199,12 @@ def answer_patches_price(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
         attention=formula(layer.multiplies),
         sizes=[size(*one) for one in rows],
         mark=size(grid.rows.patch, grid.tokens, embedding.total(), at_tokens.total()),
-        copies=Snippets(
-            python=python(
-                question.python_line(),
-                show("positions", n=grid.tokens + 1, d=width),
-                call("layer = lt.cost.attention", "full", n="n", **sizes),
-                *(show("layer.at", n=tokens) for tokens in (grid.tokens, pixels)),
-                imports="from lattend.cost.layers.tokenwise import positions",
-            ),
+        copies=snippets(
+            question.python_line(),
+            show("positions", n=grid.tokens + 1, d=width),
+            call("layer = lt.cost.attention", "full", n="n", **sizes),
+            *(show("layer.at", n=tokens) for tokens in (grid.tokens, pixels)),
+            imports="from lattend.cost.layers.tokenwise import positions",
             command="\n".join(
                 (
                     question.command_line(),

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from lattend.cli.reach import CacheCommand, ReachCommand
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at
 from lattend.web.rules import examples, numbers_of, read
-from lattend.web.snippets import call, command, python, show
+from lattend.web.snippets import call, command, python, show, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -51,10 +51,9 @@ def answer_reach(question: ReachQuestion) -> ReachAnswer:
     spans = [SpanView.view_of(span, most=formula(span.most)) for span in reached.spans]
     return ReachAnswer(
         spans=spans,
-        copies=Snippets(
-            python=python(
-                call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
-            ),
+        copies=snippets(
+            call("rule = lt.rule", question.rule),
+            f"print({call('rule.at', **numbers)}.reach())",
             command=command(ReachCommand, question, at=numbers),
             latex=aligned(*(rf"{distance_latex(span)} &\le {span.most.latex}" for span in spans)),
         ),
@@ -118,14 +117,12 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         sees="",
         all_reached=False,
         unknown="",
-        copies=Snippets(
-            python=python(
-                f"rule = {_bound_in_python(question.rule, numbers)}",
-                f"field = rule.receptive_field({question.layers})",
-                "print(field)",
-                show("field.count", per="query"),
-                "print(field.reach())",
-            ),
+        copies=snippets(
+            f"rule = {_bound_in_python(question.rule, numbers)}",
+            f"field = rule.receptive_field({question.layers})",
+            "print(field)",
+            show("field.count", per="query"),
+            "print(field.reach())",
             command=command(ReachCommand, question, at=numbers),
             latex=aligned(
                 rf"\text{{keys of a query}} &= {keys.latex}",
@@ -181,11 +178,9 @@ def answer_first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     inside = all(0 <= index < size for index, size in zip(pixel, sizes, strict=False))
     at = ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
     start = (pixel[0], pixel[1]) if pixel and inside else None
-    copies = Snippets(
-        python=python(
-            f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
-            imports="from lattend.counts.field_map import field_map",
-        ),
+    copies = snippets(
+        f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {start}' if start else ''}))",
+        imports="from lattend.counts.field_map import field_map",
         command=command(ReachCommand, rule=question.rule, at=numbers, layer_map=True, pixel=start),
     )
     layer_map, reason = FieldMap([], [], []), ""
@@ -265,8 +260,9 @@ def answer_cache(question: CacheQuestion) -> CacheAnswer:
     taken = examples(rule, (name for name in wanted if name not in numbers))
     numbers |= taken
     bound = call("lt.rule", question.rule) + (call(".at", **numbers) if numbers else "")
-    copies = Snippets(
-        python=python(f"print(retention({bound}))", imports=RETENTION_IMPORT),
+    copies = snippets(
+        f"print(retention({bound}))",
+        imports=RETENTION_IMPORT,
         command=command(CacheCommand, question, at=numbers),
     )
     missed = deadlines_missed()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lattend.cli.rules import RulesCommand
-from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
 from lattend.web.rules import Letter, letters, read
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 
 if TYPE_CHECKING:
     from lattend.rules.language.expr import Node
@@ -85,8 +85,9 @@ def _meaning(text: str) -> ReadAnswer:
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
-        copies=Snippets(
-            python=python(call("rule = lt.rule", text), "print(rule)"),
+        copies=snippets(
+            call("rule = lt.rule", text),
+            "print(rule)",
             command=command(RulesCommand, name=text),
             latex=set_latex(rule),
         ),

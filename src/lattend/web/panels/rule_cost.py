@@ -9,10 +9,10 @@ from pydantic import Field
 
 from lattend.cli.cost import CostCommand
 from lattend.errors import TooLarge
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
 from lattend.web.panels.explain import MOST_HEADS
 from lattend.web.rules import letters, numbers_of, read
-from lattend.web.snippets import call, command, python
+from lattend.web.snippets import call, command, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
@@ -102,10 +102,8 @@ def answer_rule_cost(question: RuleCostQuestion) -> RuleCostAnswer:
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
         note=PADDED if _padded(priced) else "",
-        copies=Snippets(
-            python=python(
-                f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
-            ),
+        copies=snippets(
+            f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))",
             command=command(CostCommand, layer="attention(projections=none)", at=shown, rule=question.rule),
             latex=named((one.name, one.formula.latex) for one in quantities if one.formula),
         ),

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from lattend.cli.heads import HeadsCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -107,8 +107,8 @@ def answer_scores(question: ScoresQuestion) -> ScoresAnswer:
         sum=_rounded(data["sum"]),
         weights=_rounded(data["weights"]),
         facts=[fact for fact in drawn.facts if fact[0] not in formulas],
-        copies=Snippets(
-            python=python(show("lt.nn.draw_scores", question.encoding, **question.arguments())),
+        copies=snippets(
+            show("lt.nn.draw_scores", question.encoding, **question.arguments()),
             command=command(HeadsCommand, **question.options()),
             latex=Report(drawn.title, [*drawn.subtitle, Facts(drawn.facts)]).latex(),
         ),

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lattend.cli.steer import SteerCommand
 from lattend.web.panel import Answer, AnswerPart, Panel, Question, Row, Rows, Snippets, Text
-from lattend.web.snippets import command, literal, literals, python, show
+from lattend.web.snippets import command, literal, literals, show, snippets
 from lattend.web.views import ReportView, report_view
 
 if TYPE_CHECKING:
@@ -104,16 +104,14 @@ def steered(question: SteerQuestion) -> Steered:
 
 def _steer_copies(question: SteerQuestion, wanted: list[str], latex: str) -> Snippets:
     """The same question in Python and in the shell."""
-    return Snippets(
-        python=python(
-            show(
-                "lt.study.steer",
-                literals(question.keys),
-                literals([wanted])[0],
-                sharpness=literal(question.sharpness),
-                values=literals(question.values) or None,
-                scale=None if question.scale == "1" else literal(question.scale),
-            )
+    return snippets(
+        show(
+            "lt.study.steer",
+            literals(question.keys),
+            literals([wanted])[0],
+            sharpness=literal(question.sharpness),
+            values=literals(question.values) or None,
+            scale=None if question.scale == "1" else literal(question.scale),
         ),
         command=command(SteerCommand, question, weights=wanted),
         latex=latex,
@@ -230,16 +228,14 @@ def _try_query_copies(question: TryQueryQuestion, latex: str) -> Snippets:
     from lattend.study.steering.numbers import shares
 
     wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
-    return Snippets(
-        python=python(
-            show(
-                "lt.study.try_query",
-                literals(question.keys),
-                literals([question.query])[0],
-                weights=literals([wanted])[0] or None,
-                values=literals(question.values) or None,
-                scale=None if question.scale == "1" else literal(question.scale),
-            )
+    return snippets(
+        show(
+            "lt.study.try_query",
+            literals(question.keys),
+            literals([question.query])[0],
+            weights=literals([wanted])[0] or None,
+            values=literals(question.values) or None,
+            scale=None if question.scale == "1" else literal(question.scale),
         ),
         command=command(SteerCommand, question, weights=wanted),
         latex=latex,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lattend.cli.work import WorkCommand
 from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Row, Rows, Snippets, Text
-from lattend.web.snippets import call, command, literal, literals, python
+from lattend.web.snippets import call, command, literal, literals, snippets
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -174,10 +174,10 @@ def step_view(worked: Worked, step: Step, formula: str, decimals: int) -> StepVi
 
 def _work_copies(question: WorkQuestion, worked: Worked) -> Snippets:
     """The same work in Python, in the shell and in LaTeX."""
-    option = "" if question.places == 4 else f" --places {question.places}"
-    return Snippets(
-        python=python(call_of(question), "print(worked)"),
-        command=command_of(question) + option,
+    return snippets(
+        call_of(question),
+        "print(worked)",
+        command=command_of(question, places=None if question.places == 4 else question.places),
         latex=worked.latex(question.places),
     )
 
@@ -191,12 +191,12 @@ def call_of(question: WorkQuestion) -> str:
     return call("worked = lt.study.work", **named)
 
 
-def command_of(question: WorkQuestion) -> str:
+def command_of(question: WorkQuestion, places: int | None = None) -> str:
     """The command that works it through."""
     options = arguments(question)
     letters = letters_of(question) if "rule" in options else {}
     named = {name: value for name, value in options.items() if name not in letters}
-    return command(WorkCommand, at=letters, **named)
+    return command(WorkCommand, at=letters, places=places, **named)
 
 
 def work_picture(question: WorkQuestion) -> Picture:
@@ -303,8 +303,9 @@ def _judgement_latex(judgement: Judgement, summary: str) -> str:
 def _check_copies(question: CheckQuestion, tables: dict[str, Any], latex: str) -> Snippets:
     """The same check in Python and in the shell."""
     file = f"echo {shlex.quote(json.dumps(tables))} > answer.json"
-    return Snippets(
-        python=python(call_of(question), call("print(worked.check", tables) + ")"),
+    return snippets(
+        call_of(question),
+        call("print(worked.check", tables) + ")",
         command=f"{file}\n{command_of(question)} --check answer.json",
         latex=latex,
     )
