@@ -1012,6 +1012,8 @@ export interface components {
             /** @default  */
             words: string;
         };
+        /** @description The question of a panel. Its fields are fields of the page's state, which links carry. */
+        Question: Record<string, never>;
         /** @description All questions, by topic in the order of a course. */
         QuestionsAnswer: {
             questions: components["schemas"]["AskedQuestion"][];
@@ -1468,6 +1470,7 @@ export type PlanPart = components['schemas']['PlanPart'];
 export type PricedQuantity = components['schemas']['PricedQuantity'];
 export type Problem = components['schemas']['Problem'];
 export type QuantityRow = components['schemas']['QuantityRow'];
+export type Question = components['schemas']['Question'];
 export type QuestionsAnswer = components['schemas']['QuestionsAnswer'];
 export type ReachAnswer = components['schemas']['ReachAnswer'];
 export type ReadAnswer = components['schemas']['ReadAnswer'];
@@ -1580,10 +1583,10 @@ export const FIELDS = {
   cache: ["rule", "numbers"],
   rules: ["rule", "numbers"],
   code: ["rule", "numbers"],
-  same: ["rule", "other", "numbers"],
-  shared: ["rule", "other", "numbers"],
-  draw: ["rule", "other", "numbers", "pixel", "flat"],
-  tiles: ["rule", "other", "numbers", "head", "pixel", "slice", "top", "left", "height", "width", "rows", "cols"],
+  same: ["rule", "numbers", "other"],
+  shared: ["rule", "numbers", "other"],
+  draw: ["rule", "numbers", "other", "pixel", "flat"],
+  tiles: ["rule", "numbers", "other", "head", "pixel", "slice", "top", "left", "height", "width", "rows", "cols"],
   explain: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel"],
   tile_map: ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel", "tiles_view"],
   rule_cost: ["rule", "numbers", "heads", "kv_heads", "head_dim"],
@@ -1639,7 +1642,7 @@ export const BEGIN = {
   field: { numbers: {} as { [name: string]: number | string }, layers: 2 as number | string },
   claim: { per: "", first: 0, assume: "", rename: {} as { [name: string]: string } },
   tile_map: { numbers: {} as { [name: string]: number | string }, device: "cpu", dtype: "float32", head_dim: 64 as number, heads: 8 as number, kv_heads: 0 as number, batch: 1 as number, kernel: "", tiles_view: [] as number[] },
-  draw: { other: "", numbers: {} as { [name: string]: number | string }, pixel: [] as (number | string)[], flat: false },
+  draw: { numbers: {} as { [name: string]: number | string }, other: "", pixel: [] as (number | string)[], flat: false },
   scores: { encoding: "quadratic", size: "9", pixel: "", dy: 1.0, dx: 2.0, alpha: 1.0, channels: 16 as number, seed: 0 as number },
   steer: { values: [] as string[][], scale: "1", sharpness: "" },
   check: { tokens: [] as string[][], wq: [] as string[][], wk: [] as string[][], wv: [] as string[][], wo: [] as string[][], memory: [] as string[][], q: [] as string[][], k: [] as string[][], v: [] as string[][], rule: "full", numbers: {} as { [name: string]: number | string }, scale: "1", heads: 1 as number, columns: false, places: 4 as number, answer: {} as { [name: string]: string[][][] } },

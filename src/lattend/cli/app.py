@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING
 from typing import Annotated, Any, get_type_hints
 
@@ -104,9 +104,9 @@ app = typer.Typer(
 )
 
 
-def _help(about: object, examples: tuple[str, ...]) -> str:
-    """The help text: the docstring, then the examples."""
-    return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
+def _help(text: str, examples: Sequence[str]) -> str:
+    """The help text, then the examples as they are."""
+    return f"{text}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
 def parser_of(command: type[Command]) -> Callable[..., int]:
@@ -143,7 +143,7 @@ def parser_of(command: type[Command]) -> Callable[..., int]:
 
 COMMANDS = commands()
 for name, command in COMMANDS.items():
-    app.command(name, cls=_Command, help=_help(command, command.example_lines))(parser_of(command))
+    app.command(name, cls=_Command, help=_help(*command.about()))(parser_of(command))
 
 
 def _version(wanted: bool) -> None:
@@ -171,4 +171,4 @@ def lattend(
         raise typer.Exit(WRONG_INPUT)
 
 
-app.callback(invoke_without_command=True, help=_help(lattend, EXAMPLES))(lattend)
+app.callback(invoke_without_command=True, help=_help(inspect.getdoc(lattend) or "", EXAMPLES))(lattend)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from lattend.cli.command import argument, option
 from lattend.cli.failures import RULE_HELP
@@ -29,44 +30,17 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in names.items() if name.startswith(incomplete)]
 
 
-def rule_argument() -> Any:
-    """RULE: a text, or several."""
-    return argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], complete=complete_rule)
-
-
-def at_option() -> Any:
-    """--at n=12,t=3; it may be repeated."""
-    return option("n=12,t=3", "Numbers for sizes and parameters.", "--at")
-
-
-def per_option() -> Any:
-    """--per query."""
-    return option("query|key", "Count the keys of a query, or the reverse.", "--per")
-
-
-def first_option() -> Any:
-    """--from 1."""
-    return option("0|1", "The first position of --per; 0.", "--from", default=0, least=0, most=1)
-
-
-def assume_option() -> Any:
-    """--assume "t < n"; it may be repeated."""
-    return option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
-
-
-def deadline_option() -> Any:
-    """--deadline 10."""
-    return option("SECONDS", "How long a closed form may take.", least=0)
-
-
-def out_option() -> Any:
-    """--out FILE, of what is drawn."""
-    return option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")
-
-
-def pixel_option() -> Any:
-    """--pixel 3,4."""
-    return option("y,x", "The pixel that is asked; the middle.")
+# Fields that several commands have
+rule_argument = partial(
+    argument, "RULE", RULE_HELP[0].upper() + RULE_HELP[1:], complete=complete_rule
+)  # of one rule, or of several
+at_option = partial(option, "n=12,t=3", "Numbers for sizes and parameters.", "--at")
+per_option = partial(option, "query|key", "Count the keys of a query, or the reverse.", "--per")
+first_option = partial(option, "0|1", "The first position of --per; 0.", "--from", default=0, least=0, most=1)
+assume_option = partial(option, "CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
+deadline_option = partial(option, "SECONDS", "How long a closed form may take.", least=0)
+out_option = partial(option, "FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")
+pixel_option = partial(option, "y,x", "The pixel that is asked; the middle.")
 
 
 def read_rule(text: str) -> Rule:

@@ -26,16 +26,13 @@ class AskCommand(Command):
 
     Alone it lists them by topic. With words it finds the questions that have them all, or else most of them;
     where one is left, or numbers are given, the commands are run.
-    """
 
-    command = "ask"
-    example_lines = (
-        "lattend ask",
-        "lattend ask sliding window",
-        "lattend ask 7",
-        "lattend ask 7 --python",
-        "lattend ask --out questions.ipynb",
-    )
+        lattend ask
+        lattend ask sliding window
+        lattend ask 7
+        lattend ask 7 --python
+        lattend ask --out questions.ipynb
+    """
 
     words: list[str] | None = argument("[WORD]...", "Words to find, or numbers.", None)
     python: bool = flag("Show the Python instead of running it.")

@@ -30,23 +30,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClaimCommand(Command):
-    """Whether a formula is the count of a rule.
+    r"""Whether a formula is the count of a rule.
 
     Proved, or refuted with the smallest counterexample. FORMULA is written as on paper: plain or LaTeX, sums,
     1 + 2 + ... + n, a chain N = a = b of which each equation is judged, as `lattend count` prints it, or an
     order: O(n*t), Theta, Omega, o, omega. The exit code is 0 when it holds, 1 when it fails or holds only
     somewhere, 3 when that stays undecided.
-    """
 
-    command = "claim"
-    example_lines = (
-        'lattend claim causal "n*(n + 1)/2"',
-        r'lattend claim causal "N = 1 + 2 + \dots + n = n(n + 1)/2"',
-        'lattend claim strided "n*(t + 1)"',
-        'lattend claim windowed "n*(w + 1)/2" --assume "w | n"',
-        "lattend claim causal i --per query --from 1",
-        'lattend claim strided "Theta(n*t)" --assume "1 <= t <= n"',
-    )
+        lattend claim causal "n*(n + 1)/2"
+        lattend claim causal "N = 1 + 2 + \dots + n = n(n + 1)/2"
+        lattend claim strided "n*(t + 1)"
+        lattend claim windowed "n*(w + 1)/2" --assume "w | n"
+        lattend claim causal i --per query --from 1
+        lattend claim strided "Theta(n*t)" --assume "1 <= t <= n"
+    """
 
     rule: str = rule_argument()
     formula: str = argument("FORMULA", "What the count should be.")
@@ -95,10 +92,10 @@ class CheckCommand(Command):
     Everything small is counted twice, by the closed form and pair by pair: all pairs,
     the keys of each query and the queries of each key, at all sizes and parameters up to N.
     The exit code is 0 when all agree and 1 at the first mismatch.
-    """
 
-    command = "check"
-    example_lines = ("lattend check strided", 'lattend check "k <= q and (q - k) % w == 0" --upto 20')
+        lattend check strided
+        lattend check "k <= q and (q - k) % w == 0" --upto 20
+    """
 
     rule: str = rule_argument()
     upto: int = setting("N", "Sizes and parameters up to this number.", 12, least=0, most=64)

@@ -7,11 +7,14 @@ command that a page copies (web/snippets.py), and the page that a command opens 
 
 from __future__ import annotations
 
+import re
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from importlib import import_module
+from inspect import getdoc
 from typing import Any, ClassVar
 
 from lattend.cli.output import Answer
@@ -54,13 +57,24 @@ def flag(help: str, *names: str, default: bool = False) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Command(ABC):
-    """A command. Its docstring is the help text, followed by the examples."""
+    """A command, called as its class: HeadsTrainCommand is `lattend heads train`.
 
-    command: ClassVar[str]  # as it is typed: "heads train"
-    example_lines: ClassVar[tuple[str, ...]]
+    Its docstring is the help text, with examples at the end, each on a line of its own and indented.
+    """
+
+    command: ClassVar[str]
     has_json: ClassVar[bool] = True
 
     json: bool = flag("Print JSON.")
+
+    def __init_subclass__(cls) -> None:
+        cls.command = " ".join(re.findall("[A-Z][a-z]+", cls.__name__.removesuffix("Command"))).lower()
+
+    @classmethod
+    def about(cls) -> tuple[str, list[str]]:
+        """The help text, and the lines of its examples."""
+        text, _, examples = (getdoc(cls) or "").partition("\n\n    lattend ")
+        return text, textwrap.dedent(f"    lattend {examples}").splitlines()
 
     @abstractmethod
     def answer(self) -> Answer:

@@ -20,25 +20,22 @@ COLUMNS = ("needed", "dense")
 
 @dataclass(frozen=True)
 class CompareCommand(Command):
-    """Several layers as one size grows, and where they cross.
+    r"""Several layers as one size grows, and where they cross.
 
     Formulas, a table and the crossovers in closed form. A layer that is named without its sizes has as many
     positions as --over says, width d and one head; beside rnn2d it is on the same image. Nothing is scaled
     unless --equal asks for it.
-    """
 
-    command = "compare"
-    example_lines = (
-        'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
-        'lattend compare "rnn(steps=t,inputs=n,hidden=n)" \\\n'
-        '    "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)" --over t --at n=512 '
-        "--out crossing.svg",
-        "lattend compare lstm attention --over t --quantity multiply_adds",
-        "lattend compare lstm attention --over t --at d=512 --equal parameters",
-        "lattend compare rnn2d conv lstm",
-        "lattend compare --architectures --at n=1024,d=64,k=5",
-        "lattend compare --tables",
-    )
+        lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512
+        lattend compare "rnn(steps=t,inputs=n,hidden=n)" \
+            "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)" \
+            --over t --at n=512 --out crossing.svg
+        lattend compare lstm attention --over t --quantity multiply_adds
+        lattend compare lstm attention --over t --at d=512 --equal parameters
+        lattend compare rnn2d conv lstm
+        lattend compare --architectures --at n=1024,d=64,k=5
+        lattend compare --tables
+    """
 
     layers: list[str] | None = argument(
         "LAYER...", 'Two or more: rnn, "attention(causal)", "wide: rnn(steps=t, hidden=1024)".', None

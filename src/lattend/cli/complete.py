@@ -20,14 +20,11 @@ class CompleteCommand(Command):
     The net reads an image pixel by pixel, each given those before it, and so draws what is missing. Its nats
     on digits it has not seen stand beside those of tables that count levels; less is better. The digits are
     those of scikit-learn.
-    """
 
-    command = "complete"
-    example_lines = (
-        "lattend complete",
-        "lattend complete --epochs 20 --out digits.png",
-        "lattend complete --given left --particles 64",
-    )
+        lattend complete
+        lattend complete --epochs 20 --out digits.png
+        lattend complete --given left --particles 64
+    """
 
     epochs: int = option("E", "Times each digit is seen; 8, in half a minute.", default=8)
     given: str = option("top|left", "The half of a digit that is known; top.", default="top")

@@ -71,16 +71,13 @@ class ConvCommand(KernelFields, Command):
     The pixels they take for a query in the middle and at the corner, the weight that soft heads leak against
     their sharpness α, and the price: hard heads cost what the convolution needs. With --filter, how far soft
     heads are from the convolution on a small image; with --prove, the price for images of every size.
-    """
 
-    command = "conv"
-    example_lines = (
-        "lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2",
-        "lattend conv --kernel 3 --dilation 2 --padding-mode replicate --error 1e-6",
-        "lattend conv --kernel 2x3 --stride 2 --padding 1 --size 9x12 --out conv.svg",
-        "lattend conv --kernel 3 --alpha 2 --filter edges",
-        "lattend conv --kernel 3 --channels 16 --out-channels 32 --prove",
-    )
+        lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2
+        lattend conv --kernel 3 --dilation 2 --padding-mode replicate --error 1e-6
+        lattend conv --kernel 2x3 --stride 2 --padding 1 --size 9x12 --out conv.svg
+        lattend conv --kernel 3 --alpha 2 --filter edges
+        lattend conv --kernel 3 --channels 16 --out-channels 32 --prove
+    """
 
     channels: int | None = option("C", "Channels in, for the price.")
     out_channels: int | None = option("C", "Channels out.")

@@ -50,30 +50,26 @@ class CostCommand(Command):
 
     A config.json of Hugging Face, or the folder that holds it, is priced as a whole model, and for those who
     serve it: FLOPs a token, bytes of weights and KV cache, least times on a machine, what fits.
-    """
 
-    command = "cost"
-    example_lines = (
-        "lattend cost",
-        "lattend cost rnn2d",
-        'lattend cost rnn2d --claim "multiplies: n^2 h c + 2n(n-1)h^2"',
-        "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
-        'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
-        'lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"',
-        'lattend cost conv --at kernel=k,c_in=d,c_out=d,rows=n,cols=1 --claim "multiplies: O(k^2 d n)"',
-        'lattend cost attention --rule windowed --at heads=1 --claim "exponentials: n(w+1)/2" '
-        '--assume "w | n"',
-        'lattend cost rnn2d --per cell --claim "inner multiplies: hc + 2h^2"',
-        "lattend cost decoder --per step",
-        "lattend cost vit --out vit.svg",
-        "lattend cost rnn2d --statements",
-        'lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters',
-        'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
-        "lattend cost config.json --length 8192",
-        "lattend cost config.json --length 8192 --batch 8 --training --formulas",
-        "lattend cost config.json --length 32768 --machine H100 --batch 8 --weights fp8",
-        'lattend cost config.json --length 32768 --rule "strided(4095)" --layers 0-31:2 --draw serving.svg',
-    )
+        lattend cost
+        lattend cost rnn2d
+        lattend cost rnn2d --claim "multiplies: n^2 h c + 2n(n-1)h^2"
+        lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128
+        lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies
+        lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"
+        lattend cost conv --at kernel=k,c_in=d,c_out=d,rows=n,cols=1 --claim "multiplies: O(k^2 d n)"
+        lattend cost attention --rule windowed --at heads=1 --claim "exponentials: n(w+1)/2" --assume "w | n"
+        lattend cost rnn2d --per cell --claim "inner multiplies: hc + 2h^2"
+        lattend cost decoder --per step
+        lattend cost vit --out vit.svg
+        lattend cost rnn2d --statements
+        lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters
+        lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check
+        lattend cost config.json --length 8192
+        lattend cost config.json --length 8192 --batch 8 --training --formulas
+        lattend cost config.json --length 32768 --machine H100 --batch 8 --weights fp8
+        lattend cost config.json --length 32768 --rule "strided(4095)" --layers 0-31:2 --draw serving.svg
+    """
 
     layer: str | None = argument(
         "LAYER", "rnn2d, rnn(steps=t), l * attention, or a config.json; without it, all layers.", None

@@ -31,16 +31,13 @@ class CountCommand(Command):
     """How many (query, key) pairs a rule attends.
 
     A formula with the places where it holds, or a number when every size and parameter has one.
-    """
 
-    command = "count"
-    example_lines = (
-        "lattend count strided",
-        "lattend count strided --at n=65536,t=255",
-        'lattend count windowed --assume "w | n"',
-        'lattend count "k <= q or k < p" --per query',
-        "lattend count causal --per query --from 1",
-    )
+        lattend count strided
+        lattend count strided --at n=65536,t=255
+        lattend count windowed --assume "w | n"
+        lattend count "k <= q or k < p" --per query
+        lattend count causal --per query --from 1
+    """
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()

@@ -26,16 +26,13 @@ class DeriveCommand(Command):
 
     Every line has its reason and how it was checked, for all sizes at once or in exact numbers; a line that
     fails its check is an error, and nothing is shown.
-    """
 
-    command = "derive"
-    example_lines = (
-        "lattend derive",
-        "lattend derive strided",
-        "lattend derive strided --latex",
-        "lattend derive elbo --out elbo.html",
-        'lattend derive game "p*q - p^2/4" --step h',
-    )
+        lattend derive
+        lattend derive strided
+        lattend derive strided --latex
+        lattend derive elbo --out elbo.html
+        lattend derive game "p*q - p^2/4" --step h
+    """
 
     name: str | None = argument(
         "NAME", "Which one; without it, all are listed.", None, complete=complete_name

@@ -28,16 +28,13 @@ class DrawCommand(Command):
 
     Queries down, keys across, attended pairs dark. A size that is not given is small. From a few hundred
     positions on, tiles are shaded by how full they are.
-    """
 
-    command = "draw"
-    example_lines = (
-        "lattend draw strided --at n=12,t=3",
-        "lattend draw sparse_strided --at n=1000000,l=4096",
-        'lattend draw "neighbourhood(2)" --pixel 3,4',
-        'lattend draw "strided(3)" --compare "windowed(4)" --out both.svg',
-        'lattend draw causal "strided(3)" "windowed(4)" --at n=12 --style cross --from 1',
-    )
+        lattend draw strided --at n=12,t=3
+        lattend draw sparse_strided --at n=1000000,l=4096
+        lattend draw "neighbourhood(2)" --pixel 3,4
+        lattend draw "strided(3)" --compare "windowed(4)" --out both.svg
+        lattend draw causal "strided(3)" "windowed(4)" --at n=12 --style cross --from 1
+    """
 
     rule: list[str] = rule_argument()
     at: list[str] | None = at_option()

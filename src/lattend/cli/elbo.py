@@ -43,16 +43,13 @@ class ElboCommand(Command):
     importance bound rising to log p(x) with k. digits: trains a VAE on handwritten digits in a minute or two
     and gives its bounds on test digits with a picture. `lattend elbo gaussian` and `lattend elbo discrete`
     are small models whose terms are exact formulas.
-    """
 
-    command = "elbo"
-    example_lines = (
-        "lattend elbo linear",
-        "lattend elbo linear --size 20 --latent 3 --noise 0.5 --k 1,10,100",
-        "lattend elbo linear --data rows.csv --latent 2 --out bound.svg",
-        "lattend elbo digits --out digits.png",
-        "lattend elbo digits --latent 2 --show latent --out plane.svg",
-    )
+        lattend elbo linear
+        lattend elbo linear --size 20 --latent 3 --noise 0.5 --k 1,10,100
+        lattend elbo linear --data rows.csv --latent 2 --out bound.svg
+        lattend elbo digits --out digits.png
+        lattend elbo digits --latent 2 --show latent --out plane.svg
+    """
 
     model: str | None = argument("linear|digits", "Which model; without it, all are told.", None)
     size: int | None = option("D", "linear: numbers in an example; 6.")
@@ -187,14 +184,11 @@ class ElboGaussianCommand(GaussianFields, Command):
     x = weight·z + bias + noise with z ~ N(0, 1), and q = N(mean, variance). Every term as a formula, with the
     proof that ELBO + gap = log p(x); the densities, and the q of equal gap. Numbers are fractions or
     decimals.
-    """
 
-    command = "elbo gaussian"
-    example_lines = (
-        "lattend elbo gaussian",
-        "lattend elbo gaussian --x 3/2 --mean 3/4 --variance 1/2",
-        "lattend elbo gaussian --weight 2 --noise 1/4 --x -1 --out bound.svg",
-    )
+        lattend elbo gaussian
+        lattend elbo gaussian --x 3/2 --mean 3/4 --variance 1/2
+        lattend elbo gaussian --weight 2 --noise 1/4 --x -1 --out bound.svg
+    """
 
     out: str | None = out_option()
 
@@ -210,14 +204,11 @@ class ElboDiscreteCommand(Command):
 
     All z are summed: log p(x), the bound and what it leaves as formulas, with the proof that
     ELBO + gap = log p(x), and the posterior, where the gap is 0. Numbers are fractions or decimals.
-    """
 
-    command = "elbo discrete"
-    example_lines = (
-        "lattend elbo discrete",
-        "lattend elbo discrete --prior 1/2,1/4,1/4 --likelihood 1/10,3/5,9/10 --q 1/5,2/5,2/5",
-        "lattend elbo discrete --prior 0.9,0.1 --likelihood 0.05,0.8",
-    )
+        lattend elbo discrete
+        lattend elbo discrete --prior 1/2,1/4,1/4 --likelihood 1/10,3/5,9/10 --q 1/5,2/5,2/5
+        lattend elbo discrete --prior 0.9,0.1 --likelihood 0.05,0.8
+    """
 
     prior: str = option("P,P", "p(z), a number for each z; 1/2,1/4,1/4.", default="1/2,1/4,1/4")
     likelihood: str = option("P,P", "p(x|z) of the x that is seen; 1/10,3/5,9/10.", default="1/10,3/5,9/10")

@@ -21,17 +21,14 @@ class ExplainCommand(Command):
     runs it and why not the others; how long it should take. Nothing is computed, and no GPU is needed.
     With --tiles, a map of a rule on a line: boxes of pairs, shaded by how many run.
     The exit code is 1 when no kernel can run it.
-    """
 
-    command = "explain"
-    example_lines = (
-        "lattend explain strided --at n=65536,t=255 --device cuda --dtype bfloat16",
-        'lattend explain "sparse_fixed(l=128, c=8)" --n 16384 --out tiles.svg',
-        'lattend explain "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu',
-        "lattend explain strided --at n=65536,t=255 --tiles --queries 0:4096 --keys 0:4096",
-        "lattend explain causal --n 4096 --padding 4096,1000,37 --softcap 50 --device cuda",
-        "lattend explain causal --sequences 4096,1000,37",
-    )
+        lattend explain strided --at n=65536,t=255 --device cuda --dtype bfloat16
+        lattend explain "sparse_fixed(l=128, c=8)" --n 16384 --out tiles.svg
+        lattend explain "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu
+        lattend explain strided --at n=65536,t=255 --tiles --queries 0:4096 --keys 0:4096
+        lattend explain causal --n 4096 --padding 4096,1000,37 --softcap 50 --device cuda
+        lattend explain causal --sequences 4096,1000,37
+    """
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()

@@ -42,17 +42,14 @@ class GameCommand(Command):
 
     The orbit step by step, exact where it can be; its period, proved; for which steps the method converges,
     cycles or diverges; the equilibria. dirac is the smallest GAN, ring a GAN on a ring of Gaussians.
-    """
 
-    command = "game"
-    example_lines = (
-        'lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6',
-        'lattend game "p*q" --table',
-        'lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg',
-        "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
-        'lattend game "p*q - p^2/4" --field',
-        "lattend game ring --runs 1 --seed 7 --out ring.svg",
-    )
+        lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6
+        lattend game "p*q" --table
+        lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg
+        lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait
+        lattend game "p*q - p^2/4" --field
+        lattend game ring --runs 1 --seed 7 --out ring.svg
+    """
 
     game: str = argument("GAME", 'A formula such as "p*q", or dirac, or ring.')
     method: str | None = option(

@@ -25,17 +25,14 @@ class GradientsCommand(Command):
     whole interval. NETWORK learns: with every seed it names 90% of the first symbols. "A is harder to train
     than B": B learns, A does with no seed. "at initialisation" or "after training" may end the first two. The
     exit code is 1 when one fails, 3 when one is undecided.
-    """
 
-    command = "gradients"
-    example_lines = (
-        "lattend gradients",
-        "lattend gradients rnn attention --steps 0",
-        "lattend gradients --length 9 --steps 300 --out gradients.png",
-        'lattend gradients --claim "rnn vanishes" --claim "attention does not vanish"',
-        'lattend gradients --claim "rnn < attention at 32"',
-        'lattend gradients --claim "rnn is harder to train than attention"',
-    )
+        lattend gradients
+        lattend gradients rnn attention --steps 0
+        lattend gradients --length 9 --steps 300 --out gradients.png
+        lattend gradients --claim "rnn vanishes" --claim "attention does not vanish"
+        lattend gradients --claim "rnn < attention at 32"
+        lattend gradients --claim "rnn is harder to train than attention"
+    """
 
     networks: list[str] | None = argument(
         "NETWORK", "rnn, lstm, rnn2d, conv, attention; all unless said.", None

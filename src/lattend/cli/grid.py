@@ -17,16 +17,13 @@ class GridCommand(Command):
     The step of each cell, the sequential depth and how many run at once, one pixel's receptive field,
     and a convnet's; prices are formulas in c and h until --at gives them. With --check, lt.nn.GridRNN is run
     against loops of its equation in float64; images of several sizes run in one batch.
-    """
 
-    command = "grid"
-    example_lines = (
-        "lattend grid 8",
-        "lattend grid 8x12 --directions 2 --pixel 3,4 --at c=3,h=64",
-        "lattend grid 6 --directions 4 --frames --out steps.svg",
-        "lattend grid 4 --diagram --out planes.pdf",
-        "lattend grid 4x6 3x3 --check",
-    )
+        lattend grid 8
+        lattend grid 8x12 --directions 2 --pixel 3,4 --at c=3,h=64
+        lattend grid 6 --directions 4 --frames --out steps.svg
+        lattend grid 4 --diagram --out planes.pdf
+        lattend grid 4x6 3x3 --check
+    """
 
     size: list[str] = argument("SIZE", "The image: 8, or 8x12; several for --check.")
     directions: int = setting("1|2|4", "Corners that the net begins at.", 1)

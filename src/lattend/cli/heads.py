@@ -32,16 +32,13 @@ class HeadsCommand(Command):
     Of a convolution's kernel, of centres given here, or of a saved layer with the quadratic encoding. With
     --scores, the four terms of an encoding's score as heat maps, their sum, and its softmax. `lattend
     heads train` trains a network and records where its heads go; `lattend heads show` shows that.
-    """
 
-    command = "heads"
-    example_lines = (
-        "lattend heads --kernel 3 --alpha 2",
-        'lattend heads --centres "0,1;1,0;-2,2" --alpha "2,0.5,1"',
-        'lattend heads --centres "0,0;2,3" --covariance "0.5,0.2,1;1,0,2" --out heads.svg',
-        'lattend heads --scores quadratic --centres "1,2" --alpha 0.5',
-        "lattend heads --scores relative --size 9x9 --pixel 2,2 --out scores.png",
-    )
+        lattend heads --kernel 3 --alpha 2
+        lattend heads --centres "0,1;1,0;-2,2" --alpha "2,0.5,1"
+        lattend heads --centres "0,0;2,3" --covariance "0.5,0.2,1;1,0,2" --out heads.svg
+        lattend heads --scores quadratic --centres "1,2" --alpha 0.5
+        lattend heads --scores relative --size 9x9 --pixel 2,2 --out scores.png
+    """
 
     file: str | None = argument(
         "FILE", "Saved heads: a state dict (.pt), arrays (.npz), or a list (.json).", None
@@ -107,16 +104,13 @@ class HeadsTrainCommand(Command):
     epoch, and within the first epoch; a control has random centres held fixed. The folder gets record.json,
     pictures and a page with a slider. Interrupted, the same command goes on from the last whole epoch to the
     very same numbers. The digits take a minute or two.
-    """
 
-    command = "heads train"
-    example_lines = (
-        "lattend heads train",
-        "lattend heads train --epochs 5 --layers 2 --out small",
-        "lattend heads train --data fashion --fetch --images 6000",
-        "lattend heads train --data cifar10 --data-dir cifar --device cuda",
-        "lattend heads show out/heads-digits --at-epoch 3",
-    )
+        lattend heads train
+        lattend heads train --epochs 5 --layers 2 --out small
+        lattend heads train --data fashion --fetch --images 6000
+        lattend heads train --data cifar10 --data-dir cifar --device cuda
+        lattend heads show out/heads-digits --at-epoch 3
+    """
 
     data: str = option("digits|fashion|cifar10", "Which images; digits.", default="digits")
     data_dir: str | None = option("DIR", "Where fashion or cifar10 are.")
@@ -210,17 +204,14 @@ class HeadsShowCommand(Command):
     Distances and widths by layer, and how near heads came to a grid; with --view a picture, with --at-epoch
     that of one moment, and with --out FILE.gif or FILE.html all moments one after another. Several
     records that differ in their seeds are compared.
-    """
 
-    command = "heads show"
-    example_lines = (
-        "lattend heads show digits",
-        "lattend heads show out/heads-digits",
-        "lattend heads show out/heads-digits --at-epoch 0.5",
-        "lattend heads show out/heads-digits --view paths --out paths.svg",
-        "lattend heads show out/heads-digits --out heads.gif",
-        "lattend heads show seed-0 seed-1 seed-2",
-    )
+        lattend heads show digits
+        lattend heads show out/heads-digits
+        lattend heads show out/heads-digits --at-epoch 0.5
+        lattend heads show out/heads-digits --view paths --out paths.svg
+        lattend heads show out/heads-digits --out heads.gif
+        lattend heads show seed-0 seed-1 seed-2
+    """
 
     record: list[str] = argument(
         "RECORD", "The folder of `lattend heads train`, or its record.json; digits comes with the package."

@@ -16,14 +16,11 @@ class PatchesCommand(Command):
 
     The grid of tokens, what patches share, what is left out or added, and with --channels and --width the
     price of the embedding.
-    """
 
-    command = "patches"
-    example_lines = (
-        "lattend patches 224 16",
-        "lattend patches 224 16 --channels 3 --width 768",
-        "lattend patches 30x40 8 --stride 6 --padding zeros --out patches.svg",
-    )
+        lattend patches 224 16
+        lattend patches 224 16 --channels 3 --width 768
+        lattend patches 30x40 8 --stride 6 --padding zeros --out patches.svg
+    """
 
     image: str = argument("IMAGE", "The image: 224, or 480x640.")
     patch: str = argument("PATCH", "The size of a patch: 16, or 8x16.")

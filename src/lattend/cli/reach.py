@@ -24,15 +24,12 @@ class ReachCommand(Command):
     As formulas, along each axis. The greatest q - k decides the size of a cache. With --layers: the span
     of a stack of layers, the keys that a query sees through it, and how many layers it takes to see all.
     With --map: the first layer that connects two positions, on a line or from one pixel of an image.
-    """
 
-    command = "reach"
-    example_lines = (
-        "lattend reach strided",
-        "lattend reach sparse_strided --at l=64",
-        "lattend reach strided --at t=4095,n=131072 --layers 32",
-        "lattend reach strided --at n=12,t=3 --map",
-    )
+        lattend reach strided
+        lattend reach sparse_strided --at l=64
+        lattend reach strided --at t=4095,n=131072 --layers 32
+        lattend reach strided --at n=12,t=3 --map
+    """
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()
@@ -119,14 +116,11 @@ class CacheCommand(Command):
     A key is dropped after the last query that reaches it: a sliding window needs a rolling buffer, a causal
     mask keeps every key. Parameters need numbers, the sequence length does not.
     The exit code is 1 where there is no cache, as when queries attend to keys that have not come yet.
-    """
 
-    command = "cache"
-    example_lines = (
-        "lattend cache strided --at t=3",
-        'lattend cache "sinks(s=4, t=1023)"',
-        "lattend cache causal",
-    )
+        lattend cache strided --at t=3
+        lattend cache "sinks(s=4, t=1023)"
+        lattend cache causal
+    """
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()

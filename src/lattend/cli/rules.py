@@ -23,10 +23,10 @@ class RulesCommand(Command):
     """The rules that have a name.
 
     What they mean and exactly how many keys a query has; with NAME one of them in full, with its picture.
-    """
 
-    command = "rules"
-    example_lines = ("lattend rules", "lattend rules windowed")
+        lattend rules
+        lattend rules windowed
+    """
 
     name: str | None = argument("[NAME]", "One rule in full.", None, complete=complete_rule)
 

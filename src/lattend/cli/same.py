@@ -26,15 +26,12 @@ class SameCommand(Command):
     Decided for all sizes and parameters that --at gives no number; where they differ, the smallest pair that
     only one has.
     The exit code is 0 when they are the same and 1 when they differ.
-    """
 
-    command = "same"
-    example_lines = (
-        'lattend same "k <= q" "not k > q"',
-        'lattend same "strided(3)" "windowed(4)"',
-        "lattend same strided windowed --at t=3,w=4",
-        'lattend same causal "strided(3)" --count',
-    )
+        lattend same "k <= q" "not k > q"
+        lattend same "strided(3)" "windowed(4)"
+        lattend same strided windowed --at t=3,w=4
+        lattend same causal "strided(3)" --count
+    """
 
     rule: str = rule_argument()
     other: str = argument("OTHER", "The rule to compare it with.", complete=complete_rule)

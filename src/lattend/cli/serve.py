@@ -14,10 +14,12 @@ class ServeCommand(Command):
     """The workbench: a page where a typed rule answers at once.
 
     It runs on this machine alone and fetches nothing from elsewhere. Ctrl-C ends it.
+
+        lattend serve
+        lattend serve --port 9000 --no-browser
+        lattend serve --export site
     """
 
-    command = "serve"
-    example_lines = ("lattend serve", "lattend serve --port 9000 --no-browser", "lattend serve --export site")
     has_json = False
 
     host: str = setting("ADDRESS", "Where to listen; other machines reach 0.0.0.0.", "127.0.0.1")

@@ -19,16 +19,13 @@ class ShardCommand(Command):
     bytes, the pairs of each device, for contiguous, zigzag and balanced cuts, beside a ring, all-gather and
     Ulysses; what is quickest on a described cluster, and how long it takes. From closed forms, so at any
     length and 1,024 devices at once; nothing runs, and no GPU is needed.
-    """
 
-    command = "shard"
-    example_lines = (
-        "lattend shard strided --at n=1048576,t=4095 --ranks 8 --heads 32 --kv-heads 8 --head-dim 128",
-        "lattend shard strided --at n=64,t=5 --ranks 8 --out shards.svg",
-        "lattend shard causal --n 1000000000 --ranks 1024 --heads 32 --kv-heads 8 --strategies -o chart.png",
-        'lattend shard "neighbourhood(6)" --at rows=256,cols=256 --ranks 8 --cut 4x2',
-        "lattend shard causal --n 65536 --ranks 16 --cluster machine=A100,node=4,infiniband=25GB/s",
-    )
+        lattend shard strided --at n=1048576,t=4095 --ranks 8 --heads 32 --kv-heads 8 --head-dim 128
+        lattend shard strided --at n=64,t=5 --ranks 8 --out shards.svg
+        lattend shard causal --n 1000000000 --ranks 1024 --heads 32 --kv-heads 8 --strategies -o chart.png
+        lattend shard "neighbourhood(6)" --at rows=256,cols=256 --ranks 8 --cut 4x2
+        lattend shard causal --n 65536 --ranks 16 --cluster machine=A100,node=4,infiniband=25GB/s
+    """
 
     rule: str = rule_argument()
     at: list[str] | None = at_option()

@@ -22,18 +22,15 @@ class SteerCommand(Command):
     With its logits, the weights it gives, their exact error and a bound. Weights of 0 are neared as the
     sharpness grows. Where no query leads there: the nearest one, and the proof that none is better. With
     --query, what a given query returns, and how far that is from the --weights one wishes, if any.
-    """
 
-    command = "steer"
-    example_lines = (
-        'lattend steer --keys "1,0;0,1" --weights 1,0 --sharpness 5',
-        "lattend steer --orthonormal 100 --weights 1/2,1/2 --error 0.01",
-        "lattend steer --orthonormal m --weights 1/2,1/2 --formula",
-        'lattend steer --keys "1,0;2,0" --query 3,0 --weights 1,0',
-        'lattend steer --keys "0;1;2" --weights 1/4,1/2,1/4',
-        'lattend steer --keys "0,0;2,0;2,2;0,2;1,1" --weights 1/3,2/3,0,0,0 --error 1e-4 --out steer.svg',
-        "lattend steer --keys keys.npy --weights weights.csv --values values.npy --scale sqrt --json",
-    )
+        lattend steer --keys "1,0;0,1" --weights 1,0 --sharpness 5
+        lattend steer --orthonormal 100 --weights 1/2,1/2 --error 0.01
+        lattend steer --orthonormal m --weights 1/2,1/2 --formula
+        lattend steer --keys "1,0;2,0" --query 3,0 --weights 1,0
+        lattend steer --keys "0;1;2" --weights 1/4,1/2,1/4
+        lattend steer --keys "0,0;2,0;2,2;0,2;1,1" --weights 1/3,2/3,0,0,0 --error 1e-4 --out steer.svg
+        lattend steer --keys keys.npy --weights weights.csv --values values.npy --scale sqrt --json
+    """
 
     keys: str | None = option(
         '"1,0;0,1"|FILE', "A key between semicolons; or a .json, .csv, .npy or .npz file."

@@ -26,18 +26,15 @@ class WorkCommand(Command):
     q = x W_q, or with --columns columns, q = W_q x; a matrix left out is the identity. With --check, the
     numbers of an answer are judged, each within half a unit of its last digit, and a slip is told once with
     what follows from it; the exit code is 1 when there is one.
-    """
 
-    command = "work"
-    example_lines = (
-        "lattend work --example",
-        "lattend work --example --rule causal --scale sqrt --out weights.png",
-        'lattend work --tokens "1,2;2,0;0,1"',
-        'lattend work --tokens "1 2;2 0;0 1" --wq "1 1;0 1" --wk "1 0;0 0" --columns',
-        'lattend work --q "1,2;2,0" --k "1,0;0,1;1,1" --v "1;2;3" --scale sqrt',
-        "lattend work head.json --out head.tex",
-        "lattend work head.json --check answer.json",
-    )
+        lattend work --example
+        lattend work --example --rule causal --scale sqrt --out weights.png
+        lattend work --tokens "1,2;2,0;0,1"
+        lattend work --tokens "1 2;2 0;0 1" --wq "1 1;0 1" --wk "1 0;0 0" --columns
+        lattend work --q "1,2;2,0" --k "1,0;0,1;1,1" --v "1;2;3" --scale sqrt
+        lattend work head.json --out head.tex
+        lattend work head.json --check answer.json
+    """
 
     file: str | None = argument(
         "FILE",

@@ -5,24 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from lattend.cli.draw import DrawCommand
 from lattend.cli.rules import RulesCommand
-from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question
-from lattend.web.rules import examples, letters, numbers_of, read
+from lattend.web.panel import Answer, AnswerPart, Panel
+from lattend.web.rules import RuleQuestion, examples, letters, numbers_of, read
 from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.catalogue.entry import RuleInfo
-
-
-class NamesQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
 
 
 class NamesAnswer(Answer):
@@ -49,7 +40,7 @@ class NamesAnswer(Answer):
     examples: dict[str, int]
 
 
-def answer_rule_names(question: NamesQuestion) -> NamesAnswer:
+def answer_rule_names(question: RuleQuestion) -> NamesAnswer:
     """The names of a rule, however it is written."""
     from lattend.counts.latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
@@ -103,13 +94,6 @@ RULE_NAMES = Panel("rules", "What a rule is called", answer_rule_names, as_typed
 MOST_PAIRS = 1 << 24  # of a mask that is printed
 
 
-class CodeQuestion(Question):
-    """A rule, and the numbers given so far; letters without one get an example."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
 class CodeSample(AnswerPart):
     """Code that runs as it is."""
 
@@ -123,7 +107,7 @@ class CodeAnswer(Answer):
     snippets: list[CodeSample]
 
 
-def answer_code(question: CodeQuestion) -> CodeAnswer:
+def answer_code(question: RuleQuestion) -> CodeAnswer:
     """Attention under the rule in several libraries, and its mask."""
     from lattend.counts.latex import attention_latex
     from lattend.rules.code import mask_mod, numpy_mask

@@ -183,10 +183,6 @@ def compare_picture(question: CompareQuestion) -> Picture:
 COMPARE = Panel("compare", "Layers as one size grows", answer_compare, compare_picture)
 
 
-class TablesQuestion(Question):
-    """A question without fields: the tables are formulas."""
-
-
 class TablesAnswer(Answer):
     """The two tables, each derived from the costs of its layers."""
 
@@ -203,7 +199,7 @@ def _tables() -> tuple[ReportView, ReportView, str]:
     return report_view(reports[0]), report_view(reports[1]), "\n".join(report.latex() for report in reports)
 
 
-def answer_tables(question: TablesQuestion) -> TablesAnswer:
+def answer_tables(question: Question) -> TablesAnswer:
     """Parallelism, path length, time and space, in closed form."""
     compared, trained, latex = _tables()
     return TablesAnswer(

@@ -72,10 +72,6 @@ def python_of_layer(text: str, rule: str, sizes: Mapping[str, int], *lines: str)
     return python(layer, *lines, imports="from lattend.cost.reader import from_text")
 
 
-class LayersQuestion(Question):
-    """A question without fields."""
-
-
 class CatalogueLayer(AnswerPart):
     """A layer by name, with what it takes and an example; `rule`: whether it takes an attention mask."""
 
@@ -119,7 +115,7 @@ def models() -> list[NamedModel]:
     return [NamedModel(name=one.pop("name"), config=one) for one in configs]
 
 
-def answer_layers(question: LayersQuestion) -> LayersAnswer:
+def answer_layers(question: Question) -> LayersAnswer:
     """The catalogue of layers, quantities, machines and models."""
     from lattend.cost.layer_catalogue import catalogue
     from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, label

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from lattend.cli.count import CountCommand
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, Numbers, Panel, Question
-from lattend.web.rules import examples, numbers_of, read
+from lattend.web.panel import Answer, Panel, Question
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
 from lattend.web.snippets import call, command, show, snippets
 from lattend.web.views import Formula, Piece, formula
 
 if TYPE_CHECKING:
     from lattend.counts import Count
     from lattend.rules import Rule
-
-
-class CountQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
 
 
 class CountAnswer(Answer):
@@ -43,7 +34,7 @@ class CountAnswer(Answer):
     share: str
 
 
-def answer_count(question: CountQuestion) -> CountAnswer:
+def answer_count(question: RuleQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
     from lattend.report.numbers import percent
 
@@ -97,13 +88,6 @@ def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
 COUNT = Panel("count", "How many pairs a rule attends", answer_count, first=True)
 
 
-class KeysQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
 class KeysAnswer(Answer):
     """Formulas in the position of the query, and in that of the key."""
 
@@ -111,7 +95,7 @@ class KeysAnswer(Answer):
     per_key: Formula
 
 
-def answer_keys(question: KeysQuestion) -> KeysAnswer:
+def answer_keys(question: RuleQuestion) -> KeysAnswer:
     """The keys of one query and the queries of one key, as formulas in its position, from 0."""
     from lattend.report.latex import named
 

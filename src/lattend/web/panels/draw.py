@@ -10,8 +10,8 @@ from pydantic import Field
 
 from lattend.cli.draw import DrawCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
-from lattend.web.rules import letters, read
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
+from lattend.web.rules import RuleQuestion, letters, read
 from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
@@ -22,16 +22,14 @@ if TYPE_CHECKING:
 MOST_TIKZ = 60_000  # characters
 
 
-class DrawQuestion(Question):
+class DrawQuestion(RuleQuestion):
     """A rule, a second one drawn over it or "", and numbers.
 
     Of an image, the keys of one pixel are drawn, of the one in the middle where `pixel` is none of its own;
     where `flat`, all queries against all keys.
     """
 
-    rule: str
     other: str = ""
-    numbers: Numbers = Field(default_factory=dict)
     pixel: list[Integer] = Field(default=[], max_length=3)
     flat: bool = False
 
@@ -113,15 +111,13 @@ Position = Annotated[Integer, Field(ge=0)]
 Length = Annotated[Integer, Field(ge=1)]
 
 
-class TilesQuestion(Question):
+class TilesQuestion(RuleQuestion):
     """A rule, a second one or "", numbers, and the start, size and number of the tiles.
 
     Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
     """
 
-    rule: str
     other: str = ""
-    numbers: Numbers = Field(default_factory=dict)
     head: Position = 0
     pixel: list[Position] = Field(default=[], max_length=3)
     slice: Position = 0

@@ -10,8 +10,8 @@ from pydantic import Field
 from lattend.cli.explain import ExplainCommand
 from lattend.errors import DomainError
 from lattend.web.library import with_program_threads
-from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question
-from lattend.web.rules import examples, numbers_of, read
+from lattend.web.panel import Answer, AnswerPart, Panel
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
 from lattend.web.snippets import call, command, show, snippets
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 MOST_HEADS = 1 << 12
 
 
-class PlanQuestion(Question):
+class PlanQuestion(RuleQuestion):
     """A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     device: Literal["cpu", "cuda"] = "cpu"
     dtype: Literal["bfloat16", "float16", "float32", "float64"] = "float32"
     head_dim: int = Field(default=64, ge=1, le=1 << 12)

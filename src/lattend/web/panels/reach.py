@@ -10,21 +10,14 @@ from pydantic import Field
 
 from lattend.cli.reach import CacheCommand, ReachCommand
 from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
 from lattend.web.panels.draw import drawn_at
-from lattend.web.rules import examples, numbers_of, read
+from lattend.web.rules import RuleQuestion, examples, numbers_of, read
 from lattend.web.snippets import call, command, python, show, snippets
 from lattend.web.views import Formula, formula
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
-
-
-class ReachQuestion(Question):
-    """A rule, and the numbers given so far."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
 
 
 class SpanView(AnswerPart):
@@ -41,7 +34,7 @@ class ReachAnswer(Answer):
     spans: list[SpanView]
 
 
-def answer_reach(question: ReachQuestion) -> ReachAnswer:
+def answer_reach(question: RuleQuestion) -> ReachAnswer:
     """How far back and ahead of a query its keys can be, as formulas."""
     from lattend.report.latex import aligned
 
@@ -75,11 +68,9 @@ MOST_LAYERS = 4096
 MOST_POSITIONS = 2**53  # of which a page knows each one exactly
 
 
-class ReceptiveFieldQuestion(Question):
+class ReceptiveFieldQuestion(RuleQuestion):
     """A rule, the numbers given so far, and how many layers of it are stacked."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     layers: Integer = Field(default=2, ge=1, le=MOST_LAYERS)
 
 
@@ -143,11 +134,9 @@ def answer_field(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     )
 
 
-class FirstLayersQuestion(Question):
+class FirstLayersQuestion(RuleQuestion):
     """A rule, the numbers given so far, and the pixel of an image whose field is shown."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     pixel: list[Integer] = Field(default=[], max_length=3)
 
 
@@ -227,13 +216,6 @@ FIRST_LAYERS = Panel("first_layers", "Which layer first connects two positions",
 RETENTION_IMPORT = "from lattend.plans.retention import retention"
 
 
-class CacheQuestion(Question):
-    """A rule, and numbers for its parameters."""
-
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
-
-
 class CacheAnswer(Answer):
     """`most` is the size of the rolling buffer, "" where it grows with the sequence.
 
@@ -247,7 +229,7 @@ class CacheAnswer(Answer):
     no_cache: str
 
 
-def answer_cache(question: CacheQuestion) -> CacheAnswer:
+def answer_cache(question: RuleQuestion) -> CacheAnswer:
     """How many keys a KV cache holds at most, when each is dropped after the last query that reaches it."""
     from lattend.plans.retention import retention
     from lattend.report.latex import escape

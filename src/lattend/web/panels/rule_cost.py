@@ -9,9 +9,9 @@ from pydantic import Field
 
 from lattend.cli.cost import CostCommand
 from lattend.errors import TooLarge
-from lattend.web.panel import Answer, AnswerPart, Integer, Numbers, Panel, Question
+from lattend.web.panel import Answer, AnswerPart, Integer, Panel
 from lattend.web.panels.explain import MOST_HEADS
-from lattend.web.rules import letters, numbers_of, read
+from lattend.web.rules import RuleQuestion, letters, numbers_of, read
 from lattend.web.snippets import call, command, snippets
 from lattend.web.views import Formula, formula
 
@@ -27,11 +27,9 @@ KEPT = "keys and values of all positions, numbers"  # the rolling buffer, which 
 PADDED = "Tiles are whole, so those at the end of a short sequence count more pairs than there are."
 
 
-class RuleCostQuestion(Question):
+class RuleCostQuestion(RuleQuestion):
     """A rule, its numbers, and the heads of a layer; `kv_heads` are as many as heads where it is 0."""
 
-    rule: str
-    numbers: Numbers = Field(default_factory=dict)
     heads: Integer = Field(default=8, ge=1, le=MOST_HEADS)
     kv_heads: Integer = Field(default=0, ge=0, le=MOST_HEADS)
     head_dim: Integer = Field(default=64, ge=1, le=1 << 12)

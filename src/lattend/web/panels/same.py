@@ -10,9 +10,9 @@ from pydantic import Field
 
 from lattend.cli.same import SameCommand
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Question, Snippets
+from lattend.web.panel import Answer, AnswerPart, Numbers, Panel, Snippets
 from lattend.web.panels.draw import drawn_at, rules_of
-from lattend.web.rules import numbers_of, read
+from lattend.web.rules import RuleQuestion, numbers_of, read
 from lattend.web.snippets import call, command, python, show
 from lattend.web.views import Formula, formula
 
@@ -26,10 +26,9 @@ DIFFERENCE = "print({}.difference({}) or 'the same pairs')"
 SECONDS = 3.0  # for all counts of two rules together
 
 
-class SameQuestion(Question):
+class SameQuestion(RuleQuestion):
     """Two rules; numbers of parameters are put in, those of sizes only give the counts a value."""
 
-    rule: str
     other: str
     numbers: Numbers = Field(default_factory=dict)
 

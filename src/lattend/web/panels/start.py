@@ -13,10 +13,6 @@ from lattend.web.page_links import PageLink, page_link
 from lattend.web.panel import AnswerPart, Panel, Question
 
 
-class StartQuestion(Question):
-    """A question without fields."""
-
-
 class CatalogueRule(AnswerPart):
     """A rule that has a name."""
 
@@ -52,7 +48,7 @@ def examples() -> list[Example]:
     return [Example.model_validate(example) for example in tomllib.loads(text)["example"]]
 
 
-def answer_start(question: StartQuestion) -> StartAnswer:
+def answer_start(question: Question) -> StartAnswer:
     """The catalogue of rules, and the examples."""
     from lattend.draw.grid.samples import catalogue
 
@@ -70,10 +66,6 @@ def answer_start(question: StartQuestion) -> StartAnswer:
 
 
 START = Panel("start", "The page's menus", answer_start, first=True)
-
-
-class QuestionsQuestion(Question):
-    """A question without fields: all questions come at once."""
 
 
 class AskedCommand(AnswerPart):
@@ -103,7 +95,7 @@ class QuestionsAnswer(AnswerPart):
     questions: list[AskedQuestion]
 
 
-def answer_questions(question: QuestionsQuestion) -> QuestionsAnswer:
+def answer_questions(question: Question) -> QuestionsAnswer:
     """The questions with their answers."""
     from lattend.ask.question import other_names, questions
 
