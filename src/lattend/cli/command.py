@@ -80,6 +80,20 @@ class Command(ABC):
     def answer(self) -> Answer:
         """Ask the library. What is returned is shown; None and exit codes stand for what is printed."""
 
+    def options(self, names: str, **renamed: str) -> dict[str, Any]:
+        """The fields of these names as arguments of a function; those that nobody has set are left out.
+
+        `width="channels"` is the field `channels` under the name `width`.
+        """
+        chosen = {**{name: name for name in names.split()}, **renamed}
+        values = {name: getattr(self, field) for name, field in chosen.items()}
+        kept = {name for name, field in chosen.items() if getattr(type(self), field, None)}  # has a default
+        return {
+            name: value
+            for name, value in values.items()
+            if name in kept or (value is not None and value is not False)
+        }
+
     def refuse(self, names: Iterable[str], why: str) -> None:
         """Raise if one of these fields is set that would have no effect: `--seed is for --scores`."""
         declared = {declaration.name: declaration for declaration in fields(self)}

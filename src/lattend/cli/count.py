@@ -51,12 +51,7 @@ class CountCommand(Command):
 
     def answer(self) -> Answer:
         chosen, values = read_rule(self.rule), read_numbers(self.at)
-        how: dict[str, Any] = {
-            "per": self.per,
-            "first": self.first,
-            "method": self.method,
-            "deadline": self.deadline,
-        }
+        how = self.options("per first method deadline")
         if self.assume:
             from lattend.rules.language import expr
             from lattend.rules.language.parser import parse_assumption

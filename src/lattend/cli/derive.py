@@ -49,27 +49,16 @@ class DeriveCommand(Command):
         from lattend.study.derivations.catalogue import derive as derived
         from lattend.study.derivations.catalogue import listed
 
-        forms = [
-            option_name
-            for option_name, is_given in (
-                ("--latex", self.latex),
-                ("--html", self.html),
-                ("--json", self.json),
-            )
-            if is_given
-        ]
-        if self.out is not None:
-            forms.append("--out")
+        forms = [f"--{form}" for form in ("latex", "html", "json", "out") if getattr(self, form)]
         if len(forms) > 1:
             raise NamingError(f"{' and '.join(forms)} are two forms of one derivation; give one")
         if self.name is None:
             if forms and not self.json:
                 raise NamingError(f"{forms[0]} needs NAME; `lattend derive` lists the names")
             return Report("Derivations", [Facts(list(listed().items()))], {"derivations": listed()})
-        options = {"f": self.formula, "method": self.method, "step": self.step, "first": self.first}
-        options = {option: value for option, value in options.items() if value is not None}
+        options = self.options("method step first", f="formula")
         if options and self.name != GAME:
-            given_too = "F" if self.formula is not None else f"--{next(iter(options))}"
+            given_too = "F" if "f" in options else f"--{next(iter(options))}"
             raise NamingError(f"{given_too} belongs to `lattend derive {GAME}`; leave it out")
         derivation = derived(self.name, **options)
         if self.json:

@@ -68,16 +68,7 @@ class ElboCommand(Command):
     def answer(self) -> Answer:
         if self.model is not None and self.model not in MODELS:
             raise NamingError(f"elbo has {', '.join(MODELS | EXACT)}, not {self.model!r}")
-        options = {
-            "size": self.size,
-            "noise": self.noise,
-            "examples": self.examples,
-            "k": self.k,
-            "samples": self.samples,
-            "data": self.data,
-        }
-        options |= {"epochs": self.epochs, "binary": self.binary or None, "show": self.picture}
-        chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        chosen = self.options("size noise examples k samples data epochs binary", show="picture")
         if self.model is None:
             if chosen or self.out is not None:
                 raise NamingError(
@@ -87,17 +78,16 @@ class ElboCommand(Command):
         for name in chosen:
             if BELONGS[name] != self.model:
                 raise NamingError(f"--{name} belongs to `lattend elbo {BELONGS[name]}`; leave it out")
-        chosen |= {"seed": self.seed} if self.latent is None else {"seed": self.seed, "latent": self.latent}
+        chosen |= self.options("seed latent")
         for name, most in MOST.items():
             if not 1 <= chosen.get(name, 1) <= most:
                 raise DomainError(f"--{name} must be from 1 to {most:,}, got {chosen[name]:,}")
         check_out(self.out)
         try:
-            figure = (_linear if self.model == "linear" else _digits)(chosen)
+            return (_linear if self.model == "linear" else _digits)(chosen)
         except KeyboardInterrupt:
             complain("stopped")
             raise
-        return figure
 
 
 def _models() -> Report:

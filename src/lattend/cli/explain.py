@@ -65,19 +65,11 @@ class ExplainCommand(Command):
 
         explanation = explaining.explain(
             chosen,
-            kernel=self.kernel,
-            dtype=self.dtype,
-            device=self.device,
-            head_dim=self.head_dim,
-            kv_heads=self.kv_heads,
-            batch=self.batch,
+            **self.options("kernel dtype device head_dim kv_heads batch softcap sinks dropout"),
             padding=_lengths("--padding", self.padding),
             cu_seqlens=None
             if self.sequences is None
             else [0, *accumulate(_lengths("--sequences", self.sequences) or [])],
-            softcap=self.softcap,
-            sinks=self.sinks,
-            dropout=self.dropout,
             **values,
         )
         if self.tiles:

@@ -86,11 +86,9 @@ class GameCommand(Command):
             "a comparison of methods" if len(names) > 1 and not self.table else "",
             "a file" if self.out else "",
         )
-        method_options = {"first": self.first, "weight": self.weight, "mass": self.mass}
-        options = {name: value for name, value in method_options.items() if value is not None}
+        options, many = self.options("first weight mass"), self.options("steps")
         if options and not names and (self.table or called == RING):
             raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
-        many: dict[str, Any] = {} if self.steps is None else {"steps": self.steps}
         if called == RING:
             several = _seeds(0 if self.seed is None else self.seed, 3 if self.runs is None else self.runs)
             return _ring(names, self.step, several, many, options)

@@ -50,14 +50,7 @@ class GradientsCommand(Command):
     def answer(self) -> Answer:
         from lattend.study.gradients.decay import measure
 
-        options: dict[str, Any] = {
-            "length": self.length,
-            "width": self.size,
-            "steps": self.steps,
-            "seeds": self.seeds,
-            "seed": self.seed,
-        }
-        chosen = {name: value for name, value in options.items() if value is not None}
+        chosen = self.options("length steps seeds seed", width="size")
         check_out(self.out)
         try:
             if not self.claim:

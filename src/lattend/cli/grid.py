@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from lattend.cli.arguments import out_option, pixel_option, read_numbers, read_place
 from lattend.cli.command import Answer, Command, argument, flag, option, setting
@@ -39,7 +40,7 @@ class GridCommand(Command):
     out: str | None = out_option()
 
     def answer(self) -> Answer:
-        numbers = read_numbers(self.at)
+        numbers: dict[str, Any] = {**read_numbers(self.at)}
         unknown = [name for name in numbers if name not in ("c", "h")]
         if unknown:
             raise NamingError(
@@ -52,25 +53,16 @@ class GridCommand(Command):
             )
             from lattend.nn.grid.check import check_grid
 
-            run = check_grid(
-                *images, cell=self.cell, activation=self.activation, directions=self.directions, **numbers
-            )
-            return run
+            return check_grid(*images, **self.options("cell activation directions"), **numbers)
         self.refuse(["activation"], "is for --check; leave it out")
         if len(images) > 1:
             raise NamingError(f"{len(images)} images are for --check; give one SIZE to draw")
         from lattend.nn.pictures.grid import draw_grid
 
-        figure = draw_grid(
+        return draw_grid(
             images[0],
-            directions=self.directions,
-            cell=self.cell,
+            **self.options("directions cell kernel layers frames diagram"),
             pixel=read_place(self.pixel),
-            kernel=self.kernel,
-            layers=self.layers,
-            frames=self.frames,
-            diagram=self.diagram,
             c=numbers.get("c", "c"),
             h=numbers.get("h", "h"),
         )
-        return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lattend.cli.arguments import out_option, pixel_option, read_numbers_of, read_place, read_points
 from lattend.cli.command import Answer, Command, argument, flag, option
@@ -64,13 +64,9 @@ class HeadsCommand(Command):
             self.refuse(("file", *OF_HEADS), "is not for --scores; leave it out")
             from lattend.nn.pictures.scores import draw_scores
 
-            options: dict[str, Any] = {
-                "width": self.channels,
-                "seed": self.seed,
-                "centres": where,
-                "alpha": widths,
-            }
-            chosen = {name: value for name, value in options.items() if value is not None}
+            places = {"centres": where, "alpha": widths}
+            chosen = self.options("seed", width="channels")
+            chosen |= {name: value for name, value in places.items() if value is not None}
             return draw_scores(self.scores, size=image, pixel=query, **chosen)
         self.refuse(OF_SCORES, "is for --scores; leave it out")
         from lattend.nn.pictures.heads import draw_heads, make_heads
@@ -132,29 +128,16 @@ class HeadsTrainCommand(Command):
         from lattend.study.heads.training import train
         from lattend.study.images.image_set import read_images
 
-        options = {
-            "layers": self.layers,
-            "width": self.channels,
-            "epochs": self.epochs,
-            "rate": self.rate,
-            "centre_rate": self.centre_rate,
-        }
-        chosen: dict[str, Any] = {
-            name: value for name, value in (options | {"spread": self.spread}).items() if value is not None
-        }
         folder = Path(self.out or f"out/heads-{self.data}")
         image_set = read_images(self.data, self.data_dir, self.fetch).first(self.images)
         done: list[Progress] = []
         try:
             record = train(
                 image_set,
-                kernel=self.kernel,
-                seed=self.seed,
-                control=self.control,
-                device=self.device,
+                **self.options("kernel layers epochs rate centre_rate spread control seed device"),
+                **self.options("", width="channels"),
                 checkpoint=folder,
                 progress=_progress(done),
-                **chosen,
             )
         except KeyboardInterrupt:
             last = f"after epoch {done[-1].result.epoch} of {done[-1].run}" if done else "in the first epoch"

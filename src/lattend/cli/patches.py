@@ -36,12 +36,10 @@ class PatchesCommand(Command):
             raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
         from lattend.nn.pictures.patches import draw_patches
 
-        figure = draw_patches(
+        return draw_patches(
             read_size("IMAGE", self.image),
             read_size("PATCH", self.patch),
             None if self.stride is None else read_size("--stride", self.stride),
             self.padding,
-            channels=self.channels,
-            width=self.width,
+            **self.options("channels width"),
         )
-        return figure

@@ -56,14 +56,8 @@ class ShardCommand(Command):
 
         shards = plan(
             chosen,
-            ranks=self.ranks,
-            heads=self.heads,
-            kv_heads=self.kv_heads,
-            head_dim=self.head_dim,
-            batch=self.batch,
-            dtype=self.dtype,
+            **self.options("ranks heads kv_heads head_dim batch dtype cluster"),
             cut=_cut(self.cut),
-            cluster=self.cluster,
             **values,
         )
         picture = None if self.out is None else shards.chart() if self.strategies else shards.draw()

@@ -75,34 +75,13 @@ class WorkCommand(Command):
             raise NamingError(f"--form is one of {', '.join(FORMS)}, not {self.form}")
         if self.form is not None and self.out is not None:
             raise NamingError("the ending of --out says its form; leave --form out")
-        for name, is_given in (
-            ("--out", self.out),
-            ("--form", self.form),
-            ("--exact", self.exact),
-            ("--decimal", self.decimal),
-        ):
-            if self.check is not None and is_given:
-                raise NamingError(f"--check prints its verdict; leave {name} away, or --check")
-        sources = {
-            "tokens": self.tokens,
-            "wq": self.wq,
-            "wk": self.wk,
-            "wv": self.wv,
-            "wo": self.wo,
-            "memory": self.memory,
-        }
-        sources |= {"q": self.q, "k": self.k, "v": self.v}
-        options = {
-            "rule": self.rule,
-            "scale": self.scale,
-            "heads": self.heads,
-            "columns": self.columns or None,
-            **read_numbers(self.at),
-        }
+        for name in ("out", "form", "exact", "decimal"):
+            if self.check is not None and getattr(self, name):
+                raise NamingError(f"--check prints its verdict; leave --{name} away, or --check")
         from lattend.study.worked.work import work as work_out
 
-        case = _case(self.file, self.example, sources)
-        case |= {name: value for name, value in options.items() if value is not None}
+        case = _case(self.file, self.example, self.options("tokens wq wk wv wo memory q k v"))
+        case |= self.options("rule scale heads columns") | read_numbers(self.at)
         worked = work_out(**case)
         if self.check is not None:
             return _judged(worked, self.check, self.places, self.json)
@@ -121,7 +100,7 @@ class WorkCommand(Command):
         return YES
 
 
-def _case(file: str | None, example: bool, sources: dict[str, str | None]) -> dict[str, Any]:
+def _case(file: str | None, example: bool, sources: dict[str, str]) -> dict[str, Any]:
     """The arguments of the work: an example or a file, with matrices from options in place of its own."""
     from lattend.cli.files import read_case, read_matrix
     from lattend.study.exact.numbers import exact
@@ -132,12 +111,10 @@ def _case(file: str | None, example: bool, sources: dict[str, str | None]) -> di
     if file is not None and ";" in file:
         raise NamingError(f'FILE is a file; numbers are given as --tokens "{file}"')
     case: dict[str, Any] = dict(EXAMPLE) if example else {} if file is None else read_case(file)
-    for name, source in sources.items():
-        if source is not None:
-            case[name] = read_matrix(name, source, exact)
+    case |= {name: read_matrix(name, source, exact) for name, source in sources.items()}
     if not {"tokens", "q", "k", "v"} & {*case}:
-        given_ones = [f"--{name}" for name, source in sources.items() if source is not None]
-        message = f"work has {' and '.join(given_ones)}, and needs" if given_ones else "work needs"
+        options = " and ".join(f"--{name}" for name in sources)
+        message = f"work has {options}, and needs" if options else "work needs"
         raise NamingError(f'{message} FILE, --example or --tokens, as in --tokens "1,2;2,0"')
     return case
 
