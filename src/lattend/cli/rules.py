@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from lattend.cli.arguments import complete_rule, read_rule
@@ -15,7 +17,13 @@ from lattend.report.table import Facts, Table
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
-COLUMNS = {"name": "name", "text": "rule", "meaning": "meaning", "keys": "keys a query has"}
+COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "name": itemgetter("name"),
+    "rule": itemgetter("text"),
+    "meaning": itemgetter("meaning"),
+    "keys a query has": itemgetter("keys"),
+    "also called": lambda row: ", ".join(row["aliases"]),
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class RulesCommand(Command):
             if self.json:
                 say_json(rows)
             else:
-                say("\n".join(_table(rows).lines(width())))
+                say("\n".join(Table.of(rows, COLUMNS, wraps=True).lines(width())))
             return
         chosen = known[self.name] if self.name in known else read_rule(self.name)
         data = _data(self.name, chosen)
@@ -69,11 +77,6 @@ def _data(name: str, rule: Rule) -> dict[str, Any]:
         "elsewhere": list(about.elsewhere) if about else [],
         "reference": about.reference if about else "",
     }
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    cells = [(*(row[key] for key in COLUMNS), ", ".join(row["aliases"])) for row in rows]
-    return Table((*COLUMNS.values(), "also called"), cells, wraps=True)
 
 
 def _report(data: dict[str, Any], rule: Rule) -> Report:

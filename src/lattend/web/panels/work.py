@@ -286,18 +286,19 @@ def _judgement_latex(judgement: Judgement, summary: str) -> str:
     from lattend.report.table import Table
     from lattend.study.worked.judgement_text import format_true
 
-    rows = [
-        (
-            one.place[0],
-            *(str(number + 1) for number in one.place[1:]),
-            one.written.text,
-            format_true(one),
-            one.kind,
-        )
-        for one in judgement.verdicts
-    ]
-    head = ("step", "head", "row", "column", "given", "exact", "verdict")
-    return Report(summary, [Table(head, rows)] if rows else []).latex()
+    table = Table.of(
+        judgement.verdicts,
+        {
+            "step": lambda one: one.place[0],
+            "head": lambda one: str(one.place[1] + 1),
+            "row": lambda one: str(one.place[2] + 1),
+            "column": lambda one: str(one.place[3] + 1),
+            "given": lambda one: one.written.text,
+            "exact": format_true,
+            "verdict": lambda one: one.kind,
+        },
+    )
+    return Report(summary, [table] if table.rows else []).latex()
 
 
 def _check_copies(question: CheckQuestion, tables: dict[str, Any], latex: str) -> Snippets:
