@@ -128,12 +128,12 @@ def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
         named, comparison = _solved(texts, question.over, question.quantity, question.column)
         return named, comparison.at(question.numbers, sizes)
     named, costs = _costs(texts, question.over, question.column)
-    at: dict[str, Any] = _given(question, named)
+    at: dict[str, Any] = _numbers(question, named)
     at |= {question.over: sizes} if sizes else {}
     return named, compare(costs, question.over, question.quantity, at=at, equal="parameters")
 
 
-def _given(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
+def _numbers(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
     """The numbers of letters that these layers have."""
     known = {name for cost in named.costs.values() for name in cost.names} - {question.over}
     return {name: value for name, value in question.numbers.items() if name in known}
@@ -159,7 +159,7 @@ def _copies(question: CompareQuestion, layers: NamedLayers, comparison: Comparis
     from lattend.report.latex import named
 
     texts = [text for text in question.layers if text.strip()]
-    at = _given(question, layers)
+    at = _numbers(question, layers)
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
     rows = {question.over: [*comparison.given_sizes]} if comparison.given_sizes else {}

@@ -46,7 +46,7 @@ class PricedLayer:
 
     open: Cost
     cost: Cost
-    given: dict[str, int]
+    numbers: dict[str, int]
 
     @property
     def is_number(self) -> bool:
@@ -233,7 +233,7 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         if cost is not None
         for name in cost.names
     }
-    sizes = {name: value for name, value in layer.given.items() if name in known}
+    sizes = {name: value for name, value in layer.numbers.items() if name in known}
     at = per_point.at(**sizes) if sizes else per_point
     complete = bool(sizes) and not any(cost.names for cost in at.costs.values())
     rows = _point_rows(per_point if complete else at)
@@ -282,7 +282,7 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
     """The formulas in all letters; where only some letters have numbers, the formulas in the others."""
     from lattend.cost.summary import within_budget
 
-    if layer.given and not layer.is_number:
+    if layer.numbers and not layer.is_number:
         return _formulas(cost)
     key = (question.layer, question.rule, question.backward)
     if key in KNOWN:
@@ -373,9 +373,9 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Snippets:
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
     return Snippets(
-        python=python_of_layer(question.layer, question.rule, layer.given, f"print({expression})"),
+        python=python_of_layer(question.layer, question.rule, layer.numbers, f"print({expression})"),
         command=command(
-            CostCommand, question, at=layer.given, backward=question.backward and not question.per
+            CostCommand, question, at=layer.numbers, backward=question.backward and not question.per
         ),
         latex=latex,
     )

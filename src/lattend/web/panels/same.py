@@ -78,7 +78,7 @@ def answer_same(question: SameQuestion) -> SameAnswer:
     left, right = _bound(question)
     if left.data or right.data:
         raise NoClosedForm(
-            "rules that look up data can be compared at given numbers only: the grid shows where they differ"
+            "rules that look up data can be compared at fixed numbers only: the grid shows where they differ"
         )
     witness = left.difference(right)
     at_numbers, drawn = None, dict[str, int]()
@@ -131,7 +131,7 @@ def _bound(question: SameQuestion) -> list[Rule]:
     return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
 
 
-def _given(question: SameQuestion) -> dict[str, int]:
+def _fixed(question: SameQuestion) -> dict[str, int]:
     """The numbers of the parameters of both rules."""
     both = (_parameters(read(text), question.numbers) for text in (question.rule, question.other))
     return {name: value for numbers in both for name, value in numbers.items()}
@@ -149,7 +149,7 @@ def _sizes(question: SameQuestion) -> dict[str, int]:
 
 def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
     """Python that compares the rules, for all sizes and at the question's, and prints the counts."""
-    given, sizes = _given(question), _sizes(question)
+    fixed, sizes = _fixed(question), _sizes(question)
     lines: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
         numbers = _parameters(read(text), question.numbers)
@@ -158,7 +158,7 @@ def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
         lines.append(DIFFERENCE.format("rule", "other"))
     if sizes and not _looks_up(question):
         lines.append(DIFFERENCE.format(call("rule.at", **sizes), call("other.at", **sizes)))
-    if given and counts:
+    if fixed and counts:
         lines.append("rule, other = rule.baked(), other.baked()")
     for part, one in zip(("rule & other", "rule - other", "other - rule"), counts, strict=False):
         lines += [show(f"({part}).count")] if one.formula else []
@@ -170,7 +170,7 @@ def _commands(question: SameQuestion, count: bool = False) -> str:
     """Commands that compare the rules; none for rules with data, which `same` does not compare."""
     if _looks_up(question):
         return ""
-    numbers, sizes = _given(question), _sizes(question)
+    numbers, sizes = _fixed(question), _sizes(question)
     at = [numbers, numbers | sizes] if sizes else [numbers]
     return "\n".join(command(SameCommand, question, at=one, count=count) for one in at)
 
@@ -182,7 +182,7 @@ def _sets_latex(*rules: Rule) -> list[str]:
 
 
 def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> list[str]:
-    """The formula of each part, and its number at the sizes given."""
+    """The formula of each part, and its number at the sizes fixed."""
     from lattend.counts.notation import latex_name
     from lattend.report.latex import number
 
