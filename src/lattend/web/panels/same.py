@@ -78,7 +78,7 @@ def answer_same(question: SameQuestion) -> SameAnswer:
     left, right = _bound(question)
     if left.data or right.data:
         raise NoClosedForm(
-            "rules that look up data can be compared at fixed numbers only: the grid shows where they differ"
+            "rules that look up data can be compared at given numbers only: the grid shows where they differ"
         )
     witness = left.difference(right)
     at_numbers, drawn = None, dict[str, int]()
@@ -182,7 +182,7 @@ def _sets_latex(*rules: Rule) -> list[str]:
 
 
 def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> list[str]:
-    """The formula of each part, and its number at the sizes fixed."""
+    """The formula of each part, and its number at the fixed sizes."""
     from lattend.counts.notation import latex_name
     from lattend.report.latex import number
 
