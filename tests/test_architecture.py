@@ -22,9 +22,9 @@ ORDER = (
     "nn",
     "study",
     "ask",
+    "cli",
     "web",
     "integrations",
-    "cli",
     "tour",
 )
 # Nobody else imports study/: it can go without taking anything along
@@ -53,8 +53,8 @@ TORCH_FILES = {
         ]
     ),
 }
-# Rule's methods and lt.cost open other folders when they are called
-DOORS = {"rules/rule.py", "cost/__init__.py"}
+# Rule's methods, lt.cost and `lattend serve` open other folders when they are called
+DOORS = {"rules/rule.py", "cost/__init__.py", "cli/serve.py"}
 SHARED = {"KVCache"}  # of one device and of several: names that mean the same in two modules
 DRAWING = {"PIL", "matplotlib"}  # loaded by the first chart, PNG or PDF
 

@@ -27,6 +27,8 @@ ARITHMETIC, MEMORY = "arithmetic", "memory"
 class Floor(Shown):
     """The least time of a cost on a machine, and what it is bound by."""
 
+    JSON = "seconds bound_by=binds operations bytes"
+
     machine: Machine
     operations: int
     bytes: int

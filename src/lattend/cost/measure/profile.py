@@ -67,6 +67,8 @@ class Profile(Result):
     or `by native`, a kernel with tiles of its own.
     """
 
+    JSON = "title parameters multiply_adds forward backward rows unknown notes tiles"
+
     title: str
     rows: tuple[ModuleCost, ...]
     unknown: Mapping[str, int]
@@ -114,20 +116,6 @@ class Profile(Result):
             if row.name == name:
                 return row
         raise NamingError(f"there is no module {name!r} in this profile")
-
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
-        return {
-            "title": self.title,
-            "parameters": self.parameters,
-            "multiply_adds": self.multiply_adds._asdict(),
-            "forward": self.forward.json(),
-            "backward": self.backward.json(),
-            "rows": [row.json() for row in self.rows],
-            "unknown": dict(self.unknown),
-            "notes": list(self.notes),
-            "tiles": self.tiles,
-        }
 
     def report(self, depth: int | None = None) -> Report:
         """The printed report: totals, then modules down to `depth`, equal layers folded."""

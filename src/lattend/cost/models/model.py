@@ -23,6 +23,8 @@ from lattend.rules.rule import check_integer
 class ModelWork(Result):
     """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
 
+    JSON = "family=model.family way length batch tile parameters multiply_adds parts"
+
     model: Model
     way: str  # "forward", "training" or "training, checkpointing"
     length: int
@@ -63,19 +65,6 @@ class ModelWork(Result):
             self.heading,
             [totals(self.parameters, {"multiply-adds": self.multiply_adds}, tile_text(self.tile)), parts],
         )
-
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers and texts, as JSON holds them."""
-        return {
-            "family": self.model.family,
-            "way": self.way,
-            "length": self.length,
-            "batch": self.batch,
-            "tile": self.tile,
-            "parameters": self.parameters,
-            "multiply_adds": self.multiply_adds._asdict(),
-            "parts": {name: columns._asdict() for name, columns in self.parts.items()},
-        }
 
 
 def gathered(counts: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:

@@ -46,6 +46,11 @@ class ServingPrice(Printed):
     memory holds beside the weights. A model that makes no tokens has no `decode` and no cache.
     """
 
+    JSON = (
+        "attention=name prefill_flops_a_token=prefill_flops decode_flops_a_token=decode_flops "
+        "cache_bytes batch_that_fits=fits prefill decode tokens_per_s"
+    )
+
     name: str
     prefill_flops: dict[str, float]
     decode_flops: dict[str, int]
@@ -74,19 +79,6 @@ class ServingPrice(Printed):
 
     def __repr__(self) -> str:
         return f"<ServingPrice {self.name}: {_told(self)}>"
-
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers and texts, as JSON holds them."""
-        return {
-            "attention": self.name,
-            "prefill_flops_a_token": self.prefill_flops,
-            "decode_flops_a_token": self.decode_flops,
-            "cache_bytes": self.cache_bytes,
-            "batch_that_fits": self.fits,
-            "prefill": _floor_json(self.prefill),
-            "decode": None if self.decode is None else _floor_json(self.decode),
-            "tokens_per_s": self.tokens_per_s,
-        }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -244,15 +236,6 @@ def _rule_name(model: Model, ruled: Model) -> str:
 
 def _told(one: ServingPrice) -> str:
     return seconds(one.prefill.seconds) if one.decode is None else f"{seconds(one.decode.seconds)} a token"
-
-
-def _floor_json(floor: Floor) -> dict[str, Any]:
-    return {
-        "seconds": floor.seconds,
-        "bound_by": floor.binds,
-        "operations": floor.operations,
-        "bytes": floor.bytes,
-    }
 
 
 BF16, FP32 = "bf16", "fp32"

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 from lattend.counts.terms.notations import LATEX, MATHML, PLAIN, TermNotation
 from lattend.counts.terms.term import Term
+from lattend.report.data import Data
 from lattend.report.shown import Shown
 from lattend.report.signs import TEX
 from lattend.report.table import LEAST_WORDS, WIDTH
@@ -71,8 +71,10 @@ class DerivedLine(Shown):
 
 
 @dataclass(frozen=True)
-class Derivation(Shown):
+class Derivation(Shown, Data):
     """A title, what the letters mean, definitions, and lines, each of them checked; drawn in notebooks."""
+
+    JSON = "name title given definitions lines remark"
 
     name: str
     title: str
@@ -92,17 +94,6 @@ class Derivation(Shown):
     def html(self) -> str:
         """One element that can stand in any page, the formulas as MathML."""
         return html(self)
-
-    def json(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "given": self.given,
-            "definitions": [line.json() for line in self.definitions],
-            "lines": [line.json() for line in self.lines],
-            "remark": self.remark,
-        }
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the form that the path's ending names: .html .tex .json .txt."""

@@ -84,6 +84,8 @@ class Equilibrium(Drawn):
 class Equilibria(Drawn, Printed):
     """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
 
+    JSON = "game=game.text equilibria=points complete curve note"
+
     game: Game
     points: tuple[Equilibrium, ...]
     complete: bool
@@ -125,16 +127,6 @@ class Equilibria(Drawn, Printed):
         from lattend.study.games.pictures import with_equilibria
 
         return with_equilibria(self)
-
-    def json(self) -> dict[str, Any]:
-        """The equilibria as plain data."""
-        return {
-            "game": self.game.text,
-            "equilibria": [one.json() for one in self.points],
-            "complete": self.complete,
-            "curve": list(self.curve),
-            "note": self.note,
-        }
 
     def report(self) -> Report:
         """Each equilibrium and its kind."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -53,6 +53,8 @@ class CompletionEpoch:
 class Completion(Printed):
     """A trained model, its nats on test digits beside those of tables, and what it draws."""
 
+    JSON = "nats seed epochs=history"
+
     model: PixelModel
     data: Digits
     nats: dict[str, float]  # by model, the mean of −log p of a test digit
@@ -75,10 +77,6 @@ class Completion(Printed):
         trained = f"{parameters:,} parameters, {epochs} of {len(self.data.train):,} digits"
         rows = [(name, f"{format_fixed(nats)} nats a test digit") for name, nats in self.nats.items()]
         return (*rows, ("trained", trained))
-
-    def json(self) -> dict[str, Any]:
-        """The nats and the epochs as plain data."""
-        return {"nats": self.nats, "seed": self.seed, "epochs": [asdict(epoch) for epoch in self.history]}
 
     def draw(self, given: str = "top", samples: int = 3, particles: int = 1) -> Picture:
         """One test digit of each kind, what is given of it, and completions drawn from the model."""

@@ -148,6 +148,8 @@ def _stacked(name: str) -> Any:
 class SteeredHeads(Drawn, Printed):
     """Many queries at once: the numbers of `Steered` with the leading axes of the keys; `[head]` is one."""
 
+    JSON = "shape heads"
+
     shape: tuple[int, ...]
     heads: tuple[Steered, ...]
     stack: Callable[[list[Any]], Any]
@@ -196,10 +198,6 @@ class SteeredHeads(Drawn, Printed):
         from lattend.study.steering.pictures import figure_of_heads
 
         return figure_of_heads(self)
-
-    def json(self) -> dict[str, Any]:
-        """All heads as plain data."""
-        return {"shape": list(self.shape), "heads": [head.json() for head in self.heads]}
 
     def report(self) -> Report:
         """The heads in a table."""

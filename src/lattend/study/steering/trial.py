@@ -89,6 +89,11 @@ class Trial(Drawn, Printed):
     `best` is the query that `steer` finds for the wish.
     """
 
+    JSON = (
+        "query scale logits weights parallel leaders wanted max_error error divergence "
+        "output wanted_output how best"
+    )
+
     keys: Floats
     query: Floats
     scale: float
@@ -226,28 +231,5 @@ class Trial(Drawn, Printed):
         from lattend.study.steering.pictures import figure_of_trial
 
         return figure_of_trial(self)
-
-    def json(self) -> dict[str, Any]:
-        """All of it as plain data."""
-
-        def listed(numbers: Floats | None) -> Any:
-            return None if numbers is None else numbers.tolist()
-
-        return {
-            "query": listed(self.query),
-            "scale": self.scale,
-            "logits": listed(self.logits),
-            "weights": listed(self.weights),
-            "parallel": list(self.parallel),
-            "leaders": list(self.leaders),
-            "wanted": listed(self.wanted),
-            "max_error": self.max_error,
-            "error": self.error,
-            "divergence": self.divergence,
-            "output": listed(self.output),
-            "wanted_output": listed(self.wanted_output),
-            "how": self.how,
-            "best": None if self.best is None else self.best.json(),
-        }
 
     __repr__ = Printed.__str__

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from lattend.cli.derive import DeriveCommand
 from lattend.errors import DomainError
-from lattend.web.panel import Answer, Panel, Question, Snippets
-from lattend.web.snippets import command, python, show
+from lattend.web.panel import Answer, AnswerPart, Panel, Question
+from lattend.web.snippets import command, show, snippets
 
 if TYPE_CHECKING:
     from lattend.study.derivations.derivation import DerivedLine
@@ -32,7 +33,7 @@ class DeriveQuestion(Question):
     )
 
 
-class LineView(BaseModel):
+class LineView(AnswerPart):
     """A line in LaTeX, why it holds, the text it was read from, and the verdict in words.
 
     `start` to `end` are the characters that the words speak of.
@@ -51,7 +52,7 @@ class LineView(BaseModel):
     end: int = 0
 
 
-class Listed(BaseModel):
+class Listed(AnswerPart):
     """The name and the summary of a derivation."""
 
     name: str
@@ -81,7 +82,6 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
     derivation = tried(draft, changes)
     defined = list(zip(_definitions(draft), draft.definitions, strict=True))
     options: dict[str, Any] = {"method": question.method, "step": question.step} if is_game else {}
-    named = [question.derivation, *([question.f] if is_game else [])]
     return DeriveAnswer(
         title=draft.title,
         given=draft.given,
@@ -90,11 +90,11 @@ def answer_derive(question: DeriveQuestion) -> DeriveAnswer:
         remark="" if changes else draft.remark,
         holds=all(line.verdict == "holds" for line in derivation),
         derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
-        copies=Snippets(
-            python=python(
-                show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
+        copies=snippets(
+            show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options),
+            command=command(
+                DeriveCommand, name=question.derivation, formula=question.f if is_game else "", **options
             ),
-            command=command("derive", *named, **options),
             latex=_latex(draft, derivation),
         ),
     )
