@@ -260,7 +260,7 @@ def test_steps_repeat_with_other_data(
             torch.testing.assert_close(found, wanted, rtol=2e-4, atol=2e-4)
         assert len(decided) == 3, "each kernel is decided on once"
     record = next(one for one in COMPILED_CALLS.values() if one.call.kernel == "triton")
-    assert record.steps is not None and len(record.backward_steps) == 1
+    assert record.forward_pass is not None and len(record.backward_passes) == 1
 
 
 def test_the_operator_finds_the_same_record() -> None:
@@ -273,7 +273,7 @@ def test_the_operator_finds_the_same_record() -> None:
         record, given = compiled_call_of(
             q, q, q, OperatorCall(rule.key, [9], [torch.tensor(ids, device=DEVICE)], *how)
         )
-        before = record.steps is not None
+        before = record.forward_pass is not None
         out, _ = record.forward(q, q, q, *given)
         wanted = lt.attention(q, q, q, rule, doc=given[0], kernel="reference")
         torch.testing.assert_close(out, wanted, rtol=1e-4, atol=1e-4)
