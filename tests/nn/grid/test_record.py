@@ -284,6 +284,7 @@ def test_a_gradient_that_was_saved_itself() -> None:
     same(outputs(net, x, x), outputs(net, x, x.detach().clone()))
 
 
+@compiled
 def test_backward_under_autocast() -> None:
     net, x = model(2, 3).float(), some(2, 4, 3, 2).float()
     wanted = outputs(net, x)
