@@ -248,7 +248,7 @@ def test_bytes_of_borders() -> None:
         ("net", "GridRNN(3, 5, directions=4)"),
         ("dtype", "the weights are torch.float32; cast one of them"),
         ("mask", "mask must be bool [batch, rows, cols] = [1, 2, 21], True where a pixel is"),
-        ("kernel", 'kernel="native" cannot run this: x is torch.float64'),
+        ("kernel", 'kernel="gpu" cannot run this: x is '),
         ("columns", "columns must be a whole number from 1 on, got 0"),
     ],
 )

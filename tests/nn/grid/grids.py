@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
+from lattend.attend.kernels.native import library
 from lattend.nn.grid.rnn import GridRNN
 from lattend.nn.grid.scan import CHECKED, RECORDS
 from lattend.nn.grid.states import GridStates
@@ -15,6 +17,8 @@ from lattend.nn.grid.states import GridStates
 CELLS = [("rnn", name) for name in ("tanh", "relu", "sigmoid", "identity")]
 CELLS += [("lstm", "tanh"), ("gru", "tanh")]
 NAMES = ["rnn", "lstm", "gru"]
+KERNELS = ["diagonals"] if library.missing() else ["native", "diagonals"]
+compiled = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
 
 
 def some(*shape: int, seed: int = 0) -> Tensor:

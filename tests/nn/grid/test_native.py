@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn.grid.grids import CELLS, NAMES, by, gradients, model, some, states_for
+from nn.grid.grids import CELLS, NAMES, by, compiled, gradients, model, some, states_for
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.attend.kernels.native import library
 from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.replay.recorder import Recorder
 from lattend.errors import LattendError
 from lattend.nn.grid import native, scan
-from lattend.nn.grid.cells import CellKind, Edges
+from lattend.nn.grid.cells import CellKind, Edges, GridOptions
 from lattend.nn.grid.rnn import GridRNN
 from lattend.nn.grid.scan import RECORDS
 from lattend.nn.grid.states import GridStates
 
-pytestmark = pytest.mark.skipif(library.missing() is not None, reason=str(library.missing()))
+pytestmark = compiled
 LEVELS = library.levels() if library.missing() is None else ()
+WIDE = (torch.float32, torch.float64)  # what the code is compiled for
 
 
 @pytest.fixture(autouse=True)
@@ -38,35 +41,38 @@ def unfinished_memory_is_nan() -> Iterator[None]:
     RECORDS.clear()
 
 
-def single(x: Any) -> Any:
-    """The same in float32, wanting gradients if it did."""
+def to(dtype: torch.dtype, x: Any) -> Any:
+    """The same in a dtype, wanting gradients if it did."""
     if isinstance(x, tuple):
-        return tuple(single(part) for part in x)
-    return x if x is None else x.detach().float().requires_grad_(x.requires_grad)
+        return tuple(to(dtype, part) for part in x)
+    return x if x is None else x.detach().to(dtype).requires_grad_(x.requires_grad)
 
 
-def errors(found: list[Tensor], wanted: list[Tensor]) -> list[float]:
+def errors(found: list[Tensor], wanted: list[Tensor], dtype: torch.dtype) -> list[float]:
     assert len(found) == len(wanted)
-    assert all(a.dtype == torch.float32 and a.shape == b.shape for a, b in zip(found, wanted, strict=True))
+    assert all(a.dtype == dtype and a.shape == b.shape for a, b in zip(found, wanted, strict=True))
     pairs = [(a.detach().double(), b.detach()) for a, b in zip(found, wanted, strict=True)]
     return [float((a - b).norm() / b.norm().clamp_min(1e-30)) for a, b in pairs]
 
 
 def compare(
-    reference: GridRNN, x: Tensor, states: GridStates | None, mask: Tensor | None, **kind: Any
-) -> None:
-    """Errors are within the table's; or four times torch's own in float32, where states are saturated."""
-    exact = gradients(reference, x, states, mask)
-    own = None if states is None else GridStates(single(states.left), single(states.top))
-    torchs = errors(gradients(by("diagonals", reference).float(), x.float(), own, mask), exact)
-    net = by("native", reference, **kind).float()
+    reference: GridRNN, x: Tensor, states: GridStates | None, mask: Tensor | None, dtype: torch.dtype,
+    **kind: Any,
+) -> None:  # fmt: skip
+    """Errors are within the table's; or four times torch's own in that dtype, where states are saturated."""
+    reference, x = by("diagonals", reference).to(dtype), x.to(dtype)
+    own = None if states is None else GridStates(to(dtype, states.left), to(dtype, states.top))
+    wide = None if own is None else GridStates(to(torch.float64, own.left), to(torch.float64, own.top))
+    exact = gradients(by("diagonals", reference).double(), x.double(), wide, mask)
+    torchs = errors(gradients(reference, x, own, mask), exact, dtype)
+    net = by("native", reference, **kind)
     for _ in range(2):  # the second call repeats the steps of the first
-        away = errors(gradients(net, x.float(), own, mask), exact)
+        away = errors(gradients(net, x, own, mask), exact, dtype)
         for mine, plain in zip(away, torchs, strict=True):
-            assert mine <= max(2 * TOLERANCE[torch.float32], 4 * plain), (away, torchs)
+            assert mine <= max(2 * TOLERANCE[dtype], 4 * plain), (away, torchs)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=240, deadline=None)
 @given(
     level=st.sampled_from(LEVELS or ("plain",)),
     cell=st.sampled_from(CELLS),
@@ -74,10 +80,11 @@ def compare(
     sizes=st.tuples(*[st.integers(1, most) for most in (5, 6, 6, 4, 20)]),
     layers=st.integers(1, 2),
     options=st.tuples(*[st.booleans()] * 4),
+    dtype=st.sampled_from(WIDE),
 )
 def test_outputs_and_gradients(
     level: str, cell: tuple[str, str], directions: int, sizes: tuple[int, ...], layers: int,
-    options: tuple[bool, ...],
+    options: tuple[bool, ...], dtype: torch.dtype,
 ) -> None:  # fmt: skip
     batch, rows, cols, c, h = sizes
     bias, masked, begun, recompute = options
@@ -86,20 +93,21 @@ def test_outputs_and_gradients(
     states = states_for(net, x) if begun else None
     mask = some(batch, rows, cols, seed=7) > -0.5 if masked else None
     with library.at_level(level):
-        compare(net, x, states, mask, recompute=recompute)
+        compare(net, x, states, mask, dtype, recompute=recompute)
     RECORDS.clear()  # they hold the level's code
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sizes", [(2, 40, 37, 3, 32), (70, 3, 2, 2, 16), (1, 70, 1, 1, 33)])
-def test_many_cells_a_diagonal_and_many_images(name: str, sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("dtype", [*WIDE, torch.bfloat16])
+def test_many_cells_a_diagonal_and_many_images(name: str, sizes: tuple[int, ...], dtype: torch.dtype) -> None:
     """A diagonal in several chunks, images side by side, and several of those in a task."""
     batch, rows, cols, c, h = sizes
     net = model(c, h, name, 2, bias=True, kernel="diagonals")
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.mul_(0.5)  # far from where states are chaotic
-    compare(net, some(batch, rows, cols, c), None, None)
+    compare(net, some(batch, rows, cols, c), None, None, dtype)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -122,16 +130,19 @@ def test_one_gradient_alone(name: str, wanted: int) -> None:
         grad = some(*states.shape, seed=3).to(dtype)
         return list(torch.autograd.grad(states, own[wanted], grad, materialize_grads=True))
 
-    for of in range(2 if name == "lstm" else 1):
-        away = errors(found("native", torch.float32, of), found("diagonals", torch.float64, of))
-        assert max(away) <= 2 * TOLERANCE[torch.float32]
+    for of, dtype in product(range(2 if name == "lstm" else 1), WIDE):
+        away = errors(found("native", dtype, of), found("diagonals", torch.float64, of), dtype)
+        assert max(away) <= 2 * TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_bits_for_any_number_of_threads(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("dtype", WIDE)
+def test_the_same_bits_for_any_number_of_threads(
+    name: str, dtype: torch.dtype, request: pytest.FixtureRequest
+) -> None:
     threads = torch.get_num_threads()
     request.addfinalizer(lambda: torch.set_num_threads(threads))
-    net, x = model(3, 18, name, 2, bias=True, kernel="native").float(), some(67, 5, 6, 3).float()
+    net, x = model(3, 18, name, 2, bias=True, kernel="native").to(dtype), some(67, 5, 6, 3).to(dtype)
     found: list[list[Tensor]] = []
     for count in (1, 2, 5):
         torch.set_num_threads(count)
@@ -141,16 +152,18 @@ def test_the_same_bits_for_any_number_of_threads(name: str, request: pytest.Fixt
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_bits_in_any_batch(name: str) -> None:
-    net, x = model(2, 9, name, kernel="native").float(), some(7, 6, 5, 2).float()
+@pytest.mark.parametrize("dtype", native.DTYPES)
+def test_the_same_bits_in_any_batch(name: str, dtype: torch.dtype) -> None:
+    net, x = model(2, 9, name, kernel="native").to(dtype), some(7, 6, 5, 2).to(dtype)
     whole = net(x)
     for image in range(7):
         assert torch.equal(whole[image], net(x[image : image + 1])[0])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_strange_numbers_stay_in_their_quadrant(name: str) -> None:
-    net, x = model(2, 5, name, kernel="native").float(), some(2, 6, 7, 2).float()
+@pytest.mark.parametrize("dtype", WIDE)
+def test_strange_numbers_stay_in_their_quadrant(name: str, dtype: torch.dtype) -> None:
+    net, x = model(2, 5, name, kernel="native").to(dtype), some(2, 6, 7, 2).to(dtype)
     plain = net(x)
     x[1, 2, 3] = math.nan
     lost = net(x).isnan().any(-1)
@@ -160,18 +173,60 @@ def test_strange_numbers_stay_in_their_quadrant(name: str) -> None:
     assert not large.isnan().any()
 
 
-def test_activations_are_close_everywhere() -> None:
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 5e-7), (torch.float64, 4e-16)])
+def test_activations_are_close_everywhere(dtype: torch.dtype, bound: float) -> None:
     """Tanh and sigmoid of the sums alone: within a few units of the last place of 1."""
     x = torch.cat((torch.linspace(-30, 30, 4001), torch.tensor([-math.inf, math.inf, -1e30, 1e-30, 0.0])))
+    for level, name in product(LEVELS, ("tanh", "sigmoid")):
+        net = GridRNN(1, 1, activation=name, kernel="native", dtype=dtype)
+        with torch.no_grad(), library.at_level(level):
+            net.W_in[0].fill_(1)
+            RECORDS.clear()
+            found = net(x.to(dtype).view(-1, 1, 1, 1)).flatten()
+        exact = getattr(torch, name)(x.double())
+        assert (found - exact).abs().max() < bound
+
+
+def test_tanh_of_small_numbers_has_all_places() -> None:
+    x = torch.logspace(-300, 0, 601, dtype=torch.float64)
     for level in LEVELS:
-        for name in ("tanh", "sigmoid"):
-            net = GridRNN(1, 1, activation=name, kernel="native")
-            with torch.no_grad(), library.at_level(level):
-                net.W_in[0].fill_(1)
-                RECORDS.clear()
-                found = net(x.view(-1, 1, 1, 1)).flatten()
-            exact = getattr(torch, name)(x.double())
-            assert (found - exact).abs().max() < 5e-7
+        net = GridRNN(1, 1, kernel="native", dtype=torch.float64)
+        with torch.no_grad(), library.at_level(level):
+            net.W_in[0].fill_(1)
+            RECORDS.clear()
+            found = net(x.view(-1, 1, 1, 1)).flatten()
+        torch.testing.assert_close(found, x.tanh(), rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("saves", [False, True])
+def test_half_precision_is_float32_rounded_at_the_ends(name: str, dtype: torch.dtype, saves: bool) -> None:
+    """States and gradients are to the bit those of float32 on the same numbers, rounded once."""
+    how = GridOptions(CellKind(name), ((), (2,)), save_gates=saves)
+    batch, rows, cols, c, h = 3, 4, 5, 3, 7
+    height = 2 * how.cell.gates * h
+    shapes = [(batch, rows, cols, c), (height, c), (height,), (height, h), (height, h)]
+    shapes += [(2, batch, rows, h), (2, batch, cols, h)] * (2 if name == "lstm" else 1)
+    tensors: list[Any] = [some(*shape, seed=k).mul(0.5).to(dtype) for k, shape in enumerate(shapes)]
+    tensors += [None] * (9 - len(tensors))
+    grads: list[Any] = [some(2, batch, rows, cols, h, seed=k).to(dtype) for k in range(2)]
+    grads[1] = grads[1] if name == "lstm" else None
+    mask = some(batch, rows, cols, seed=7) > -0.5
+
+    def wide(given: Sequence[Tensor | None]) -> list[Tensor | None]:
+        return [None if x is None else x.float() for x in given]
+
+    def check(found: Sequence[Tensor | None], wanted: Sequence[Tensor | None]) -> None:
+        for a, b in zip(found, wanted, strict=True):
+            assert (a is None) == (b is None)
+            assert a is None or (b is not None and a.dtype == dtype and torch.equal(a, b.to(dtype)))
+
+    states = native.forward(Recorder(), how, mask, *tensors)
+    check(states, native.forward(Recorder(), how, mask, *wide(tensors)))  # pyright: ignore
+    given = (*tensors, *states)
+    found = native.backward(Recorder(), how, (True,) * 9, *grads, mask, *given)
+    check(found, native.backward(Recorder(), how, (True,) * 9, *wide(grads), mask, *wide(given)))  # pyright: ignore
 
 
 def test_strides_do_not_matter() -> None:
@@ -191,14 +246,16 @@ def test_whoever_watches_sees_the_products() -> None:
 
 def test_what_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.zeros(1, 1, 1, 1)
-    with pytest.raises(LattendError, match=r'x is torch.float64, and it takes float32; kernel="cpu" takes'):
-        scan.chosen("native", x.double())
+    with pytest.raises(
+        LattendError, match=r'x is torch.int64, and it takes float64 to float16; kernel="diag'
+    ):
+        scan.chosen("native", x.long())
     with pytest.raises(LattendError, match='x is on meta; kernel="diagonals" runs on every device'):
         scan.chosen("native", x.to("meta"))
     monkeypatch.setattr(native.library, "missing", lambda: "there is no compiled code")
     with pytest.raises(LattendError, match='kernel="native" cannot run this: there is no compiled code'):
         scan.chosen("native", x)
-    assert scan.chosen(None, x) == "cpu"
+    assert scan.chosen(None, x) == "diagonals"
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +265,7 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("cell", range(3))
 @pytest.mark.parametrize(
     ("directions", "batch", "rows", "cols", "channels", "size"),
@@ -219,30 +277,34 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_entry_points_take_empty_tensors(
-    level: str, cell: int, directions: int, batch: int, rows: int, cols: int, channels: int, size: int
-) -> None:
+    level: str, dtype: torch.dtype, cell: int, directions: int, batch: int, rows: int, cols: int,
+    channels: int, size: int,
+) -> None:  # fmt: skip
     """Forward and backward of empty images, called without Python's checks: gradients are zeros."""
     gates, together = (1, 5, 4)[cell], min(batch, 2)
     sizes = (cell, 0, directions, batch, rows, cols, channels, size, together, together)
     shape = native.GridStruct(*sizes, parallel=library.parallel())
 
     def numbers(*axes: int) -> Tensor:
-        return torch.randn(directions, *axes)
+        return torch.randn(directions, *axes, dtype=dtype)
 
     weights = [numbers(gates * size, n) for n in (channels, 1, size, size)]
     edges = [numbers(batch, n, size) for n in (rows, cols) * 2]
-    states = [torch.full((directions, batch, rows + 1, cols + 1, size), math.nan) for _ in range(2)]
+    states = [
+        torch.full((directions, batch, rows + 1, cols + 1, size), math.nan, dtype=dtype) for _ in range(2)
+    ]
     of_pixels = [numbers(batch, rows, cols, n) for n in (5 * size, size, size, channels)]
     partial = numbers(batch, channels + 2 * size + 1, gates * (-(-size // 16) * 16))
     gradients = [torch.full_like(x, math.nan) for x in weights]
     given = [
-        torch.randn(batch, rows, cols, channels), None, *weights, *edges, *states, *of_pixels[:3], partial,
-        of_pixels[3], *gradients, *[torch.zeros_like(x) for x in edges],
+        torch.randn(batch, rows, cols, channels, dtype=dtype), None, *weights, *edges, *states,
+        *of_pixels[:3], partial, of_pixels[3], *gradients, *[torch.zeros_like(x) for x in edges],
     ]  # fmt: skip
     addresses = torch.tensor([0 if x is None else x.data_ptr() for x in given])
     with library.at_level(level):
         for name in ("grid_forward", "grid_backward"):
-            assert library.function(name)(ctypes.addressof(shape), addresses.data_ptr(), 2) == 0
+            run = library.function(f"{name}_{str(dtype).removeprefix('torch.')}")
+            assert run(ctypes.addressof(shape), addresses.data_ptr(), 2) == 0
     assert not any(x.isnan().any() for x in gradients)
     if not batch * rows * cols:
         assert not any(x.any() for x in gradients)

@@ -11,13 +11,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nn.grid.grids import NAMES, forget, model, some, states_for, tensors_of
+from nn.grid.grids import KERNELS, NAMES, compiled, forget, model, some, states_for, tensors_of
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from lattend.errors import TensorError
-from lattend.nn.grid import cpu
 from lattend.nn.grid.rnn import GridRNN
 from lattend.nn.grid.scan import CHECKED, RECORDS
 
@@ -47,7 +46,9 @@ class Call(NamedTuple):
 
     def run(self) -> list[Tensor]:
         """The output and the gradients that are wanted."""
-        net = model(2, 3, self.cell, self.directions, bias=self.bias, recompute=self.recompute, kernel="cpu")
+        net = model(
+            2, 3, self.cell, self.directions, bias=self.bias, recompute=self.recompute, kernel=KERNELS[0]
+        )
         net = net.requires_grad_(self.wanted in ("all", "weights"))
         x = some(*self.sizes, 2, seed=self.seed)
         states = states_for(net, x, self.seed) if self.begun else None
@@ -91,8 +92,6 @@ CALLS = st.builds(
 
 def fresh(call: Call) -> list[Tensor]:
     forget()
-    cpu._forward_rooms.cache_clear()
-    cpu._backward_rooms.cache_clear()
     return call.run()
 
 
@@ -118,6 +117,7 @@ def test_two_calls_that_differ_in_one_thing(one: Call, data: st.DataObject) -> N
         same(call.run(), exact)
 
 
+@compiled
 def test_a_call_like_another_takes_its_record() -> None:
     for seed in range(3):
         Call(seed=seed).run()
@@ -128,21 +128,8 @@ def test_a_call_like_another_takes_its_record() -> None:
     assert len(RECORDS) == 1 and len(record.backward_steps) == 2
 
 
-@pytest.mark.parametrize("large", [False, True])
-@pytest.mark.parametrize("cell", NAMES)
-def test_large_images_are_worked_on_where_they_are(
-    cell: str, large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = [Call(cell, 2, masked=True, begun=True, recompute=r) for r in (False, True)]
-    wanted = [fresh(call) for call in calls]
-    monkeypatch.setattr(cpu, "SMALL", 0 if large else 1 << 40)
-    monkeypatch.setattr("lattend.nn.grid.cpu_room.ONE_THREAD", 0)  # all products are torch's
-    for call, exact in zip(calls, wanted, strict=True):
-        torch.testing.assert_close(fresh(call), exact)
-
-
 def test_backward_twice_and_after_other_calls() -> None:
-    """What a call saved is its own, whatever runs in the same room later."""
+    """What a call saved is its own, whatever runs by the same record later."""
     net, x, y = model(2, 3, "gru"), some(2, 4, 3, 2), some(2, 4, 3, 2, seed=5)
     out = net(x)
     net(y)
@@ -154,7 +141,7 @@ def test_backward_twice_and_after_other_calls() -> None:
     same(list(torch.autograd.grad(out.square().sum(), list(net.parameters()))), list(first))
 
 
-def test_threads_do_not_share_a_room() -> None:
+def test_threads_share_records_and_no_memory() -> None:
     calls = [Call("lstm", 2, (2, 5, 6), seed=seed) for seed in range(8)]
     wanted = [call.run() for call in calls]
     with ThreadPoolExecutor(4) as pool:
@@ -182,6 +169,7 @@ def test_weights_changed_in_place_are_seen() -> None:
         assert torch.equal(found, net(x))
 
 
+@compiled
 def test_whoever_watches_sees_the_products() -> None:
     """A dispatch mode counts every product of the input: 2·24 pixels · c·h multiply-adds."""
     net, x = GridRNN(2, 3), torch.randn(2, 4, 3, 2)
@@ -224,6 +212,7 @@ def outputs(net: GridRNN, x: Tensor, grad: Tensor | None = None) -> list[Tensor]
     return [out.detach(), *torch.autograd.grad(out, asked, torch.ones_like(out) if grad is None else grad)]
 
 
+@compiled
 def test_a_known_call_and_one_that_is_wrong() -> None:
     net, x = model(2, 3), some(2, 4, 3, 2)
     for _ in range(2):
@@ -254,9 +243,10 @@ def test_layers_that_do_not_learn(frozen: tuple[int, ...]) -> None:
         same(one, outputs(net, x))
 
 
+@compiled
 def test_kinds_are_told_apart_by_what_is_no_tensor() -> None:
     x = some(2, 4, 3, 2)
-    changes: list[dict[str, Any]] = [{}, {"activation": "relu"}, {"recompute": True}, {"kernel": "cpu"}]
+    changes: list[dict[str, Any]] = [{}, {"activation": "relu"}, {"recompute": True}, {"kernel": "native"}]
     changes += [{"bias": True}, {"directions": 2}]
     for changed in changes:
         net = model(2, 3, **changed)
@@ -294,6 +284,7 @@ def test_a_gradient_that_was_saved_itself() -> None:
     same(outputs(net, x, x), outputs(net, x, x.detach().clone()))
 
 
+@compiled
 def test_backward_under_autocast() -> None:
     net, x = model(2, 3).float(), some(2, 4, 3, 2).float()
     wanted = outputs(net, x)

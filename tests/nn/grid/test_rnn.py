@@ -7,7 +7,18 @@ from typing import Any, cast
 
 import pytest
 import torch
-from nn.grid.grids import NAMES, agree, by, gradients, model, some, states_for, tensors_of
+from nn.grid.grids import (
+    KERNELS,
+    NAMES,
+    agree,
+    by,
+    compiled,
+    gradients,
+    model,
+    some,
+    states_for,
+    tensors_of,
+)
 from torch import Tensor
 
 import lattend as lt
@@ -59,7 +70,7 @@ def pieces(net: lt.nn.GridRNN, x: Tensor, axis: int, at: int) -> tuple[Tensor, A
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kernel", ["cpu", "diagonals"])
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("directions", "axis"), [(1, 1), (1, 2), (2, 1)])
 @pytest.mark.parametrize("shift", [False, True])
 def test_two_halves_are_the_whole(
@@ -120,7 +131,7 @@ def test_states_of_directions_stand_where_the_image_has_them(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("directions", [1, 2, 4])
-@pytest.mark.parametrize("kernel", ["cpu", "diagonals", "reference"])
+@pytest.mark.parametrize("kernel", [*KERNELS, "reference"])
 def test_ragged_images_are_as_if_alone(name: str, directions: int, kernel: str) -> None:
     net = model(2, 3, name, directions, layers=2, bias=True, kernel=kernel)
     sizes = [(3, 2), (1, 4), (2, 2)]
@@ -163,6 +174,7 @@ def kept(net: lt.nn.GridRNN, x: Tensor) -> int:
     return sum(seen.values())
 
 
+@compiled
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("directions", "layers"), [(1, 1), (1, 2), (2, 1)])
 def test_memory_is_what_the_cost_says(name: str, directions: int, layers: int) -> None:
@@ -174,10 +186,11 @@ def test_memory_is_what_the_cost_says(name: str, directions: int, layers: int) -
     assert kept(net, x) == counted + edges
 
 
+@compiled
 @pytest.mark.parametrize("name", ["lstm", "gru"])
 def test_recompute_keeps_no_gates(name: str) -> None:
     net, x = model(2, 4, name, 2, layers=2), some(3, 5, 6, 2)
-    lean = by("cpu", net, recompute=True)
+    lean = by("native", net, recompute=True)
     gates = 5 * 4 * 2 * 2 * 3 * 5 * 6  # 5h for each of 2 directions, 2 layers, 3 images of 5 x 6
     assert kept(net, x) - kept(lean, x) == gates
     agree(gradients(lean, x, None, None), gradients(net, x, None, None))
@@ -248,13 +261,13 @@ def test_learns_what_a_convolution_cannot_see() -> None:
 
 def test_what_it_says_of_itself() -> None:
     assert repr(lt.nn.GridRNN(3, 8)) == "GridRNN(3, 8)"
-    net = lt.nn.GridRNN(3, 8, "rnn", 2, activation="relu", bias=True, layers=2, shift=True, kernel="cpu")
-    said = "3, 8, activation='relu', directions=2, bias=True, layers=2, shift=True, kernel='cpu'"
+    net = lt.nn.GridRNN(3, 8, "rnn", 2, activation="relu", bias=True, layers=2, shift=True, kernel="native")
+    said = "3, 8, activation='relu', directions=2, bias=True, layers=2, shift=True, kernel='native'"
     assert net.extra_repr() == said
     assert repr(lt.nn.GridRNN(3, 8, "gru", recompute=True)) == "GridRNN(3, 8, cell='gru', recompute=True)"
 
 
-@pytest.mark.parametrize("kernel", [None, "native", "cpu", "diagonals", "reference"])
+@pytest.mark.parametrize("kernel", [None, "native", "diagonals", "reference"])
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 @pytest.mark.parametrize(("directions", "shift"), [(1, True), (2, False), (4, False)])
 def test_an_empty_batch(kernel: str | None, cell: str, directions: int, shift: bool) -> None:
@@ -296,7 +309,7 @@ X = torch.zeros(2, 3, 4, 5)
         ),
         (
             lambda: lt.nn.GridRNN(3, 3, kernel="fast"),
-            "kernel is one of gpu, native, cpu, diagonals, reference, not 'fast'; leave it out for the best",
+            "kernel is one of gpu, native, diagonals, reference, not 'fast'; leave it out for the best",
         ),
         (
             lambda: lt.nn.GridRNN(3, 3)(X),

@@ -1,16 +1,13 @@
-"""The order of execution: proved steps, packed so that a step and its neighbours are contiguous."""
+"""The order of execution: proved steps, and places in which a step and its neighbours stand side by side."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.nn.grid.packed import packing
 from lattend.nn.grid.schedule import WAITS, diagonals, steps, wavefront_order
 from lattend.rules.language.parser import parse
 from lattend.sets.chains import schedule
@@ -57,34 +54,3 @@ def test_neighbours_stand_side_by_side(rows: int, cols: int) -> None:
             assert diagonal.before <= min(diagonal.left, diagonal.top)
         met += diagonal.cells
     assert met == rows * cols
-
-
-@given(rows=SIZES, cols=SIZES, batch=st.integers(1, 3))
-def test_packing_there_and_back(rows: int, cols: int, batch: int) -> None:
-    p = packing(rows, cols, batch)
-    pixels = torch.arange(batch * rows * cols)
-    assert torch.equal(pixels[p.pixels][p.rows], pixels)
-    framed = torch.arange(batch * (rows + 1) * (cols + 1)).view(batch, rows + 1, cols + 1)
-    packed = p.framed_rows.argsort()  # the framed pixel of each framed row
-    assert torch.equal(packed.sort().values, framed.flatten())
-    inner = framed[:, 1:, 1:].flatten()
-    assert torch.equal(inner[p.pixels], p.inner_pixels.long())
-    assert torch.equal(packed[p.left_edge], framed[:, 1:, 0].flatten())
-    assert torch.equal(packed[p.top_edge], framed[:, 0, 1:].flatten())
-    left, top = framed[:, 1:, :-1].flatten(), framed[:, :-1, 1:].flatten()
-    assert torch.equal(p.near_pixels, torch.stack((left, top), 1)[p.pixels])
-    image = pixels.view(batch, rows, cols)
-    assert torch.equal(p.pixels[p.first_col], image[:, :, 0].flatten())
-    assert torch.equal(p.pixels[p.first_row], image[:, 0].flatten())
-    here = torch.cat(p.here.of(packed))
-    assert torch.equal(here, inner[p.pixels])
-    assert torch.equal(p.framing[torch.cat(p.here.of(torch.arange(framed.numel())))], p.pixels)
-    assert torch.equal(torch.cat(p.left.of(packed)), left[p.pixels])
-    assert torch.equal(torch.cat(p.top.of(packed)), top[p.pixels])
-    assert torch.equal(torch.cat(p.inner.of(p.pixels)), p.pixels)
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-def test_a_batch_runs_side_by_side(batch: int) -> None:
-    """Every step is one slab for all images: 2 x 2 pixels have steps of 1, 2 and 1."""
-    assert [s.stop - s.start for s in packing(2, 2, batch).inner.ranges] == [batch, 2 * batch, batch]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from nn.grid.grids import NAMES, model, some
+from nn.grid.grids import KERNELS, NAMES, model, some
 from torch import Tensor
 
 ROWS, COLS = 3, 4
@@ -52,7 +52,7 @@ def test_outputs_know_their_quadrants(name: str, directions: int) -> None:
 
 
 @pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("kernel", ["cpu", "diagonals"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_changed_pixel_changes_nothing_before_it(directions: int, kernel: str) -> None:
     """To the last bit, and in no layer: a NaN reaches what may know it, and nothing else."""
     net = model(2, 3, "lstm", directions, layers=2, shift=True, kernel=kernel)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lattend.cost.reference.recurrence import GATES, check_cell
-from lattend.nn.grid.layout import PackedLayout, RowMajorLayout
+from lattend.nn.grid.layout import RowMajorLayout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -126,12 +126,10 @@ class GridOptions(NamedTuple):
 
     cell: CellKind
     flips: Flips = ((),)
-    kernel: str = "cpu"
+    kernel: str = "native"
     save_gates: bool = True  # for backward, which works them out again without
     joined: bool = False  # gives one map for all directions, in place of the states of each
 
     def layout(self, x: Tensor) -> RowMajorLayout:
-        """In which order the kernel holds the pixels of x [batch, rows, cols, c]."""
-        batch, rows, cols, _ = x.shape
-        kind = PackedLayout if self.kernel == "cpu" else RowMajorLayout
-        return kind(len(self.flips), batch, rows, cols)
+        """How the kernel holds the pixels of x [batch, rows, cols, c]."""
+        return RowMajorLayout(len(self.flips), *x.shape[:3])

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lattend.attend.kernels.native import library
 from lattend.cost.reference.numbers import CountingTape, backward, counting, floats
 from lattend.cost.reference.recurrence import rnn2d_stack
 from lattend.errors import NamingError, TooLarge
@@ -22,7 +23,7 @@ from lattend.report.report import Printed, Report
 from lattend.report.table import Table
 from lattend.wording import listed
 
-KERNELS = ("cpu", "diagonals", "reference")
+KERNELS = (*([] if library.missing() else ["native"]), "diagonals", "reference")
 WEIGHTS = {"W_in": "into", "W_left": "left", "W_top": "top"}
 ROUNDING = 1e-12  # of the greatest number, a difference below which is rounding
 MOST = 1_000_000  # products of the plain loops: some ten seconds

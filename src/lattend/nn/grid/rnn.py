@@ -37,7 +37,7 @@ class GridRNN(nn.Module):
     x [batch, rows, cols, c] gives h [batch, rows, cols, directions*h]. `cell` is "rnn", "lstm" or "gru";
     `directions` 1 goes down and right, 2 also down and left, 4 from all corners, and layer k + 1 reads all
     directions of layer k. With `shift` the output at a pixel knows only pixels before it, for generation.
-    `recompute` saves no gates for backward. `kernel` is "native", "cpu", "gpu", "diagonals" or
+    `recompute` saves no gates for backward. `kernel` is "native", "gpu", "diagonals" or
     "reference"; None takes the fastest that runs.
 
     Layer k has W_in[k] [directions*gates*h, c], W_left[k] and W_top[k] [directions*gates*h, h] and, with

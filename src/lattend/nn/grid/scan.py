@@ -1,9 +1,7 @@
 """scan: the recurrence over a grid with its gradients, by the kernel that fits.
 
-Kernels native, cpu and gpu are run by records; cpu and gpu have a forward and a backward of one signature,
-that of cpu.py, and native does all in two calls.
-Kernels diagonals and reference are in plain.py and differentiated by torch; a second derivative takes
-diagonals as well.
+Kernels native and gpu are run by records. Kernels diagonals and reference are in plain.py and differentiated
+by torch; a second derivative takes diagonals as well.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from lattend.nn.grid.layout import by_direction, flipped, framed_states, input_s
 from lattend.nn.grid.steps import backward_steps, forward_steps
 from lattend.recent import Recent
 
-KERNELS = ("gpu", "native", "cpu", "diagonals", "reference")
+KERNELS = ("gpu", "native", "diagonals", "reference")
 PLAIN = {"diagonals": plain.by_diagonals, "reference": plain.by_cells}
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 MAX_RECORDS = 32
@@ -50,16 +48,14 @@ def why_not(kernel: str, x: Tensor, *weights: Tensor) -> str | None:
             return f'x is {x.dtype}, and it takes float32, bfloat16 and float16; kernel="diagonals" takes all'
     if kernel == "native":
         return native.why_not(x, *weights)
-    if kernel == "cpu" and x.device.type != "cpu":
-        return f'x is on {x.device}; kernel="diagonals" runs on every device'
     return None
 
 
 def chosen(kernel: str | None, x: Tensor, *weights: Tensor) -> str:
     """The kernel that was asked for, or the fastest that can run."""
     if kernel is None:
-        names = ("native", "cpu") if x.device.type == "cpu" else ("gpu",)
-        return next((name for name in names if why_not(name, x, *weights) is None), "diagonals")
+        fastest = "native" if x.device.type == "cpu" else "gpu"
+        return fastest if why_not(fastest, x, *weights) is None else "diagonals"
     known(kernel)
     reason = why_not(kernel, x, *weights)
     if reason is not None:

@@ -1,12 +1,12 @@
 """The steps of one call of the recurrence, forward and backward, each noted on a Recorder.
 
-A kernel runs the wavefront. Around it are the sums W_in x + b before, and the gradients of all else after: by
-torch, for small images on a GPU by kernels of their own, and the native kernel does all of it.
+The native kernel does all of it. The GPU's runs the wavefront; the sums W_in x + b before and the gradients
+of all else after are torch's, or kernels' of their own for small images.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +29,7 @@ from lattend.nn.grid.layout import (
     unflipped_sum,
 )
 
-SMALL = "lattend.nn.grid.gpu.small"
+BACKEND, SMALL = "lattend.nn.grid.gpu.backend", "lattend.nn.grid.gpu.small"
 
 
 def forward_steps(
@@ -50,7 +50,7 @@ def forward_steps(
             h, c, _ = small.parts(recorder, how, layout, left.shape[-1], room)
             return *recorder.do(inner, h, c), room, None, None
         pre = recorder.do(partial(input_sums, how.flips, layout), x, into, bias)
-        run = backend(how.kernel).forward
+        run = import_module(BACKEND).forward
         h, c, gates = run(recorder, how.cell, layout, pre, left, top, around, there, how.save_gates)
     if how.joined:
         return recorder.do(partial(joined, how.flips), h), h, c, gates
@@ -89,7 +89,7 @@ def _backward_steps(
     if grad_h is None:
         grad_h = recorder.do(_nothing, h)
     there = _there(recorder, how, layout, mask)
-    run = backend(how.kernel).backward
+    run = import_module(BACKEND).backward
     found = run(recorder, how.cell, layout, grad_h, grad_c, left, top, h, c, gates, there)
     small = small_images(how, x, left)
     if small is None:
@@ -126,21 +126,12 @@ def small_images(how: GridOptions, x: Tensor, left: Tensor) -> Any | None:
     return small if small.fits(how, x, left) else None
 
 
-@lru_cache(maxsize=2)
-def backend(kernel: str) -> Any:
-    """The module of a kernel with a forward and a backward of its own."""
-    return import_module(f"lattend.nn.grid.{'gpu.backend' if kernel == 'gpu' else kernel}")
-
-
 def gates_again(
     cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, h: Tensor
 ) -> Tensor:
     """The gates of all pixels from the saved states: products over many pixels, no recurrence."""
-    gates = pre.new_empty(*pre.shape[:-1], 5 * h.shape[-1])
     weights = beside(*(w.view(len(h), -1, h.shape[-1]) for w in (left, top)))
-    for rows, near in layout.near(h):
-        torch.cat(gate_values(cell, pre[:, rows], near @ weights), -1, out=gates[:, rows])
-    return gates
+    return torch.cat(gate_values(cell, pre, layout.near(h) @ weights), -1)
 
 
 def gradients(
@@ -158,21 +149,11 @@ def gradients(
     if wanted[2]:
         found[2] = d_pre.sum(1).view(into.shape[:-1])
     if wanted[3] or wanted[4]:
-        both = _of_weights(layout, h, d_hidden).view(*left.shape[:-1], -1)
+        both = torch.bmm(d_hidden.mT, layout.near(h)).view(*left.shape[:-1], -1)
         found[3], found[4] = both.chunk(2, -1)
     if any(wanted[5:]):
         found[5:] = edge_gradients(how, layout, wanted, left, top, gates, d_hidden, d_state)
     return tuple(g if w else None for g, w in zip(found, wanted, strict=True))
-
-
-def _of_weights(layout: RowMajorLayout, h: Tensor, d_hidden: Tensor) -> Tensor:
-    """The gradients of W_left and W_top side by side, [D, gates*h, 2h]."""
-    total: Tensor | None = None
-    for rows, near in layout.near(h):
-        grads = d_hidden[:, rows].mT
-        total = torch.bmm(grads, near) if total is None else total.baddbmm_(grads, near)
-    assert total is not None
-    return total
 
 
 def edge_gradients(

@@ -22,7 +22,10 @@ LIBRARY = HERE / "compiled.native"  # no .so: it is no module of Python
 HOST = HERE.parents[1] / "replay" / "host"
 HOST_SOURCE = HOST / "host.cpp"
 HOST_MODULE = HOST / "compiled.abi3.so"  # one of Python, for 3.11 and all that follow
-PASSES = ("forward", "backward", "decode", "grid_forward", "grid_backward")
+PASSES = {
+    **dict.fromkeys(("forward", "backward", "decode", "grid_forward", "grid_backward"), ()),
+    **{f"{name}_float64": ("-DGRID_FLOAT64",) for name in ("grid_forward", "grid_backward")},
+}
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-Wall", "-Wextra")
 # What each level of the same source may use; processors choose among them when the library is loaded
 LEVELS: dict[str, tuple[str, ...]] = {"plain": ()}
@@ -49,9 +52,9 @@ def build(to: Path = LIBRARY, extra: Sequence[str] = ()) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         units = [(Path(folder) / "levels.o", "levels", (f'-DSOURCE="{source_hash()}"',))]
         units += [
-            (Path(folder) / f"{name}_{level}.o", name, flags)
+            (Path(folder) / f"{name}_{level}.o", name.removesuffix("_float64"), (*flags, *numbers))
             for level, flags in LEVELS.items()
-            for name in PASSES
+            for name, numbers in PASSES.items()
         ]
         start = [found, *FLAGS, *extra]
         runs = [

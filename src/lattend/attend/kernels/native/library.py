@@ -19,8 +19,11 @@ ARGUMENTS = {
     "forward": (*[ctypes.c_void_p] * 9, ctypes.c_int64),
     "backward": (*[ctypes.c_void_p] * 15, ctypes.c_int64),
     "decode": (*[ctypes.c_void_p] * 18, *[ctypes.c_int64] * 4),
-    "grid_forward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
-    "grid_backward": (*[ctypes.c_void_p] * 2, ctypes.c_int64),
+    **{
+        f"grid_{work}_{number}": (*[ctypes.c_void_p] * 2, ctypes.c_int64)
+        for work in ("forward", "backward")
+        for number in ("float32", "float64")
+    },
 }
 _ASKED: ContextVar[str | None] = ContextVar("level", default=None)  # by tests
 
@@ -66,7 +69,7 @@ def function(name: str) -> Callable[..., int]:
     return _function(name, level())
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _function(name: str, level: str) -> Callable[..., int]:
     found = getattr(_library(), f"lattend_{name}_{level}")
     found.argtypes, found.restype = ARGUMENTS[name], ctypes.c_int64

@@ -43,7 +43,11 @@ def forward(
     recorder: Recorder, cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, edges:
     Edges, mask: Tensor | None, save_gates: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """The states h and c with their edges, and the gates if they are to be saved; see cpu.py for shapes."""
+    """The states h and c with their edges, and the gates [D, pixels, 5h] if they are to be saved.
+
+    pre [D, pixels, gates*h]; left, top [D*gates*h, h]; mask [D, pixels]. h and c are
+    [D, batch, rows + 1, cols + 1, h], with the edges in row 0 and column 0.
+    """
     left, top = contiguous(recorder, left), contiguous(recorder, top)
     size, sides = left.shape[-1], cast("Any", edges)
     h = recorder.do(partial(framed, layout, size), pre, *sides[:2])
@@ -76,7 +80,10 @@ def backward(
     recorder: Recorder, cell: CellKind, layout: RowMajorLayout, grad_h: Tensor, grad_c: Tensor | None, left:
     Tensor, top: Tensor, h: Tensor, c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
+    """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru.
+
+    grad_h and grad_c are [D, batch, rows, cols, h]; the gradients are [D, pixels, ..].
+    """
     grad_h, left, top = (contiguous(recorder, x) for x in (grad_h, left, top))
     grad_c = None if grad_c is None else contiguous(recorder, grad_c)
     size, grid = left.shape[-1], GridShape.of(layout)

@@ -9,19 +9,19 @@ namespace {
 
 // The memory of one thread. Rings have a part for this diagonal and one for that after it.
 struct Scratch {
-  float *sums = nullptr, *gates = nullptr;  // [GRID_CHUNK][padded], [GRID_CHUNK][groups * padded]
-  float *inputs = nullptr;                  // [GRID_CHUNK][channels, in whole vectors]
-  float *slopes = nullptr;                  // [GRID_CHUNK][width] at W_in x of a gru; elsewhere these are `hidden`
-  float *nothing = nullptr;                 // [width] zeros
-  float *hidden = nullptr;                  // a ring [2][together][rows][width]
-  float *carried[2] = {};                   // rings [2][together][rows][padded], to the left and up
+  Number *sums = nullptr, *gates = nullptr;  // [GRID_CHUNK][padded], [GRID_CHUNK][groups * padded]
+  Number *inputs = nullptr;                  // [GRID_CHUNK][channels, in whole vectors]
+  Number *slopes = nullptr;                  // [GRID_CHUNK][width] at W_in x of a gru; elsewhere these are `hidden`
+  Number *nothing = nullptr;                 // [width] zeros
+  Number *hidden = nullptr;                  // a ring [2][together][rows][width]
+  Number *carried[2] = {};                   // rings [2][together][rows][padded], to the left and up
 
-  static int64_t whole(int64_t count) { return (count + LANES - 1) / LANES * LANES; }
+  static int64_t whole(int64_t count) { return (count + GRID_LANES - 1) / GRID_LANES * GRID_LANES; }
 
-  // Lays the parts out in this memory, if there is some, and gives how many floats they take.
-  int64_t lay(const GridCall &call, float *memory) {
+  // Lays the parts out in this memory, if there is some, and gives how many numbers they take.
+  int64_t lay(const GridCall &call, Number *memory) {
     int64_t ring = 2 * call.shape.together * call.shape.rows, total = 0;
-    auto part = [&](float *&to, int64_t count) {
+    auto part = [&](Number *&to, int64_t count) {
       if (memory) to = memory + total;
       total += count;
     };
@@ -44,7 +44,7 @@ int64_t all_weights(const GridCall &call) {
   return call.forward_weights() + state_weights(call) + input_weights(call);
 }
 
-void pack_all(const GridCall &call, int64_t d, float *to) {
+void pack_all(const GridCall &call, int64_t d, Number *to) {
   int64_t c = call.shape.channels, size = call.size, width = call.width(), padded = call.padded;
   to = call.pack_forward(d, to);
   to = pack(to, 2 * width, padded, [&](int64_t k, int64_t n) {
@@ -58,17 +58,17 @@ void pack_all(const GridCall &call, int64_t d, float *to) {
 // Where a cell stands, and the rows that it reads and writes.
 struct Place {
   int64_t d, b, row, col;
-  const float *grad;       // [padded] at h
-  const float *gates;      // [5 * padded]
-  const float *back[2];    // what the cells after it hand back of the kept state: from the right, from below
-  float *hidden, *pre;     // [width] gradients at the sums: of states, and of x
-  float *carried[2];
+  const Number *grad;      // [padded] at h
+  const Number *gates;     // [5 * padded]
+  const Number *back[2];   // what the cells after it hand back of the kept state: from the right, from below
+  Number *hidden, *pre;    // [width] gradients at the sums: of states, and of x
+  Number *carried[2];
 };
 
 void end_rnn(const GridCall &call, const Place &p) {
-  const float *h = call.t.h + call.state(p.d, p.b, p.row, p.col);
-  for (int64_t v = 0; v < call.size; v += LANES) {
-    Floats y = load_part(h + v, call.size - v);
+  const Number *h = call.t.h + call.state(p.d, p.b, p.row, p.col);
+  for (int64_t v = 0; v < call.size; v += GRID_LANES) {
+    Numbers y = load_part(h + v, call.size - v);
     store_padded(p.hidden + v, load(p.grad + v) * slope_of(call.shape.activation, y), call.size - v);
   }
 }
@@ -76,23 +76,23 @@ void end_rnn(const GridCall &call, const Place &p) {
 void end_lstm(const GridCall &call, const Place &p) {
   const GridTensors &t = call.t;
   int64_t padded = call.padded, pixel = call.pixel(p.d, p.b, p.row, p.col) * call.size;
-  const float *c = t.c + call.state(p.d, p.b, p.row, p.col), *left = t.c + call.state(p.d, p.b, p.row, p.col - 1);
-  const float *top = t.c + call.state(p.d, p.b, p.row - 1, p.col);
-  for (int64_t v = 0; v < call.size; v += LANES) {
+  const Number *c = t.c + call.state(p.d, p.b, p.row, p.col), *left = t.c + call.state(p.d, p.b, p.row, p.col - 1);
+  const Number *top = t.c + call.state(p.d, p.b, p.row - 1, p.col);
+  for (int64_t v = 0; v < call.size; v += GRID_LANES) {
     int64_t count = call.size - v;
-    const float *gate = p.gates + v;
-    Floats i = load(gate), f = load(gate + padded), share = load(gate + 2 * padded), g = load(gate + 3 * padded);
-    Floats o = load(gate + 4 * padded), out = tanh_of(load_part(c + v, count)), dh = load(p.grad + v);
-    Floats above = load_part(top + v, count), apart = load_part(left + v, count) - above;
-    Floats dc = dh * o * (1.0f - out * out) + load(p.back[0] + v) + load(p.back[1] + v);
+    const Number *gate = p.gates + v;
+    Numbers i = load(gate), f = load(gate + padded), share = load(gate + 2 * padded), g = load(gate + 3 * padded);
+    Numbers o = load(gate + 4 * padded), out = tanh_of(load_part(c + v, count)), dh = load(p.grad + v);
+    Numbers above = load_part(top + v, count), apart = load_part(left + v, count) - above;
+    Numbers dc = dh * o * (1.0f - out * out) + load(p.back[0] + v) + load(p.back[1] + v);
     if (t.grad_c) dc += load_part(t.grad_c + pixel + v, count);
-    float *to = p.hidden + v;
+    Number *to = p.hidden + v;
     store_padded(to, dc * g * i * (1.0f - i), count);
     store_padded(to + padded, dc * (above + share * apart) * f * (1.0f - f), count);
     store_padded(to + 2 * padded, dc * f * apart * share * (1.0f - share), count);
     store_padded(to + 3 * padded, dc * i * (1.0f - g * g), count);
     store_padded(to + 4 * padded, dh * out * o * (1.0f - o), count);
-    Floats kept = dc * f;
+    Numbers kept = dc * f;
     store(p.carried[0] + v, kept * share);
     store(p.carried[1] + v, kept * (1.0f - share));
   }
@@ -100,16 +100,16 @@ void end_lstm(const GridCall &call, const Place &p) {
 
 void end_gru(const GridCall &call, const Place &p) {
   int64_t padded = call.padded;
-  const float *left = call.t.h + call.state(p.d, p.b, p.row, p.col - 1);
-  const float *top = call.t.h + call.state(p.d, p.b, p.row - 1, p.col);
-  for (int64_t v = 0; v < call.size; v += LANES) {
+  const Number *left = call.t.h + call.state(p.d, p.b, p.row, p.col - 1);
+  const Number *top = call.t.h + call.state(p.d, p.b, p.row - 1, p.col);
+  for (int64_t v = 0; v < call.size; v += GRID_LANES) {
     int64_t count = call.size - v;
-    const float *gate = p.gates + v;
-    Floats r = load(gate), z = load(gate + padded), share = load(gate + 2 * padded), n = load(gate + 3 * padded);
-    Floats m = load(gate + 4 * padded), dh = load(p.grad + v) + load(p.back[0] + v) + load(p.back[1] + v);
-    Floats above = load_part(top + v, count), apart = load_part(left + v, count) - above;
-    Floats dn = dh * (1.0f - z) * (1.0f - n * n);
-    Floats of_gates[] = {dn * m * r * (1.0f - r), dh * (above + share * apart - n) * z * (1.0f - z),
+    const Number *gate = p.gates + v;
+    Numbers r = load(gate), z = load(gate + padded), share = load(gate + 2 * padded), n = load(gate + 3 * padded);
+    Numbers m = load(gate + 4 * padded), dh = load(p.grad + v) + load(p.back[0] + v) + load(p.back[1] + v);
+    Numbers above = load_part(top + v, count), apart = load_part(left + v, count) - above;
+    Numbers dn = dh * (1.0f - z) * (1.0f - n * n);
+    Numbers of_gates[] = {dn * m * r * (1.0f - r), dh * (above + share * apart - n) * z * (1.0f - z),
                          dh * z * apart * share * (1.0f - share)};
     for (int gate = 0; gate < 3; gate++) {
       store_padded(p.hidden + gate * padded + v, of_gates[gate], count);
@@ -117,26 +117,26 @@ void end_gru(const GridCall &call, const Place &p) {
     }
     store_padded(p.hidden + 3 * padded + v, dn * r, count);
     store_padded(p.pre + 3 * padded + v, dn, count);
-    Floats kept = dh * z;
+    Numbers kept = dh * z;
     store(p.carried[0] + v, kept * share);
     store(p.carried[1] + v, kept * (1.0f - share));
   }
 }
 
 // The gradients at states on an edge, which the cell beside it hands on: 0 on the left, 1 above.
-void end_edge(const GridCall &call, const Place &p, int side, const float *weights, Scratch &s) {
-  float *to = call.t.d_edges[side], *to_c = call.t.d_edges[2 + side];
+void end_edge(const GridCall &call, const Place &p, int side, const Number *weights, Scratch &s) {
+  Number *to = call.t.d_edges[side], *to_c = call.t.d_edges[2 + side];
   if (!to && !to_c) return;
   int64_t length = side ? call.shape.cols : call.shape.rows, size = call.size;
   int64_t at = (call.image(p.d, p.b) * length + (side ? p.col : p.row)) * size;
-  const float *from[2] = {side ? s.nothing : p.hidden, side ? p.hidden : s.nothing};
+  const Number *from[2] = {side ? s.nothing : p.hidden, side ? p.hidden : s.nothing};
   Segment both[] = {{from, call.width()}, {from + 1, call.width()}};
-  float *sums = s.sums;  // of a chunk that is done
-  memset(sums, 0, call.padded * 4);
-  if (call.shape.cell == GRU) memcpy(sums, p.carried[side], size * 4);
+  Number *sums = s.sums;  // of a chunk that is done
+  memset(sums, 0, call.padded * BYTES);
+  if (call.shape.cell == GRU) memcpy(sums, p.carried[side], size * BYTES);
   add_products(both, 2, 1, weights, call.padded, sums, call.padded);
-  if (to) memcpy(to + at, sums, size * 4);
-  if (to_c) memcpy(to_c + at, p.carried[side], size * 4);
+  if (to) memcpy(to + at, sums, size * BYTES);
+  if (to_c) memcpy(to_c + at, p.carried[side], size * BYTES);
 }
 
 struct Backward {
@@ -144,10 +144,10 @@ struct Backward {
   Scratch &s;
   int64_t d, first;  // the direction, and the first image of those side by side
   const Cells &cells;
-  const float *weights;
-  float *partial;
+  const Number *weights;
+  Number *partial;
 
-  float *ring(float *memory, int64_t width, int64_t step, int64_t i, int64_t row) const {
+  Number *ring(Number *memory, int64_t width, int64_t step, int64_t i, int64_t row) const {
     int64_t together = call.shape.together, rows = call.shape.rows;
     return memory + (((step & 1) * together + cells.b[i] - first) * rows + row) * width;
   }
@@ -165,10 +165,10 @@ struct Backward {
   }
 
   void find_gates(int64_t i) const {
-    const float *from = call.t.gates + call.pixel(d, cells.b[i], cells.row[i], cells.col[i]) * 5 * call.size;
-    float *to = s.gates + i * 5 * call.padded;
+    const Number *from = call.t.gates + call.pixel(d, cells.b[i], cells.row[i], cells.col[i]) * 5 * call.size;
+    Number *to = s.gates + i * 5 * call.padded;
     for (int64_t gate = 0; gate < 5; gate++)
-      for (int64_t v = 0; v < call.size; v += LANES)
+      for (int64_t v = 0; v < call.size; v += GRID_LANES)
         store(to + gate * call.padded + v, load_part(from + gate * call.size + v, call.size - v));
   }
 
@@ -184,14 +184,14 @@ struct Backward {
 
   // The gradients at h: those given, and what the cells on the right and below hand back.
   void add_states(int64_t step) const {
-    const float *right[GRID_CHUNK], *below[GRID_CHUNK];
+    const Number *right[GRID_CHUNK], *below[GRID_CHUNK];
     int64_t width = call.width(), size = call.size, padded = call.padded;
     for (int64_t i = 0; i < cells.count; i++) {
       int64_t row = cells.row[i], col = cells.col[i];
       right[i] = col + 1 < call.shape.cols ? ring(s.hidden, width, step + 1, i, row) : s.nothing;
       below[i] = row + 1 < call.shape.rows ? ring(s.hidden, width, step + 1, i, row + 1) : s.nothing;
-      const float *grad = call.t.grad_h ? call.t.grad_h + call.pixel(d, cells.b[i], row, col) * size : s.nothing;
-      for (int64_t v = 0; v < padded; v += LANES) store(s.sums + i * padded + v, load_part(grad + v, size - v));
+      const Number *grad = call.t.grad_h ? call.t.grad_h + call.pixel(d, cells.b[i], row, col) * size : s.nothing;
+      for (int64_t v = 0; v < padded; v += GRID_LANES) store(s.sums + i * padded + v, load_part(grad + v, size - v));
     }
     Segment both[] = {{right, width}, {below, width}};
     add_products(both, 2, cells.count, weights + call.forward_weights(), padded, s.sums, padded);
@@ -202,21 +202,21 @@ struct Backward {
       if (call.shape.cell == RNN) return end_rnn(call, p);
       return call.shape.cell == LSTM ? end_lstm(call, p) : end_gru(call, p);
     }
-    memset(p.hidden, 0, call.width() * 4);
-    memset(p.pre, 0, call.width() * 4);
-    memset(p.carried[0], 0, call.padded * 4);
-    memset(p.carried[1], 0, call.padded * 4);
+    memset(p.hidden, 0, call.width() * BYTES);
+    memset(p.pre, 0, call.width() * BYTES);
+    memset(p.carried[0], 0, call.padded * BYTES);
+    memset(p.carried[1], 0, call.padded * BYTES);
   }
 
-  void add_inputs(const float *const *pre) const {
+  void add_inputs(const Number *const *pre) const {
     int64_t c = call.shape.channels, whole = Scratch::whole(c);
-    memset(s.inputs, 0, cells.count * whole * 4);
+    memset(s.inputs, 0, cells.count * whole * BYTES);
     Segment only = {pre, call.width()};
-    const float *by = weights + call.forward_weights() + state_weights(call);
+    const Number *by = weights + call.forward_weights() + state_weights(call);
     add_products(&only, 1, cells.count, by, whole, s.inputs, whole);
-    float *dx = call.t.dx + d * call.shape.batch * call.shape.rows * call.shape.cols * c;
+    Number *dx = call.t.dx + d * call.shape.batch * call.shape.rows * call.shape.cols * c;
     for (int64_t i = 0; i < cells.count; i++)
-      memcpy(dx + call.seen(d, cells.b[i], cells.row[i], cells.col[i]) * c, s.inputs + i * whole, c * 4);
+      memcpy(dx + call.seen(d, cells.b[i], cells.row[i], cells.col[i]) * c, s.inputs + i * whole, c * BYTES);
   }
 
   void operator()(int64_t step) const {
@@ -224,7 +224,7 @@ struct Backward {
     int64_t count = cells.count, c = call.shape.channels, size = call.size, width = call.width();
     add_states(step);
     if (call.shape.cell != RNN && !t.gates) add_sums(call, d, cells, weights, s.gates);
-    const float *hidden[GRID_CHUNK], *pre[GRID_CHUNK];
+    const Number *hidden[GRID_CHUNK], *pre[GRID_CHUNK];
     for (int64_t i = 0; i < count; i++) {
       Place p = place(step, i);
       if (p.col) fetch_cell(p.b, p.row, p.col - 1);
@@ -241,9 +241,9 @@ struct Backward {
     if (t.d_left) add_outer(cells.left, size, hidden, count, partial + c * width, width);
     if (t.d_top) add_outer(cells.top, size, hidden, count, partial + (c + size) * width, width);
     if (t.d_bias) {
-      float *to = partial + (c + 2 * size) * width;
+      Number *to = partial + (c + 2 * size) * width;
       for (int64_t i = 0; i < count; i++)
-        for (int64_t v = 0; v < width; v += LANES) store(to + v, load(to + v) + load(pre[i] + v));
+        for (int64_t v = 0; v < width; v += GRID_LANES) store(to + v, load(to + v) + load(pre[i] + v));
     }
     if (t.dx) add_inputs(pre);
     for (int64_t i = 0; i < count; i++) {
@@ -253,16 +253,16 @@ struct Backward {
   }
 };
 
-void run_backward(const GridCall &call, float *memory, int64_t d, int64_t task) {
+void run_backward(const GridCall &call, Number *memory, int64_t d, int64_t task) {
   const GridShape &shape = call.shape;
   Scratch s;
   s.lay(call, memory);
-  memset(s.nothing, 0, call.width() * 4);
+  memset(s.nothing, 0, call.width() * BYTES);
   int64_t begin = task * shape.of_task, stop = begin + shape.of_task;
   if (stop > shape.batch) stop = shape.batch;
   int64_t each = (call.inputs() + 1) * call.width();
-  float *partial = call.t.partial + (d * call.tasks() + task) * each;
-  memset(partial, 0, each * 4);
+  Number *partial = call.t.partial + (d * call.tasks() + task) * each;
+  memset(partial, 0, each * BYTES);
   Cells cells;
   for (int64_t first = begin; first < stop; first += shape.together) {
     int64_t end = first + shape.together < stop ? first + shape.together : stop;
@@ -272,17 +272,17 @@ void run_backward(const GridCall &call, float *memory, int64_t d, int64_t task) 
 }
 
 // Writes the sum of all tasks' gradients of some inputs, [size of all gates][count].
-void end_weights(const GridCall &call, int64_t d, int64_t from, int64_t count, float *to) {
+void end_weights(const GridCall &call, int64_t d, int64_t from, int64_t count, Number *to) {
   if (!to) return;
   int64_t width = call.width(), each = (call.inputs() + 1) * width, tasks = call.tasks();
   int64_t numbers = call.gates * call.size * count;
   if (!tasks) {
-    memset(to + d * numbers, 0, numbers * 4);
+    memset(to + d * numbers, 0, numbers * BYTES);
     return;
   }
-  float *sums = call.t.partial + d * tasks * each;
+  Number *sums = call.t.partial + d * tasks * each;
   for (int64_t task = 1; task < tasks; task++)
-    for (int64_t i = from * width; i < (from + count) * width; i += LANES)
+    for (int64_t i = from * width; i < (from + count) * width; i += GRID_LANES)
       store(sums + i, load(sums + i) + load(sums + task * each + i));
   for (int64_t gate = 0; gate < call.gates; gate++)
     for (int64_t j = 0; j < call.size; j++)
@@ -293,7 +293,7 @@ void end_weights(const GridCall &call, int64_t d, int64_t from, int64_t count, f
 }  // namespace
 
 // Gives 0, or 1 where there is too little memory.
-extern "C" int64_t LEVEL_NAME(lattend_grid_backward)(const GridShape *shape, const GridTensors *tensors,
+extern "C" int64_t GRID_NAME(lattend_grid_backward)(const GridShape *shape, const GridTensors *tensors,
                                                      int64_t threads) {
   GridCall call(*shape, *tensors);
   call.packed = allocated(shape->directions * all_weights(call));

@@ -4,20 +4,20 @@
 
 namespace {
 
-void fill_edge(const float *edge, float *to, int64_t by, int64_t count, int64_t size) {
+void fill_edge(const Number *edge, Number *to, int64_t by, int64_t count, int64_t size) {
   for (int64_t i = 0; i < count; i++) {
     if (edge)
-      memcpy(to + i * by, edge + i * size, size * 4);
+      memcpy(to + i * by, edge + i * size, size * BYTES);
     else
-      memset(to + i * by, 0, size * 4);
+      memset(to + i * by, 0, size * BYTES);
   }
 }
 
-void fill_edges(const GridCall &call, int64_t d, int64_t b, float *states, const float *const *edges) {
+void fill_edges(const GridCall &call, int64_t d, int64_t b, Number *states, const Number *const *edges) {
   int64_t rows = call.shape.rows, cols = call.shape.cols, size = call.size, image = call.image(d, b);
-  const float *left = edges[0] ? edges[0] + image * rows * size : nullptr;
-  const float *top = edges[1] ? edges[1] + image * cols * size : nullptr;
-  memset(states + call.state(d, b, -1, -1), 0, size * 4);
+  const Number *left = edges[0] ? edges[0] + image * rows * size : nullptr;
+  const Number *top = edges[1] ? edges[1] + image * cols * size : nullptr;
+  memset(states + call.state(d, b, -1, -1), 0, size * BYTES);
   fill_edge(left, states + call.state(d, b, 0, -1), (cols + 1) * size, rows, size);
   fill_edge(top, states + call.state(d, b, -1, 0), size, cols, size);
 }
@@ -32,34 +32,34 @@ void fetch_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t
 }
 
 // The state of one cell from its sums.
-void end_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t col, float *sums) {
+void end_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t col, Number *sums) {
   const GridTensors &t = call.t;
   int64_t size = call.size, padded = call.padded, cell = call.shape.cell, at = call.state(d, b, row, col);
-  float *h = t.h + at;
+  Number *h = t.h + at;
   if (col + 1 < call.shape.cols) fetch_cell(call, d, b, row, col + 1);
   if (cell != RNN) open_gates(cell, sums, padded);
   if (cell != RNN && t.gates) {
-    float *gates = t.gates + call.pixel(d, b, row, col) * 5 * size;
-    for (int64_t gate = 0; gate < 5; gate++) memcpy(gates + gate * size, sums + gate * padded, size * 4);
+    Number *gates = t.gates + call.pixel(d, b, row, col) * 5 * size;
+    for (int64_t gate = 0; gate < 5; gate++) memcpy(gates + gate * size, sums + gate * padded, size * BYTES);
   }
   if (!call.there(d, b, row, col)) {
-    memset(h, 0, size * 4);
-    if (cell == LSTM) memset(t.c + at, 0, size * 4);
+    memset(h, 0, size * BYTES);
+    if (cell == LSTM) memset(t.c + at, 0, size * BYTES);
     return;
   }
-  const float *states = cell == LSTM ? t.c : t.h;
-  const float *left = states + call.state(d, b, row, col - 1), *top = states + call.state(d, b, row - 1, col);
-  for (int64_t v = 0; v < size; v += LANES) {
+  const Number *states = cell == LSTM ? t.c : t.h;
+  const Number *left = states + call.state(d, b, row, col - 1), *top = states + call.state(d, b, row - 1, col);
+  for (int64_t v = 0; v < size; v += GRID_LANES) {
     int64_t count = size - v;
     if (cell == RNN) {
       store_part(h + v, activated(call.shape.activation, load(sums + v)), count);
       continue;
     }
-    Floats a = load(sums + v), kept = load(sums + padded + v), share = load(sums + 2 * padded + v);
-    Floats n = load(sums + 3 * padded + v), above = load_part(top + v, count);
-    Floats mixed = above + share * (load_part(left + v, count) - above);
+    Numbers a = load(sums + v), kept = load(sums + padded + v), share = load(sums + 2 * padded + v);
+    Numbers n = load(sums + 3 * padded + v), above = load_part(top + v, count);
+    Numbers mixed = above + share * (load_part(left + v, count) - above);
     if (cell == LSTM) {
-      Floats c = kept * mixed + a * n;
+      Numbers c = kept * mixed + a * n;
       store_part(t.c + at + v, c, count);
       store_part(h + v, load(sums + 4 * padded + v) * tanh_of(c), count);
     } else {
@@ -68,9 +68,9 @@ void end_cell(const GridCall &call, int64_t d, int64_t b, int64_t row, int64_t c
   }
 }
 
-void run_forward(const GridCall &call, float *sums, int64_t d, int64_t task) {
+void run_forward(const GridCall &call, Number *sums, int64_t d, int64_t task) {
   const GridShape &shape = call.shape;
-  const float *weights = call.packed + d * call.forward_weights();
+  const Number *weights = call.packed + d * call.forward_weights();
   int64_t begin = task * shape.of_task, stop = begin + shape.of_task;
   if (stop > shape.batch) stop = shape.batch;
   Cells cells;
@@ -91,7 +91,7 @@ void run_forward(const GridCall &call, float *sums, int64_t d, int64_t task) {
 }  // namespace
 
 // Gives 0, or 1 where there is too little memory.
-extern "C" int64_t LEVEL_NAME(lattend_grid_forward)(const GridShape *shape, const GridTensors *tensors,
+extern "C" int64_t GRID_NAME(lattend_grid_forward)(const GridShape *shape, const GridTensors *tensors,
                                                     int64_t threads) {
   GridCall call(*shape, *tensors);
   call.packed = allocated(shape->directions * call.forward_weights());
