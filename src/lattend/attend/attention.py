@@ -25,9 +25,10 @@ from lattend.attend.call.fp8 import ScalesLike, attend_8_bit
 from lattend.attend.call.options import AttentionOptions
 from lattend.attend.call.varlen import CuSeqlens, attend_nested
 from lattend.attend.decode.kv_cache import KVCache, attend_cached
-from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators import attention_operator
 from lattend.attend.operators.derivatives import operator_for
 from lattend.attend.operators.max_logits_operator import max_logits_of
+from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.overrides import OVERRIDES
 from lattend.attend.replay import plain_call
 from lattend.attend.replay.signature import is_plain
@@ -172,10 +173,10 @@ def attend(
         prepared = plain_call.PREPARED.get(signature)
         if prepared is not None:
             return prepared.run(q, k, v, *prepared.tensors(options, values))
-        onnx.check_not_traced()
+        check_exportable()
         attention_operator.register_flop_formulas()
     call = check_call(q, k, v, rule, options, values)
-    if compiling and not onnx.is_exporting():
+    if compiling:
         results = attention_operator.forward(call.q, call.k, call.v, call.operator_call)
     elif is_plain(q, k, v):
         results = plain_call.forward(call, signature, options, values)

@@ -30,9 +30,8 @@ from lattend.attend.decode.line_bias import fits_any_length, line_rule, on_a_lin
 from lattend.attend.decode.static import StaticStore
 from lattend.attend.decode.step import NewTokens
 from lattend.attend.decode.step_cache import KnownStep, KnownSteps, kind_of_step, scoring
-from lattend.attend.operators import onnx
 from lattend.attend.operators.attention_operator import WithoutAutocast
-from lattend.attend.operators.tracing import left_to_python
+from lattend.attend.operators.tracing import check_exportable, left_to_python
 from lattend.errors import DomainError, NamingError
 from lattend.plans.retention import retention
 from lattend.report.report import Report
@@ -388,7 +387,7 @@ def attend_cached(
         if step is not None:
             return cache.again(step, q, k, v, bias)
     if not torch.compiler.is_compiling():
-        onnx.check_not_traced()
+        check_exportable()
     key, numbers = rule_given(rule, values)
     check_options(options)
     if options.kernel is not None:

@@ -15,8 +15,9 @@ from lattend.attend.call.padding import check_lengths
 from lattend.attend.kernels import dense, reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
-from lattend.attend.operators import attention_operator, onnx
+from lattend.attend.operators import attention_operator
 from lattend.attend.operators.operator_arguments import GIVEN, OperatorCall, long, short
+from lattend.attend.operators.tracing import check_exportable
 from lattend.attend.replay.compiled_call import WithoutAutocast
 from lattend.errors import LattendError
 
@@ -41,8 +42,7 @@ def max_logits_of(q: Tensor, k: Tensor, call: OperatorCall) -> Tensor:
     kernel = call.kernel if call.kernel in KERNELS else None  # the others have no such pass
     bias = [x.detach() for x in call.bias]
     call = call._replace(bias=bias, sinks=None, seed=None, dropout=0.0, kernel=kernel, deterministic=True)
-    run = _run if onnx.is_exporting() else _OPERATOR
-    return run(q.detach(), k.detach(), *short(call))
+    return _OPERATOR(q.detach(), k.detach(), *short(call))
 
 
 @torch.library.impl(_LIBRARY, "max_logits", "CompositeExplicitAutograd")
@@ -63,6 +63,7 @@ def _run(q: Tensor, k: Tensor, *given: Any) -> Tensor:
 
 @torch.library.register_fake(_OPERATOR, lib=_LIBRARY)
 def _shape(q: Tensor, k: Tensor, *how: Any) -> Tensor:
+    check_exportable()
     return q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
 
 
