@@ -19,10 +19,9 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from lattend.attend.bias import Bias
-from lattend.attend.call.argument_hints import no_rule
 from lattend.attend.call.checked_call import check_call
 from lattend.attend.call.fp8 import ScalesLike, attend_8_bit
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import AttentionOptions, no_rule
 from lattend.attend.call.varlen import CuSeqlens, attend_nested
 from lattend.attend.decode.kv_cache import KVCache, attend_cached
 from lattend.attend.operators import attention_operator

@@ -54,6 +54,11 @@ class AttentionCall:
         others = (self.sinks, self.seed, self.key_range, self.key_mask)
         return [*self.data.values(), *self.bias.values(), *(x for x in others if x is not None)]
 
+    @property
+    def has_elementwise_work(self) -> bool:
+        """Whether a pair takes more than its two products and the softmax."""
+        return self.term is not None or self.softcap is not None or self.dropout > 0
+
     def without_tensors(self) -> AttentionCall:
         """The same call with nothing in place of each tensor, to keep."""
         return self.with_tensors([_NOTHING] * len(self.tensors))

@@ -21,13 +21,12 @@ from lattend.attend.call.checked_call import check_options
 from lattend.attend.call.inputs import (
     arrays_given,
     check_names,
-    check_scoring,
     check_shapes,
     check_sinks,
     numbers_given,
     sizes_given,
 )
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import AttentionOptions, other_options
 from lattend.attend.call.rule_names import rule_names
 from lattend.attend.call.sinks import with_sinks
 from lattend.attend.call.tensors import per_query_head
@@ -111,6 +110,10 @@ def check_no_gradients(q: Tensor, k: Tensor, v: Tensor, scales: Scales, bias: ob
 
 # The kernel of 8 bits
 
+_REFUSED = other_options(
+    ("scale", "scales", "sinks", "return_lse", "kernel", "deterministic", "cache", "dropout")
+)
+
 
 def attend_8_bit(
     attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
@@ -125,8 +128,7 @@ def attend_8_bit(
     check_options(options)
     scales = scales_given(options.scales, q, k, v)
     check_no_gradients(q, k, v, scales, options.bias, options.sinks)
-    others = (options.bias, options.padding, options.cu_seqlens, options.softcap)
-    if not options.return_max_logit and all(option is None for option in others):
+    if all([x is None or x is False for x in _REFUSED(options)]):  # noqa: C419 (faster)
         results = by_kernel(q, k, v, scales, rule, options, values)
         if results is not None:
             return results
@@ -151,7 +153,7 @@ def by_kernel(
     if signature in PREPARED:
         prepared = PREPARED[signature]
         return None if prepared is None else prepared.run(*tensors, *prepared.tensors(options, values))
-    call = _checked_call(q, k, v, scales, rule, options.sinks, values, options.scale, options.kernel)
+    call = _checked_call(q, k, v, scales, rule, options, values)
     if call is None or dispatch.reasons(call, q, k, v)["triton"] is not None:
         if signature is not None:
             PREPARED.find(signature, lambda: None)
@@ -177,8 +179,8 @@ def _attend_recorded(call: AttentionCall, recorder: Recorder, *tensors: Tensor) 
 
 
 def _checked_call(
-    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, sinks: Tensor | None,
-    values: Mapping[str, Any], scale: float | None, kernel: str | None,
+    q: Tensor, k: Tensor, v: Tensor, scales: Scales, rule: RuleLike, options: AttentionOptions,
+    values: Mapping[str, Any],
 ) -> AttentionCall | None:  # fmt: skip
     """The call, checked; None on images and where sequences lie end to end, which other kernels take."""
     read = read_rule(rule, arrays_in(values))
@@ -187,14 +189,15 @@ def _checked_call(
     if q.dim() != 4 or len(names.queries) != 1:
         return None
     check_shapes(names, q, k, v)
-    check_scoring(scale, None, 0)
-    check_sinks(sinks, q)
+    check_sinks(options.sinks, q)
     sizes = sizes_given(names, bound, values, q, k)
     numbers = numbers_given(names, bound, values, sizes)
     arrays = dict(zip(rule_of(read.key).open, arrays_given(names, values, sizes, q), strict=True))
-    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    factor = q.shape[-1] ** -0.5 if options.scale is None else options.scale
     whole = rule_at(read.key, tuple(numbers))
-    return AttentionCall(whole, factor, kernel, data=arrays, learned=False, trains=False, scales=scales)
+    return AttentionCall(
+        whole, factor, options.kernel, data=arrays, learned=False, trains=False, scales=scales
+    )
 
 
 # Any other kernel

@@ -19,12 +19,12 @@ from lattend.attend.bias import (
     shape_text,
     table_text,
 )
-from lattend.attend.call.argument_hints import OPTIONS, close_name, meant_by
+from lattend.attend.call.options import OPTIONS, close_name, meant_by
 from lattend.attend.call.rule_names import OpenArray, RuleNames, array_names, attends_all, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-MOST_POSITIONS, MOST_NUMBER, MOST_SCALE = 2**31 - 1, 2**62, 1e18
+MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 
 
 class Inputs(NamedTuple):
@@ -158,23 +158,7 @@ def _choices(sizes: tuple[str, ...]) -> str:
     return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
 
 
-# Scores and weights
-
-
-def check_scoring(scale: object, softcap: object, dropout: object) -> None:
-    """Raises unless these are numbers that scores and weights can be made with."""
-    for name, value in (("scale", scale), ("softcap", softcap), ("dropout", dropout)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            hint = "; multiply q by it instead" if name == "scale" else ""
-            raise NamingError(f"{name} must be a number, got {type(value).__name__}{hint}")
-    if isinstance(scale, (int, float)) and not abs(scale) <= MOST_SCALE:
-        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
-    if isinstance(softcap, (int, float)) and not 0 < softcap <= MOST_SCALE:
-        raise DomainError(f"softcap bends scores to within ±softcap, a number above 0; got {softcap}")
-    if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
-        raise DomainError(
-            f"dropout is the share of weights that are dropped, from 0 to below 1; got {dropout}"
-        )
+# Sinks
 
 
 def check_sinks(sinks: object, q: Tensor) -> None:

@@ -7,7 +7,6 @@ in their tensors, and in nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import sqrt
 from typing import Any
 
 import torch
@@ -16,13 +15,10 @@ from torch import Tensor
 from lattend.attend.bias import Bias
 from lattend.attend.call.attention_call import CallSignature
 from lattend.attend.decode.step import Scoring
-from lattend.attend.replay.signature import is_plain, plain_signature, tensor_signature
+from lattend.attend.replay.signature import is_plain, tensor_signature
 from lattend.recent import Recent
-from lattend.rules.reader import RuleLike
-from lattend.rules.rule import Rule
 
 MAX_KINDS = 8  # of one cache
-TABLE = object()  # for the text of a bias that is a tensor
 
 
 class KnownStep:
@@ -88,36 +84,3 @@ class KnownSteps(Recent[CallSignature, KnownStep]):
             return KnownStep(how, plain=False)
         kind = how._replace(bias=None), text, tensor_signature(q, k, v, *tensors)
         return self.find(kind, lambda: KnownStep(how))
-
-
-def kind_of_step(
-    qkv: tuple[Tensor, Tensor, Tensor],
-    rule: RuleLike | None,
-    values: Mapping[str, Any],
-    options: tuple[float | bool | str | None, ...],
-    bias: Bias | Tensor | None,
-) -> CallSignature | None:
-    """The kind of a call without padding or sinks, on plain tensors; None of other calls.
-
-    `rule` and `values` are those that attention is given, if it is; options are numbers, names and None.
-    """
-    written: Any = rule
-    if isinstance(rule, Rule):
-        written = rule.key, tuple(rule.values.items())
-    elif rule is not None and type(rule) is not str:
-        return None  # what a function means may change
-    if values and any(type(value) is not int for value in values.values()):
-        return None
-    if bias is None:
-        tensors = plain_signature(options, *qkv)
-        return None if tensors is None else (written, *values.items(), options, tensors)
-    text: object = bias.key if type(bias) is Bias else TABLE if isinstance(bias, Tensor) else None
-    if text is None:
-        return None
-    tensors = plain_signature(options, *qkv, *tensors_of(bias).values())
-    return None if tensors is None else (written, *values.items(), options, text, tensors)
-
-
-def scoring(q: Tensor, scale: float | None, softcap: float | None, return_lse: bool) -> Scoring:
-    """How scores are made of options that were checked."""
-    return Scoring(1 / sqrt(q.shape[3]) if scale is None else scale, softcap, None, return_lse)

@@ -178,7 +178,7 @@ def gradients(inputs: BackwardInputs, learned: bool, call: OperatorCall) -> Grad
 
     Where the kernel has no second derivative, whoever asks for one is told.
     """
-    if torch.is_grad_enabled() and call.kernel in DIFFERENTIABLE:
+    if torch.is_grad_enabled() and call.options.kernel in DIFFERENTIABLE:
         return _backward_by_torch(inputs, learned, call)
     given, text, numbers = short(call)
     with torch.no_grad():

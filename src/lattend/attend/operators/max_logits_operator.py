@@ -39,9 +39,10 @@ _OPERATOR = torch.ops.lattend.max_logits.default
 
 def max_logits_of(q: Tensor, k: Tensor, call: OperatorCall) -> Tensor:
     """Computes the largest score of each query, [batch, heads, n], without a gradient."""
-    kernel = call.kernel if call.kernel in KERNELS else None  # the others have no such pass
+    kernel = call.options.kernel if call.options.kernel in KERNELS else None  # the others have no such pass
+    options = call.options._replace(dropout=0.0, kernel=kernel, deterministic=True)
     bias = [x.detach() for x in call.bias]
-    call = call._replace(bias=bias, sinks=None, seed=None, dropout=0.0, kernel=kernel, deterministic=True)
+    call = call._replace(bias=bias, sinks=None, seed=None, options=options)
     return _OPERATOR(q.detach(), k.detach(), *short(call))
 
 

@@ -4,7 +4,7 @@ torch's dispatcher turns each argument of an operator into a value of its own an
 operator has three besides q, k and v: a list of tensors, the numbers, and one text for all the rest, which is
 read once. The text is JSON, and what it leaves out is as attention has it by default:
 
-    {"rule": "q k n n\nk <= q\ntrue\n", "softcap": 30.0}
+    {"rule": "q k n n\nk <= q\ntrue\n", "dropout": 0.1}
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lattend.attend.bias import parts_of
 from lattend.attend.call.attention_call import AttentionCall, rule_at, rule_of
-from lattend.attend.call.options import AttentionOptions
+from lattend.attend.call.options import KernelOptions
 from lattend.attend.operators.tracing import constant
 
 GIVEN = "Tensor[]? given, str call, SymInt[] numbers"  # AOTInductor passes an empty list of tensors as None
@@ -36,15 +36,7 @@ class OperatorCall(NamedTuple):
     key_mask: Tensor | None = None
     sinks: Tensor | None = None
     seed: Tensor | None = None
-    dropout: float = 0.0
-    softcap: float | None = None
-    scale: float | None = None
-    kernel: str | None = None
-    deterministic: bool = True
-
-    def with_options(self, options: AttentionOptions) -> OperatorCall:
-        """The same call with the options that kernels are given."""
-        return self._replace(**{name: getattr(options, name) for name in OPTIONS})
+    options: KernelOptions = KernelOptions()
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -75,11 +67,12 @@ class OperatorCall(NamedTuple):
         arrays = dict(zip(rule_of(self.rule).open, self.data or (), strict=True))
         names, term = ([], None) if self.term is None else parts_of(self.term)
         biases = dict(zip(names, self.bias or (), strict=True))
-        scale = q.shape[-1] ** -0.5 if self.scale is None else self.scale
+        options = self.options._asdict()
+        if self.options.scale is None:
+            options["scale"] = q.shape[-1] ** -0.5
         return AttentionCall(
-            rule_at(self.rule, tuple(self.numbers)), scale, self.kernel, self.deterministic, arrays, term,
-            biases, softcap=self.softcap, sinks=self.sinks, dropout=self.dropout, seed=self.seed,
-            key_range=self.key_range, key_mask=self.key_mask,
+            rule_at(self.rule, tuple(self.numbers)), data=arrays, term=term, bias=biases, sinks=self.sinks,
+            seed=self.seed, key_range=self.key_range, key_mask=self.key_mask, **options,
         )  # fmt: skip
 
 
@@ -90,21 +83,16 @@ class _Text(NamedTuple):
     term: str | None
     biases: int
     others: tuple[str, ...]
-    options: dict[str, Any]
+    options: KernelOptions
 
 
 OTHERS = ("sinks", "seed", "key_range", "key_mask")  # in the order of AttentionCall.tensors
-OPTIONS = ("dropout", "softcap", "scale", "kernel", "deterministic")
-_DEFAULTS = OperatorCall("", (), (), None, ())[-len(OPTIONS) :]
 
 
 def short(call: OperatorCall) -> tuple[list[Tensor], str, Sequence[int]]:
     """The operator's arguments for a call: its tensors, its text and its numbers."""
     others = (call.sinks, call.seed, call.key_range, call.key_mask)
-    factors = (call.dropout, call.softcap, call.scale)
-    fixed = [None if x is None else float(x).__float__() for x in factors]  # a constant where it is traced
-    options = (*fixed, call.kernel, call.deterministic)
-    text = _text(call.rule, call.term, tuple([x is not None for x in others]), options)
+    text = _text(call.rule, call.term, tuple([x is not None for x in others]), *call.options.as_constants())
     return call.tensors, text, call.numbers
 
 
@@ -115,23 +103,24 @@ def long(given: Sequence[Tensor] | None, call: str, numbers: Sequence[int]) -> O
     others = dict(zip(said.others, tensors[arrays + said.biases :], strict=True))
     return OperatorCall(
         said.rule, numbers, tensors[:arrays], said.term, tensors[arrays : arrays + said.biases],
-        **others, **said.options,
+        **others, options=said.options,
     )  # fmt: skip
 
 
 @constant
-def _text(rule: str, term: str | None, given: tuple[bool, ...], options: tuple[Any, ...]) -> str:
-    return _written(rule, term, given, options)
+def _text(rule: str, term: str | None, given: tuple[bool, ...], *options: Any) -> str:
+    return _written(rule, term, given, KernelOptions(*options))
 
 
 @lru_cache(maxsize=1024)
-def _written(rule: str, term: str | None, given: tuple[bool, ...], options: tuple[Any, ...]) -> str:
+def _written(rule: str, term: str | None, given: tuple[bool, ...], options: KernelOptions) -> str:
     others = [name for name, there in zip(OTHERS, given, strict=True) if there]
     said: dict[str, Any] = {"rule": rule}
     said |= {} if term is None else {"bias": term}
     said |= {"given": others} if others else {}
-    chosen = zip(OPTIONS, options, _DEFAULTS, strict=True)
-    return json.dumps(said | {name: value for name, value, default in chosen if value != default})
+    default = KernelOptions()._asdict()
+    chosen = {name: value for name, value in options._asdict().items() if value != default[name]}
+    return json.dumps(said | chosen)
 
 
 @lru_cache(maxsize=1024)
@@ -139,4 +128,4 @@ def _read(text: str) -> _Text:
     said: dict[str, Any] = json.loads(text)
     rule, term, others = said.pop("rule"), said.pop("bias", None), said.pop("given", ())
     names = "" if term is None else term.split("\n", 1)[0]
-    return _Text(rule, term, len(names.split()), tuple(others), said)
+    return _Text(rule, term, len(names.split()), tuple(others), KernelOptions(**said))
