@@ -168,7 +168,9 @@ def attend(
     if options.cache is not None:
         return attend_cached(q, k, v, rule, options, values)
     if not compiling:
-        signature = plain_call.call_signature((q, k, v), rule, options, values)
+        signature = plain_call.call_signature(
+            (q, k, v), rule, options.in_signature, options.bias, options.sinks, values
+        )
         prepared = plain_call.PREPARED.get(signature)
         if prepared is not None:
             return prepared.run(q, k, v, *prepared.tensors(options, values))

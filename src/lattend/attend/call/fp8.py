@@ -149,7 +149,9 @@ def by_kernel(
     tensors = (q, k, v, *scales)
     if not is_plain(*tensors):
         return None
-    signature = plain_call.call_signature(tensors, rule, options, values)
+    signature = plain_call.call_signature(
+        tensors, rule, options.in_signature, options.bias, options.sinks, values
+    )
     if signature in PREPARED:
         prepared = PREPARED[signature]
         return None if prepared is None else prepared.run(*tensors, *prepared.tensors(options, values))

@@ -60,8 +60,13 @@ class AttentionOptions(NamedTuple):
     deterministic: bool = True
 
     @property
-    def in_signature(self) -> tuple[Any, ...]:
-        """The options without tensors. Two calls that differ in one of them never share a prepared call."""
+    def in_signature(self) -> tuple[Any, ...] | None:
+        """The options without tensors; None where a call is decided anew each time.
+
+        Two calls that differ in one of them never share a prepared call.
+        """
+        if self.padding is not None or self.cu_seqlens is not None or self.dropout or self.return_max_logit:
+            return None
         return _IN_SIGNATURE(self)
 
     @property

@@ -219,28 +219,30 @@ class KVCache(Shown):
         of all pairs can be the bias only where the cache was made with n. Unless the cache is static,
         torch.compile leaves this to Python.
         """
+        signature = None
+        if padding is None and sinks is None and not torch.compiler.is_compiling():
+            signature = call_signature((q, k, v), None, (scale, softcap, return_lse), bias, None, entries)
+            known = self.known(signature)
+            if known is not None:
+                return self.again(known, q, k, v, bias)
         options = AttentionOptions(
-            scale, None, bias, padding, None, softcap, sinks, 0, None, return_lse
-        )  # by position: sooner
-        return self.attend_with(q, k, v, None, options, entries)
+            scale, bias=bias, padding=padding, softcap=softcap, sinks=sinks, return_lse=return_lse
+        )
+        return self._attend_and_remember(q, k, v, options, entries, signature)
 
-    def attend_with(
-        self, q: Tensor, k: Tensor, v: Tensor, rule: RuleLike | None, options: AttentionOptions,
+    def attend_under(
+        self, q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, options: AttentionOptions,
         values: Mapping[str, Any],
     ) -> Any:  # fmt: skip
-        """Runs `attend` with its options in one object; checks a rule and its values if one is given."""
+        """Runs attention with this cache: checks that the rule and its values are those of the cache."""
         signature = None
         if options.sinks is None and not torch.compiler.is_compiling():
-            signature = call_signature((q, k, v), rule, options, values)
+            signature = call_signature((q, k, v), rule, options.in_signature, options.bias, None, values)
             known = self.known(signature)
             if known is not None:
                 return self.again(known, q, k, v, options.bias)
-        if rule is not None:
-            q, k, v, values = self._checked(q, k, v, rule, options, values)
-        run = self._attend if self.static else self._attend_in_python
-        results = run(q, k, v, options, values)
-        self._remember(signature, (q, k, v), options)
-        return results
+        q, k, v, entries = self._checked(q, k, v, rule, options, values)
+        return self._attend_and_remember(q, k, v, options, entries, signature)
 
     def known(self, signature: CallSignature | None) -> KnownStep | None:
         """Returns the step of this signature, if one was checked."""
@@ -274,12 +276,20 @@ class KVCache(Shown):
         check_sinks(options.sinks, q)
         return q, k, v, self.check_rule(key, numbers, values)
 
+    def _attend_and_remember(
+        self, q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions, entries: Mapping[str, Any],
+        signature: CallSignature | None,
+    ) -> Any:  # fmt: skip
+        """Checks and runs a call, and keeps a step under its signature; the next one needs no checks."""
+        run = self._attend if self.static else self._attend_in_python
+        results = run(q, k, v, options, entries)
+        if signature is not None and not self.growing and q.dim() == 4 and q.shape[2] == 1:
+            self._remember(signature, (q, k, v), options)
+        return results
+
     def _remember(
-        self, signature: CallSignature | None, qkv: tuple[Tensor, Tensor, Tensor], options: AttentionOptions
+        self, signature: CallSignature, qkv: tuple[Tensor, Tensor, Tensor], options: AttentionOptions
     ) -> None:
-        """Keeps a step of this signature, which has been checked, for one that needs no checks."""
-        if signature is None or self.growing or qkv[0].dim() != 4 or qkv[0].shape[2] != 1:
-            return
         how, bias = Scoring.of(qkv[0], options), options.bias
         if bias is not None:
             if not self.static and not fits_any_length(bias, self._line):
@@ -416,4 +426,4 @@ def attend_cached(
     cache = options.cache
     if not isinstance(cache, KVCache):
         raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
-    return cache.attend_with(q, k, v, rule, options, values)
+    return cache.attend_under(q, k, v, rule, options, values)
